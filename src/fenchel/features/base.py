@@ -1,0 +1,112 @@
+"""The protocol of a feature map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.kernels import Precomputed, as_kernel, resolve
+
+_CHUNK_VALUES = 2**22  # 32 MiB of kernel values at a time
+
+
+class FeatureMap(TransformerMixin, BaseEstimator):
+    r"""A finite-rank map φ with :math:`k(x, x') \approx \varphi(x)^\top \varphi(x')`.
+
+    A scikit-learn transformer. Subclasses define ``_fit(X)``, which returns the features of
+    the training rows and sets what ``_map(X)`` needs, and ``_map`` itself.
+
+    Attributes
+    ----------
+    rank_ : int
+        Number of features r.
+    kernel_ : kernel
+        The kernel with its length scales resolved.
+    kernel_error_ : float
+        trace(K - ΦΦᵀ) / trace(K) on the training rows, unless the map says otherwise.
+    n_features_in_ : int
+        Number of columns of X.
+    """
+
+    kernel: Any
+    random_state: Any
+    rank_: int
+    kernel_: Kernel
+    kernel_error_: float
+
+    def _fit(self, X: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def _map(self, X: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def fit(self, X: AnyArray, y: Any = None) -> Self:
+        """Choose the map for the kernel on these rows."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
+        """Fit, and return the features of the training rows, (n_samples, rank_)."""
+        X = validate_data(self, X, dtype=np.float64, order="C")
+        self.kernel_ = resolve(as_kernel(self.kernel), X, random_state=self.random_state)
+        if isinstance(self.kernel_, Precomputed):
+            check_gram(X)
+        features = self._fit(X)
+        self.rank_ = features.shape[1]
+        return features
+
+    def transform(self, X: AnyArray) -> FloatArray:
+        """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
+        return in_chunks(self._map, X, self.rank_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.rank_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Names of the features, for ``set_output``."""
+        check_is_fitted(self)
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}{i}" for i in range(self.rank_)], dtype=object)
+
+
+def in_chunks(function: Callable[[FloatArray], FloatArray], X: FloatArray, width: int) -> FloatArray:
+    """Apply a row-wise function to chunks of rows, ``width`` values a row."""
+    size = max(1, _CHUNK_VALUES // max(1, width))
+    if len(X) <= size:
+        return function(X)
+    return np.concatenate([function(X[i : i + size]) for i in range(0, len(X), size)])
+
+
+def check_gram(K: FloatArray) -> None:
+    """Say what is wrong with a matrix that should be a Gram matrix."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"with kernel='precomputed', X must be a square Gram matrix, got shape {K.shape}"
+        )
+    if np.abs(K - K.T).max() > 1e-8 * np.abs(K).max():
+        raise ValueError("with kernel='precomputed', X must be symmetric, and is not")
+
+
+def not_positive(lowest: float) -> ValueError:
+    """The error for a kernel that is not positive semi-definite."""
+    return ValueError(
+        "the kernel must be positive semi-definite on the rows of X, and is not (with "
+        f"kernel='precomputed', X is that Gram matrix): a residual of {lowest:.3g} was found"
+    )
+
+
+__all__ = ["FeatureMap", "check_gram", "in_chunks", "not_positive"]

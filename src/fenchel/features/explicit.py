@@ -1,0 +1,65 @@
+"""Feature maps that are known in closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from fenchel._typing import FloatArray
+from fenchel.features.base import FeatureMap
+from fenchel.kernels import Linear
+
+
+class Explicit(FeatureMap):
+    r"""The features themselves: :math:`\varphi(x) = x`, or what a transformer makes of x.
+
+    Its kernel is the linear kernel of those features, so nothing is left out.
+
+    Parameters
+    ----------
+    transformer : scikit-learn transformer, optional
+        For instance ``PolynomialFeatures`` or ``SplineTransformer``.
+    kernel : None
+        There for the protocol of feature maps; the kernel is always linear.
+    random_state : None
+        Unused.
+
+    Attributes
+    ----------
+    transformer_ : transformer or None
+        The fitted transformer.
+    rank_, kernel_, kernel_error_, n_features_in_
+        See :class:`FeatureMap`.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import PolynomialFeatures
+    >>> from fenchel.features import Explicit
+    >>> Explicit(PolynomialFeatures(2)).fit_transform([[2.0], [3.0]])
+    array([[1., 2., 4.],
+           [1., 3., 9.]])
+    """
+
+    def __init__(
+        self, transformer: Any = None, kernel: Any = None, random_state: Any = None
+    ) -> None:
+        self.transformer = transformer
+        self.kernel = kernel
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray) -> FloatArray:
+        self.kernel_ = Linear()
+        self.kernel_error_ = 0.0
+        self.transformer_ = None if self.transformer is None else clone(self.transformer).fit(X)
+        return self._map(X)
+
+    def _map(self, X: FloatArray) -> FloatArray:
+        if self.transformer_ is None:
+            return X
+        features = self.transformer_.transform(X)
+        if sparse.issparse(features):
+            features = features.toarray()
+        return np.ascontiguousarray(features, dtype=np.float64)

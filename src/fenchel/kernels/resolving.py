@@ -1,0 +1,108 @@
+"""From what a user may give as ``kernel`` to a kernel with numbers in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
+
+from fenchel._typing import FloatArray
+from fenchel.kernels.scalar import (
+    Callable,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    check_length_scale,
+)
+from fenchel.kernels.widths import NAMED_WIDTHS, DistanceQuantile
+
+ALIASES: dict[str, Kernel] = {
+    "gaussian": Gaussian(),
+    "rbf": Gaussian(),
+    "laplacian": Laplacian(),
+    "matern12": Matern(nu=0.5),
+    "matern32": Matern(nu=1.5),
+    "matern52": Matern(nu=2.5),
+    "polynomial": Polynomial(),
+    "linear": Linear(),
+    "precomputed": Precomputed(),
+}
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """Turn None, a name, a kernel or a function into a kernel.
+
+    Parameters
+    ----------
+    kernel : None, str, kernel or callable
+        None is ``Gaussian()``; names are those of ``fenchel.kernels.ALIASES``; kernels of
+        scikit-learn's Gaussian processes are taken as they are; a function of two arrays is
+        wrapped in :class:`Callable`.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import as_kernel
+    >>> as_kernel("matern52")
+    Matern(length_scale='scale', nu=2.5)
+    """
+    if kernel is None:
+        return Gaussian()
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        if kernel in ALIASES:
+            return clone(ALIASES[kernel])
+        raise ValueError(f"kernel must be one of {sorted(ALIASES)}, got {kernel!r}")
+    if callable(kernel) and not isinstance(kernel, type):
+        return Callable(kernel)
+    raise TypeError(
+        "kernel must be None, a name, a kernel object or a function of two arrays, "
+        f"got {kernel!r}"
+    )
+
+
+def resolve(
+    kernel: Kernel,
+    X: FloatArray,
+    sample_weight: FloatArray | None = None,
+    random_state: Any = None,
+) -> Kernel:
+    """Return a copy of the kernel with every length scale measured on the data.
+
+    Parameters
+    ----------
+    kernel : kernel
+        May be a sum, product or power of kernels.
+    X : ndarray of shape (n_samples, n_features)
+        Rows to measure on.
+    sample_weight : ndarray of shape (n_samples,), optional
+        Their weights.
+    random_state : int, RandomState or None
+        Seed of the subsample where there are many rows; None is the fixed seed 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, resolve
+    >>> resolve(Gaussian("median"), np.array([[0.0], [1.0], [3.0]]))
+    Gaussian(length_scale=2.0)
+    """
+    kernel = clone(kernel)
+    for name in ("kernel", "k1", "k2"):
+        part = getattr(kernel, name, None)
+        if isinstance(part, Kernel):
+            setattr(kernel, name, resolve(part, X, sample_weight, random_state))
+    if hasattr(kernel, "length_scale"):
+        scale = kernel.length_scale
+        if isinstance(scale, str) and scale in NAMED_WIDTHS:
+            scale = NAMED_WIDTHS[scale]
+        if isinstance(scale, DistanceQuantile):
+            kernel.length_scale = scale.measure(np.asarray(X), sample_weight, random_state)
+        else:
+            check_length_scale(scale, X.shape[1])
+    return kernel

@@ -1,0 +1,24 @@
+"""Losses: value, conjugate, prox of the conjugate, and their calculus."""
+
+from __future__ import annotations
+
+from fenchel.losses.atoms import Absolute, Huber, L1Norm, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.losses.base import Envelope, Loss
+from fenchel.losses.box import BoxQuadratic
+from fenchel.losses.infimal import Insensitive
+from fenchel.losses.radial import Radial
+
+__all__ = [
+    "Absolute",
+    "BoxQuadratic",
+    "Envelope",
+    "Huber",
+    "Insensitive",
+    "L1Norm",
+    "L2Norm",
+    "Loss",
+    "Pinball",
+    "Radial",
+    "Squared",
+    "SquaredPinball",
+]

@@ -1,0 +1,194 @@
+"""The losses by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.losses.base import Loss
+from fenchel.losses.box import BoxQuadratic
+from fenchel.losses.radial import Radial
+
+
+def check_levels(levels: float | Sequence[float] | FloatArray, name: str = "levels") -> FloatArray:
+    """Return levels as an array (n_levels,): inside (0, 1), none repeated."""
+    array = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must be a number or a non-empty sequence, got {levels!r}")
+    if not np.all((array > 0.0) & (array < 1.0)):
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {levels!r}")
+    if len(np.unique(array)) < len(array):
+        raise ValueError(f"{name} must not repeat a level, got {levels!r}")
+    return array
+
+
+class Squared(BoxQuadratic):
+    r"""Half the squared length of the residual.
+
+    .. math:: \ell(\xi) = \tfrac12 \|\xi\|_2^2, \qquad \ell^*(\beta) = \tfrac12 \|\beta\|_2^2
+
+    Elicits the mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Squared
+    >>> Squared().value(np.array([[3.0, 4.0]]))
+    array([12.5])
+    """
+
+    statistic = "mean"
+
+    def __init__(self) -> None:
+        super().__init__(-np.inf, np.inf, 1.0, 1.0)
+
+    def huber(self, kappa: float, norm: int = 1) -> Loss:
+        """Return the Huber loss, the infimal convolution with ``kappa`` times a norm."""
+        if self.epsilon != 0.0:
+            raise ValueError("huber is for the squared loss itself, not an insensitive version")
+        return Huber(kappa) if check_norm(norm) == 1 else Radial(1.0, check_kappa(kappa))
+
+
+class L1Norm(BoxQuadratic):
+    r"""Sum of the absolute residuals.
+
+    .. math:: \ell(\xi) = \|\xi\|_1, \qquad \ell^*(\beta) = \chi(\|\beta\|_\infty \le 1)
+
+    Elicits the median, output by output. ``Absolute`` is another name for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Absolute
+    >>> Absolute().value(np.array([[3.0, -4.0]]))
+    array([7.])
+    """
+
+    statistic = "median"
+
+    def __init__(self) -> None:
+        super().__init__(-1.0, 1.0, 0.0, 0.0)
+
+
+Absolute = L1Norm
+
+
+class Pinball(BoxQuadratic):
+    r"""Sum over levels of the pinball loss.
+
+    .. math:: \ell(\xi) = \sum_j \max(\tau_j \xi_j, (\tau_j - 1) \xi_j), \qquad
+              \ell^*(\beta) = \chi(\tau_j - 1 \le \beta_j \le \tau_j)
+
+    Elicits the quantiles of these levels.
+
+    Parameters
+    ----------
+    levels : float or sequence of float
+        Levels in (0, 1), one per output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Pinball
+    >>> Pinball([0.25, 0.75]).value(np.array([[1.0, -1.0]]))
+    array([0.5])
+    >>> Pinball([0.25, 0.75]).insensitive(2.0).value(np.array([[1.0, -1.0]]))
+    array([0.])
+    """
+
+    statistic = "quantiles"
+
+    def __init__(self, levels: float | Sequence[float] | FloatArray) -> None:
+        self.levels = check_levels(levels)
+        super().__init__(self.levels - 1.0, self.levels, 0.0, 0.0)
+
+
+class SquaredPinball(BoxQuadratic):
+    r"""Sum over levels of the squared pinball loss.
+
+    .. math:: \ell(\xi) = \tfrac12 \sum_j |\tau_j - 1(\xi_j < 0)|\, \xi_j^2, \qquad
+              \ell^*(\beta) = \tfrac12 \sum_j \beta_j^2 / |\tau_j - 1(\beta_j < 0)|
+
+    Elicits the expectiles of these levels.
+
+    Parameters
+    ----------
+    levels : float or sequence of float
+        Levels in (0, 1), one per output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import SquaredPinball
+    >>> SquaredPinball(0.9).value(np.array([[1.0], [-1.0]]))
+    array([0.45, 0.05])
+    """
+
+    statistic = "expectiles"
+
+    def __init__(self, levels: float | Sequence[float] | FloatArray) -> None:
+        self.levels = check_levels(levels)
+        super().__init__(-np.inf, np.inf, 1.0 / (1.0 - self.levels), 1.0 / self.levels)
+
+
+class Huber(BoxQuadratic):
+    r"""Quadratic up to kappa, linear beyond, output by output.
+
+    .. math:: \ell = \tfrac12 \|\cdot\|_2^2 \,\square\, \kappa \|\cdot\|_1, \qquad
+              \ell^*(\beta) = \tfrac12 \|\beta\|_2^2 + \chi(\|\beta\|_\infty \le \kappa)
+
+    Parameters
+    ----------
+    kappa : float
+        Residual at which the loss turns linear, in the units of y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Huber
+    >>> Huber(1.0).value(np.array([[0.5], [3.0]]))
+    array([0.125, 2.5  ])
+    """
+
+    statistic = "Huber location"
+
+    def __init__(self, kappa: float = 1.0) -> None:
+        self.kappa = check_kappa(kappa)
+        super().__init__(-self.kappa, self.kappa, 1.0, 1.0)
+
+
+class L2Norm(Radial):
+    r"""Length of the residual.
+
+    .. math:: \ell(\xi) = \|\xi\|_2, \qquad \ell^*(\beta) = \chi(\|\beta\|_2 \le 1)
+
+    Elicits the spatial median.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import L2Norm
+    >>> L2Norm().insensitive(1.0).value(np.array([[3.0, 4.0]]))
+    array([4.])
+    """
+
+    statistic = "spatial median"
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0)
+
+
+def check_kappa(kappa: float) -> float:
+    """Return kappa as a float, or say what is allowed."""
+    if not np.isscalar(kappa) or not 0.0 < float(kappa) < np.inf:  # type: ignore[arg-type]
+        raise ValueError(f"kappa must be a finite number > 0, got {kappa!r}")
+    return float(kappa)
+
+
+def check_norm(norm: int) -> int:
+    """Return the norm of a Huber loss, or say what is allowed."""
+    if norm not in (1, 2):
+        raise ValueError(f"norm must be 1 or 2, got {norm!r}")
+    return norm

@@ -1,0 +1,198 @@
+"""Losses whose conjugate is a quadratic on a box, and their ε-insensitive versions."""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel._typing import FloatArray
+from fenchel.losses import _compiled
+from fenchel.losses.base import Envelope, Loss, check_epsilon
+
+_ROUNDING = 1e-12
+
+
+class BoxQuadratic(Loss):
+    r"""The family of losses that the library compiles.
+
+    .. math:: \ell^*(\beta) = \sum_j \tfrac{q_j^\pm}{2} \beta_j^2
+              + \chi(l_j \le \beta_j \le u_j) + \varepsilon \|\beta\|_2
+
+    with :math:`q_j^-` for negative and :math:`q_j^+` for positive :math:`\beta_j`. The loss
+    itself is its conjugate: slopes ``lower``, ``upper`` far out, curvature 1/q near 0.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (n_outputs,) or float
+        Bounds of the dual vector, ``lower < 0 < upper``, infinite where there is none.
+    below, above : array-like of shape (n_outputs,) or float
+        Curvatures :math:`q^-, q^+ \ge 0` of the conjugate; positive where unbounded.
+    epsilon : float
+        Radius of insensitivity.
+    """
+
+    def __init__(
+        self,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        below: npt.ArrayLike,
+        above: npt.ArrayLike,
+        epsilon: float = 0.0,
+    ) -> None:
+        arrays = np.broadcast_arrays(*(np.asarray(a, float) for a in (lower, upper, below, above)))
+        self.n_outputs = len(arrays[0]) if arrays[0].ndim else None
+        self._parameters = tuple(np.atleast_1d(a).copy() for a in arrays)
+        self.epsilon = check_epsilon(epsilon)
+        lo, hi, qlo, qhi = self._parameters
+        if not (np.all(lo < 0) and np.all(hi > 0) and np.all(qlo >= 0) and np.all(qhi >= 0)):
+            raise ValueError("a box loss needs lower < 0 < upper and curvatures >= 0")
+        if np.any(np.isinf(lo) & (qlo == 0)) or np.any(np.isinf(hi) & (qhi == 0)):
+            raise ValueError("a box loss needs a positive curvature where it has no bound")
+        self.lipschitz = float(np.linalg.norm(np.maximum(-lo, hi)))
+        flattest = min(qlo.min(), qhi.min())
+        self.smoothness = float(1.0 / flattest) if flattest > 0 else np.inf
+
+    @property
+    def separable(self) -> bool:  # type: ignore[override]
+        """Whether outputs do not interact: no ε, or a single output."""
+        return self.epsilon == 0.0 or self.n_outputs == 1
+
+    def insensitive(self, epsilon: float) -> Self:
+        """Return the infimal convolution with a further ball: the radii add up."""
+        new = copy.copy(self)
+        new.epsilon = self.epsilon + check_epsilon(epsilon)
+        return new
+
+    def _for(self, array: FloatArray) -> tuple[FloatArray, ...]:
+        """Parameters for the number of outputs at hand."""
+        p = array.shape[1]
+        return tuple(a if len(a) == p else np.broadcast_to(a, p).copy() for a in self._parameters)
+
+    def _uncoupled(self, array: FloatArray) -> bool:
+        return self.epsilon == 0.0 or array.shape[1] == 1
+
+    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+        uncoupled = self._uncoupled(residual)
+        run = _compiled.value_separable if uncoupled else _compiled.value_coupled
+        value = np.empty(len(residual))
+        run(np.ascontiguousarray(residual), *self._for(residual), self.epsilon, value)
+        return value
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        value = np.empty(len(dual))
+        slack = 1.0 + _ROUNDING
+        dual = np.ascontiguousarray(dual)
+        _compiled.conjugate(dual, *self._for(dual), self.epsilon, slack, value)
+        return value
+
+    def _prox(
+        self, point: FloatArray, step: float | FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Prox and Jacobian, ``step`` a number or one for each row."""
+        point = np.ascontiguousarray(point)
+        n, p = point.shape
+        dual = np.empty((n, p))
+        uncoupled = self._uncoupled(point)
+        jacobian = np.empty((n, p) if uncoupled else (n, p, p))
+        prox = _compiled.prox_separable if uncoupled else _compiled.prox_coupled
+        steps = np.broadcast_to(np.asarray(step, float), (n, 1))[:, 0].copy()
+        prox(point, steps, *self._for(point), self.epsilon, dual, jacobian)
+        if not uncoupled or self.separable:
+            return dual, jacobian
+        return dual, jacobian[:, :, None]  # one output of a loss for any number of them
+
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+        return self._prox(point, step)[0]
+
+    def conjugate_prox_jacobian(  # noqa: D102
+        self, point: FloatArray, step: float | FloatArray
+    ) -> FloatArray:
+        return self._prox(point, step)[1]
+
+    def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102
+        uncoupled = self._uncoupled(residual)
+        run = _compiled.envelope_separable if uncoupled else _compiled.envelope_coupled
+        dual, value, active, jacobian = run(
+            anchor, residual, step, *self._for(residual), self.epsilon
+        )
+        if uncoupled and not self.separable:
+            jacobian = jacobian[:, :, None]
+        return Envelope(dual, value, active, jacobian)
+
+    def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
+        """Exact for each output where they do not interact, by Newton otherwise."""
+        if not self._uncoupled(residual):
+            return super().minimizing_offset(residual, sample_weight)
+        columns = zip(residual.T, *self._for(residual), strict=True)
+        return np.array([_offset(r, sample_weight, *box, self.epsilon) for r, *box in columns])
+
+
+def _offset(
+    residual: FloatArray,
+    weight: FloatArray,
+    lower: float,
+    upper: float,
+    below: float,
+    above: float,
+    epsilon: float,
+) -> float:
+    """Minimize the weighted sum of one output's loss(residual - b) over b, exactly."""
+    if below == above == 0.0:
+        return _weighted_breakpoint(residual, weight, lower, upper, epsilon)
+    if below == above and -lower == upper == np.inf and epsilon == 0.0:
+        return float(np.average(residual, weights=weight))
+    below, above = max(below, 1e-300), max(above, 1e-300)
+    low, high = float(residual.min()), float(residual.max())
+    offset = float(np.average(residual, weights=weight))
+    for _ in range(200):
+        total, slope = _compiled.weighted_dual_sum(
+            residual, weight, offset, lower, upper, below, above, epsilon
+        )
+        if total > 0.0:
+            low = offset
+        elif total < 0.0:
+            high = offset
+        else:
+            break
+        new = offset + total / slope if slope > 0.0 else np.inf
+        if not low < new < high:
+            new = 0.5 * (low + high)
+        if new in (offset, low, high):
+            break
+        offset = new
+    return offset
+
+
+def _weighted_breakpoint(
+    residual: FloatArray, weight: FloatArray, lower: float, upper: float, epsilon: float
+) -> float:
+    """Minimize a piecewise linear loss: a weighted quantile of its breakpoints.
+
+    The slope falls by weight * upper at residual - epsilon and by -weight * lower at
+    residual + epsilon. Where it is zero on an interval, the middle is returned.
+    """
+    if epsilon == 0.0 and weight.min() == weight.max():
+        position = len(residual) * upper / (upper - lower)
+        k = round(position)
+        if abs(position - k) <= 1e-9 * len(residual) and 0 < k < len(residual):
+            parts = np.partition(residual, (k - 1, k))
+            return float(0.5 * (parts[k - 1] + parts[k]))
+        k = min(max(int(np.ceil(position)) - 1, 0), len(residual) - 1)
+        return float(np.partition(residual, k)[k])
+    if epsilon == 0.0:
+        points, jumps = residual, weight * (upper - lower)
+    else:
+        points = np.concatenate([residual - epsilon, residual + epsilon])
+        jumps = np.concatenate([weight * upper, -weight * lower])
+    order = np.argsort(points, kind="stable")
+    points = points[order]
+    slope = upper * weight.sum() - np.cumsum(jumps[order])
+    tolerance = 1e-12 * (upper - lower) * weight.sum()
+    first = min(int(np.searchsorted(-slope, -tolerance)), len(points) - 1)
+    if abs(slope[first]) > tolerance:
+        return float(points[first])
+    last = min(int(np.searchsorted(-slope, tolerance, side="right")), len(points) - 1)
+    return float(0.5 * (points[first] + points[last]))

@@ -1,0 +1,231 @@
+"""A regularized regression problem and the certificate of any dual point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.blocks import Block, RowBlocks
+from fenchel.losses import Loss
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A rigorous bound on how far a fit is from the optimum.
+
+    Attributes
+    ----------
+    primal : float
+        Objective of the fitted model, with its own offset.
+    dual : float
+        Objective of a feasible dual point: no model can go below it.
+    gap : float
+        ``primal - dual``. The fitted model's objective is at most this far from optimal.
+    relative_gap : float
+        Gap over the objective of the best constant model; 0 where that is 0, hence optimal.
+    feasibility : float
+        What is left of the constraint sum(dual) = 0 after projection, relative to the sum
+        of absolute values: rounding only.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    feasibility: float
+
+
+@dataclass(frozen=True)
+class Certified:
+    """A feasible dual point, the model that it stands for, and their certificate."""
+
+    dual: FloatArray
+    weights: FloatArray
+    offset: FloatArray
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    r"""Data, loss, coupling and strength; no algorithm.
+
+    .. math:: P(V, b) = \tfrac12 \|V\|_F^2
+              + \sum_i c_i\, \ell(y_i - S V^\top \varphi_i - b), \qquad
+              c_i = \frac{s_i}{\alpha \sum_k s_k}
+
+    .. math:: D(\beta) = \sum_i c_i \left(\langle \beta_i, y_i\rangle - \ell^*(\beta_i)\right)
+              - \tfrac12 \|V\|_F^2, \qquad
+              V = \sum_i c_i \varphi_i \beta_i^\top S, \quad \sum_i c_i \beta_i = 0
+
+    This is (1/alpha) times the regularized mean loss. Dual vectors β are in units of the
+    subgradient of the loss, so they do not depend on weights or strength; the usual dual
+    coefficients are :math:`c_i \beta_i`. The constraint is there only with an intercept.
+
+    Parameters
+    ----------
+    loss : Loss
+        Loss of the residual vectors.
+    features : ndarray of shape (n, r)
+        Feature vectors of the rows.
+    targets : ndarray of shape (n, p) or (n, 1)
+        A single column is used for every output.
+    coupling : ndarray of shape (p, q)
+        S, with S Sᵀ the output matrix of the kernel.
+    sample_weight : ndarray of shape (n,)
+        Positive weights.
+    alpha : float
+        Strength of the regularization.
+    fit_intercept : bool
+        Whether b is free or zero.
+    """
+
+    loss: Loss
+    features: FloatArray
+    targets: FloatArray
+    coupling: FloatArray
+    sample_weight: FloatArray
+    alpha: float
+    fit_intercept: bool = True
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs p."""
+        return len(self.coupling)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """The weights c of the losses, (n,)."""
+        return self.sample_weight / (self.alpha * self.sample_weight.sum())
+
+    @cached_property
+    def rows(self) -> RowBlocks:
+        """The rows in blocks."""
+        return RowBlocks(self.features, self.targets, self.weight)
+
+    @cached_property
+    def gram(self) -> FloatArray | None:
+        """Gram matrix (n, n) of the features where it is no larger than a few of them."""
+        n, rank = self.features.shape
+        return self.features @ self.features.T if n <= min(4 * rank, 6000) else None
+
+    @cached_property
+    def best_constant(self) -> FloatArray:
+        """Offset of the best constant model; zero without intercept."""
+        if not self.fit_intercept:
+            return np.zeros(self.n_outputs)
+        targets = np.broadcast_to(self.targets, (len(self.targets), self.n_outputs))
+        return self.loss.minimizing_offset(targets, self.sample_weight)
+
+    @cached_property
+    def baseline(self) -> float:
+        """Objective of the best constant model: the unit of relative gaps.
+
+        Exactly zero where all targets are that constant up to rounding.
+        """
+        largest = np.abs(self.targets).max()
+        if np.abs(self.targets - self.best_constant).max() <= 64 * np.finfo(float).eps * largest:
+            return 0.0
+        flat = np.zeros((self.features.shape[1], self.coupling.shape[1]))
+        return self.primal(flat, self.best_constant)
+
+    def primal(self, weights: FloatArray, offset: FloatArray) -> float:
+        """Objective of the model ``x -> S Vᵀ φ(x) + b`` with ``weights`` V of shape (r, q)."""
+        directions = weights @ self.coupling.T
+
+        def task(block: Block) -> tuple[float]:
+            residual = block.targets - (block.features @ directions + offset)
+            return (float(block.weight @ self.loss.value(residual)),)
+
+        return 0.5 * float(np.vdot(weights, weights)) + float(self.rows.sum(task)[0])
+
+    def pull(self, dual: FloatArray) -> FloatArray:
+        """Φᵀ (c β), (r, p)."""
+
+        def task(block: Block) -> tuple[FloatArray]:
+            return (block.features.T @ (block.weight[:, None] * dual[block.rows]),)
+
+        return self.rows.sum(task)[0]
+
+    def link(self, dual: FloatArray) -> FloatArray:
+        """Weights V = Φᵀ (c β) S of a dual point, (r, q)."""
+        return self.pull(dual) @ self.coupling
+
+    def dual(self, dual: FloatArray) -> float:
+        """Objective of a feasible dual point, -inf outside the domain of the conjugate."""
+        return self._dual(dual, self.link(dual))
+
+    def _dual(self, dual: FloatArray, linked: FloatArray) -> float:
+        def task(block: Block) -> tuple[float]:
+            beta = dual[block.rows]
+            earned = np.einsum("ij,ij->i", beta, np.broadcast_to(block.targets, beta.shape))
+            return (float(block.weight @ (earned - self.loss.conjugate(beta))),)
+
+        return float(self.rows.sum(task)[0]) - 0.5 * float(np.vdot(linked, linked))
+
+    def feasible(self, dual: FloatArray) -> FloatArray:
+        """Return a feasible point near ``dual``, with the same zeros.
+
+        The domain of the conjugate is met by projection, the constraint of the intercept by
+        shrinking, output by output, the positive or the negative coordinates.
+        """
+        outside = ~np.isfinite(self.loss.conjugate(dual))
+        if outside.any():
+            dual = dual.copy()
+            dual[outside] = self.loss.conjugate_prox(dual[outside], np.finfo(float).tiny)
+        return self._balanced(dual)
+
+    def _balanced(self, dual: FloatArray) -> FloatArray:
+        """Shrink coordinates of one sign until Σ c_i β_i = 0: stays in a solid domain."""
+        if not self.fit_intercept:
+            return dual
+        magnitude = self.weight @ np.abs(dual)
+        total = self.weight @ dual
+        positive, negative = 0.5 * (magnitude + total), 0.5 * (magnitude - total)
+        smaller = np.minimum(positive, negative)
+        up = np.divide(smaller, positive, out=np.ones_like(smaller), where=positive > 0)
+        down = np.divide(smaller, negative, out=np.ones_like(smaller), where=negative > 0)
+        return np.where(dual > 0, dual * up, dual * down)
+
+    def certify(
+        self,
+        dual: FloatArray,
+        offset: FloatArray | None = None,
+        weights: FloatArray | None = None,
+    ) -> Certified:
+        """Certificate of a dual point after projection on the feasible set.
+
+        The primal value is that of the model with the given weights and offset: those that
+        the projected point stands for, and the minimizing ones, where they are None.
+        """
+        balanced = self._balanced(dual)
+        linked = self.link(balanced)
+        lower = self._dual(balanced, linked)
+        if not np.isfinite(lower):
+            balanced = self.feasible(dual)
+            linked = self.link(balanced)
+            lower = self._dual(balanced, linked)
+        weights = linked if weights is None else weights
+        offset = self.minimizing_offset(weights) if offset is None else offset
+        primal = self.primal(weights, offset)
+        certificate = self._certificate(primal, lower, balanced)
+        return Certified(balanced, weights, offset, certificate)
+
+    def minimizing_offset(self, weights: FloatArray) -> FloatArray:
+        """Offset that minimizes the objective for these weights; zero without intercept."""
+        if not self.fit_intercept:
+            return np.zeros(self.n_outputs)
+        residual = self.targets - self.features @ (weights @ self.coupling.T)
+        return self.loss.minimizing_offset(residual, self.sample_weight)
+
+    def _certificate(self, primal: float, lower: float, dual: FloatArray) -> Certificate:
+        gap = primal - lower
+        unit = self.baseline
+        feasibility = 0.0
+        if self.fit_intercept:
+            total = self.weight @ np.abs(dual)
+            left = np.abs(self.weight @ dual)
+            feasibility = float(np.max(np.divide(left, total, out=left, where=total > 0)))
+        return Certificate(primal, lower, gap, gap / unit if unit > 0.0 else 0.0, feasibility)

@@ -1,0 +1,187 @@
+"""What all kernel regressors share: from validated data to a certified fit."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.features import FeatureMap, as_feature_map
+from fenchel.kernels import Precomputed, as_kernel, resolve
+from fenchel.losses import Loss
+from fenchel.problem import Problem
+from fenchel.solvers import Callback, Progress, Solution, WarmStart, make_solver
+
+KERNEL_ERROR_LEVEL = 1e-3
+
+
+class KernelRegressor(RegressorMixin, BaseEstimator):
+    """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
+
+    def _loss(self, n_targets: int) -> Loss:
+        """Loss for targets with this number of columns."""
+        raise NotImplementedError
+
+    def _coupling(self, n_targets: int) -> FloatArray:
+        """S with S Sᵀ the output matrix of the kernel."""
+        return np.eye(n_targets)
+
+    def _fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Self:
+        """Validate, resolve the kernel, map the rows, solve, and keep the result."""
+        self._check_parameters()
+        X, targets = self._validated(X, y)
+        weight = self._weights(X, sample_weight)
+        kept = np.flatnonzero(weight)
+        precomputed = isinstance(as_kernel(self.kernel), Precomputed)
+        rows = X[np.ix_(kept, kept)] if precomputed else X[kept]
+        targets, weight = targets[kept], weight[kept]
+        random_state = self.random_state
+        self.kernel_ = resolve(as_kernel(self.kernel), rows, weight, random_state)
+        self._kept = kept
+        self.feature_map_ = as_feature_map(
+            self.features, self.kernel_, self.rank, random_state, *rows.shape
+        )
+        features = self.feature_map_.fit_transform(rows)
+        self.kernel_ = self.feature_map_.kernel_
+        self.kernel_error_ = float(self.feature_map_.kernel_error_)
+        self._warn_of_truncation()
+        loss = self._loss(targets.shape[1])
+        n_outputs = loss.n_outputs or targets.shape[1]
+        problem = Problem(
+            loss=loss,
+            features=features,
+            targets=targets,
+            coupling=self._coupling(n_outputs),
+            sample_weight=weight,
+            alpha=float(self.alpha),
+            fit_intercept=bool(self.fit_intercept),
+        )
+        return self._keep(problem, self._solve(problem, kept, len(X)))
+
+    def _solve(self, problem: Problem, kept: AnyArray, n_rows: int) -> Solution:
+        solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
+        solution = solver.solve(problem, self._previous(problem, kept), self._callback())
+        if not solution.status.converged:
+            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
+        self._last = WarmStart(np.zeros((n_rows, problem.n_outputs)), solution.offset)
+        self._last.dual[kept] = solution.dual
+        return solution
+
+    def _keep(self, problem: Problem, solution: Solution) -> Self:
+        """Set the fitted attributes."""
+        dual = problem.weight[:, None] * solution.dual
+        carrying = np.flatnonzero(np.any(dual != 0.0, axis=1))
+        self.support_ = self._kept[carrying]
+        self.dual_coef_ = dual[carrying]
+        self.offset_ = solution.offset
+        self.coupling_ = problem.coupling @ problem.coupling.T
+        self.weights_ = solution.weights @ problem.coupling.T
+        self.certificate_ = solution.certificate
+        self.history_ = solution.history
+        self.n_iter_ = solution.n_iter
+        return self
+
+    def _decision(self, X: AnyArray) -> FloatArray:
+        """All outputs for new rows, (n, p)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if isinstance(self.kernel_, Precomputed):
+            X = X[:, self._kept]
+        return np.asarray(self.feature_map_.transform(X) @ self.weights_ + self.offset_)
+
+    def _validated(self, X: AnyArray, y: AnyArray) -> tuple[FloatArray, FloatArray]:
+        multi = self.__sklearn_tags__().target_tags.multi_output
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
+        )
+        y = np.asarray(y, dtype=np.float64)
+        if isinstance(as_kernel(self.kernel), Precomputed) and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
+            )
+        self._flat = y.ndim == 1
+        return X, y[:, None] if y.ndim == 1 else y
+
+    def _weights(self, X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        if not np.any(weight > 0.0):
+            raise ValueError("sample_weight must have a positive entry, got zeros only")
+        return np.asarray(weight)
+
+    def _check_parameters(self) -> None:
+        check_number(self, "alpha", low=0.0, open_low=True)
+        check_number(self, "tol", low=0.0, open_low=True)
+        check_number(self, "max_iter", low=1, integer=True)
+        if self.rank is not None:
+            check_number(self, "rank", low=1, integer=True)
+
+    def _warn_of_truncation(self) -> None:
+        if self.kernel_error_ > KERNEL_ERROR_LEVEL:
+            warnings.warn(
+                f"the feature map of rank {self.feature_map_.rank_} leaves out "
+                f"{self.kernel_error_:.1%} of the kernel's trace (kernel_error_); the "
+                "certificate is for the truncated kernel; increase rank to come closer",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def _previous(self, problem: Problem, kept: AnyArray) -> WarmStart | None:
+        """Solution of the previous fit, if warm_start asks for it and it fits."""
+        last = getattr(self, "_last", None)
+        if not self.warm_start or last is None or last.dual.shape[1] != problem.n_outputs:
+            return None
+        if len(last.dual) <= kept[-1]:
+            return None
+        return WarmStart(last.dual[kept], last.offset)
+
+    def _callback(self) -> Callback | None:
+        if not self.verbose:
+            return None
+
+        def report(progress: Progress) -> None:
+            print(
+                f"[{type(self).__name__}] step {progress.iteration}: relative gap "
+                f"{progress.relative_gap:.2e} after {progress.seconds:.2f} s"
+            )
+
+        return report
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+def check_number(
+    estimator: BaseEstimator,
+    name: str,
+    *,
+    low: float,
+    open_low: bool = False,
+    high: float = np.inf,
+    integer: bool = False,
+    infinite: bool = False,
+) -> None:
+    """Raise a sentence that names the parameter, what was given, and what is allowed."""
+    value = getattr(estimator, name)
+    kind = "an integer" if integer else "a number" if infinite else "a finite number"
+    allowed = f"{kind} {'>' if open_low else '>='} {low:g}"
+    if high < np.inf:
+        allowed += f" and <= {high:g}"
+    expected = Integral if integer else Real
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, expected):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    above = value > low if open_low else value >= low
+    if not (above and value <= high and (infinite or np.isfinite(value))):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+
+
+__all__ = ["KERNEL_ERROR_LEVEL", "FeatureMap", "KernelRegressor", "check_number"]

@@ -1,0 +1,178 @@
+"""What quantile and expectile regression share: levels and their coupling."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.losses import Loss
+from fenchel.losses.atoms import check_levels
+from fenchel.regression._base import KernelRegressor, check_number
+
+_EIGENVALUE_CUT = 1e-13
+
+
+def level_coupling(levels: FloatArray, gamma: float) -> FloatArray:
+    """S of shape (p, q) with S Sᵀ = exp(-gamma (τ_j - τ_k)²); gamma may be 0 or inf."""
+    if gamma == np.inf:
+        return np.eye(len(levels))
+    if gamma == 0.0:
+        return np.ones((len(levels), 1))
+    matrix = np.exp(-gamma * np.subtract.outer(levels, levels) ** 2)
+    values, vectors = np.linalg.eigh(matrix)
+    kept = values > _EIGENVALUE_CUT * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+class LevelRegressor(KernelRegressor):
+    """Several levels of one statistic, learned together."""
+
+    def __init__(
+        self,
+        levels: Any = 0.5,
+        *,
+        kernel: Any = None,
+        alpha: float = 1e-3,
+        level_gamma: float = 1.0,
+        epsilon: float = 0.0,
+        fit_intercept: bool = True,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.levels = levels
+        self.kernel = kernel
+        self.alpha = alpha
+        self.level_gamma = level_gamma
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _level_loss(self, levels: Any) -> Loss:
+        """The loss that elicits the statistic at these levels."""
+        raise NotImplementedError
+
+    def _loss(self, n_targets: int) -> Loss:
+        return self._level_loss(self.levels_).insensitive(float(self.epsilon))
+
+    def _coupling(self, n_targets: int) -> FloatArray:
+        return level_coupling(self.levels_, float(self.level_gamma))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self.levels_ = check_levels(self.levels)
+        check_number(self, "epsilon", low=0.0)
+        check_number(self, "level_gamma", low=0.0, infinite=True)
+
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+        """Fit all levels at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the sentence names which.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict every level.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; kernel values against the training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_levels)
+            One column for each level, in the order of ``levels``.
+        """
+        prediction = self._decision(X)
+        return prediction[:, 0] if prediction.shape[1] == 1 else prediction
+
+    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+        """Predict the central interval of a coverage, from the two levels that bound it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float
+            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper end.
+        """
+        if not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+        prediction = self._decision(X)
+        ends = []
+        for level in (0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)):
+            match = np.flatnonzero(np.isclose(self.levels_, level, rtol=0.0, atol=1e-9))
+            if len(match) == 0:
+                raise ValueError(
+                    f"coverage={coverage:g} needs the levels {0.5 * (1 - coverage):g} and "
+                    f"{0.5 * (1 + coverage):g}, but the fitted levels are "
+                    f"{[float(level) for level in self.levels_]}"
+                )
+            ends.append(prediction[:, match[0]])
+        return np.column_stack(ends)
+
+    def crossing_loss(self, X: AnyArray) -> float:
+        """Mean amount by which curves of neighbouring levels cross on these rows.
+
+        .. math:: \\sum_j \\frac1n \\sum_i \\max(0, h_j(x_i) - h_{j+1}(x_i))
+
+        with levels in increasing order; 0 means that no curves cross there.
+        """
+        ordered = self._decision(X)[:, np.argsort(self.levels_)]
+        return float(np.maximum(ordered[:, :-1] - ordered[:, 1:], 0.0).mean(axis=0).sum())
+
+    def score(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> float:
+        """Mean over levels of D², the share of the loss of the best constant explained.
+
+        1 is perfect, 0 is no better than the best constant of ``y`` itself.
+        """
+        prediction = self._decision(X)
+        y = np.asarray(y, dtype=np.float64).reshape(-1, 1)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        scores = []
+        for j, level in enumerate(self.levels_):
+            loss = self._level_loss(level)
+            constant = loss.minimizing_offset(y, weight)
+            unexplained = float(weight @ loss.value(y - prediction[:, [j]]))
+            total = float(weight @ loss.value(y - constant))
+            if total > 0.0:
+                scores.append(1.0 - unexplained / total)
+            else:
+                scores.append(1.0 if unexplained == 0.0 else 0.0)
+        return float(np.mean(scores))

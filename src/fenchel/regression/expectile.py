@@ -1,0 +1,76 @@
+"""Joint expectile regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fenchel.losses import Loss, SquaredPinball
+from fenchel.regression._levels import LevelRegressor
+
+
+class ExpectileRegressor(LevelRegressor):
+    r"""Kernel expectile regression, several levels at once, with a certificate.
+
+    .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
+              + \frac{1}{\sum_i s_i} \sum_i s_i\, \ell_\varepsilon(y_i - h(x_i) - b), \qquad
+              \ell(\xi) = \tfrac12 \sum_j |\tau_j - 1(\xi_j < 0)|\, \xi_j^2
+
+    The expectile of level ½ is the mean. Everything but the loss is as in
+    :class:`QuantileRegressor`.
+
+    Parameters
+    ----------
+    levels : float or sequence of float, default=0.5
+        Levels in (0, 1), in any order, without repeats.
+    kernel : None, str, kernel or callable, default=None
+        See :func:`fenchel.kernels.as_kernel`.
+    alpha : float, default=1e-3
+        Strength of the regularization, > 0; it does not depend on the units of y.
+    level_gamma : float, default=1.0
+        γ of the coupling exp(-γ(τ_j - τ_k)²): 0 makes the curves parallel, ``inf``
+        independent.
+    epsilon : float, default=0.0
+        Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
+        get exactly zero dual coefficients.
+    fit_intercept : bool, default=True
+        Whether each level has a free offset.
+    features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
+        How the kernel becomes features.
+    rank : int, optional
+        Cap on the rank of the feature map.
+    solver : {"auto", "newton"} or Solver, default="auto"
+        "auto" is "newton".
+    tol : float, default=1e-6
+        Relative duality gap at which the fit has converged.
+    max_iter : int, default=1000
+        Limit on the number of Newton steps.
+    warm_start : bool, default=False
+        Whether to start from the previous fit of this estimator.
+    random_state : int, RandomState or None, default=None
+        Seed of subsamples and random features; None is a fixed seed.
+    verbose : int, default=0
+        If positive, one line for each outer iteration is printed.
+
+    Attributes
+    ----------
+    dual_coef_, support_, offset_, coupling_, weights_, certificate_, kernel_, kernel_error_, \
+feature_map_, levels_, n_iter_, history_, n_features_in_, feature_names_in_
+        As in :class:`QuantileRegressor`; dual coefficients are not bounded.
+
+    References
+    ----------
+    Sangnier, Fercoq, d'Alché-Buc (2017), Data sparse nonparametric regression with
+    ε-insensitive losses, sections 3 and 4.
+
+    Examples
+    --------
+    >>> from fenchel import ExpectileRegressor
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> X, y, _ = make_sine_quantiles(200, random_state=0)
+    >>> model = ExpectileRegressor([0.5, 0.9], alpha=1e-4).fit(X, y)
+    >>> model.predict(X).shape
+    (200, 2)
+    """
+
+    def _level_loss(self, levels: Any) -> Loss:
+        return SquaredPinball(levels)

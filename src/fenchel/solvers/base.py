@@ -1,0 +1,87 @@
+"""What a solver takes and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from fenchel._typing import FloatArray
+from fenchel.problem import Certificate, Problem
+
+
+class Progress(NamedTuple):
+    """One line of a solver's history."""
+
+    iteration: int
+    seconds: float
+    primal: float
+    dual: float
+    relative_gap: float
+
+
+Callback = Callable[[Progress], object]
+"""Called after each outer iteration; a truthy return value stops the solver."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a solver ended, as a sentence with its remedy."""
+
+    converged: bool
+    message: str
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best certified point that a solver found.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n, p)
+        Feasible dual vectors β, in units of the subgradient of the loss.
+    weights : ndarray of shape (r, q)
+        V = Φᵀ (c β) S, the weights that go with ``dual``.
+    offset : ndarray of shape (p,)
+        The offset b, exactly zero without intercept.
+    certificate : Certificate
+        Primal and dual objective of this very point.
+    status : Status
+        Whether it converged, and what to do if not.
+    n_iter : int
+        Number of Newton steps, sweeps or whatever the solver counts.
+    history : list of Progress
+        One entry per outer iteration.
+    """
+
+    dual: FloatArray
+    weights: FloatArray
+    offset: FloatArray
+    certificate: Certificate
+    status: Status
+    n_iter: int
+    history: list[Progress] = field(default_factory=list)
+
+
+class WarmStart(NamedTuple):
+    """A dual point and an offset to start from, those of a similar problem."""
+
+    dual: FloatArray
+    offset: FloatArray
+
+
+class Solver(Protocol):
+    """An algorithm that maximizes the dual of a problem."""
+
+    def requires(self, problem: Problem) -> str | None:
+        """Return None if it can solve this problem, else a sentence on what is missing."""
+        ...
+
+    def solve(
+        self,
+        problem: Problem,
+        warm_start: WarmStart | None = None,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Return the best certified point."""
+        ...

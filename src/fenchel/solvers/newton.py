@@ -1,0 +1,344 @@
+"""Semismooth Newton on the augmented Lagrangian: the main solver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.blocks import Block
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.base import Callback, Progress, Solution, Status, WarmStart
+from fenchel.solvers.newton_system import Gradient, Kinks, newton_direction
+
+_FIRST_STEP = 10.0  # in units of mean loss / spread²: kinks within a tenth of the spread of y
+_GROWTH = 6.0
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Newton:
+    r"""Proximal point method on the dual, each step solved in the primal by Newton.
+
+    Given dual vectors :math:`\beta^k` and a step t, minimize over (V, b)
+
+    .. math:: \Psi(V, b) = \tfrac12 \|V\|_F^2 + \tfrac{\rho}{2} \|b - b^k\|^2
+        + \sum_i c_i \max_\beta \left[\langle \beta, r_i \rangle - \ell^*(\beta)
+        - \tfrac{1}{2t} \|\beta - \beta_i^k\|^2\right],
+        \quad r_i = y_i - S V^\top \varphi_i - b,
+
+    which is convex with a continuous gradient; the maximizers are the next dual vectors, and
+    only rows at a kink enter the Hessian. Then t grows and ρ shrinks. It stops on the
+    certificate of a feasible dual point.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which it stops.
+    max_iter : int
+        Limit on the number of Newton steps in all.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+
+    def requires(self, problem: Problem) -> str | None:
+        """Any loss of the protocol will do."""
+        return None
+
+    def solve(
+        self,
+        problem: Problem,
+        warm_start: WarmStart | None = None,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
+        run = _Run(self, problem, callback)
+        return run.finish(*run.iterate(warm_start))
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """What makes the algorithm equivariant: units of residuals and of their dual."""
+
+    spread: float
+    step: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Scale:
+        """Spread of y around the best constant, and mean loss over its square."""
+        centred = problem.targets - problem.best_constant
+        squares = np.einsum("ij,ij->i", centred, centred)
+        spread = float(np.sqrt(np.average(squares, weights=problem.weight) / problem.n_outputs))
+        mean_loss = problem.baseline / float(problem.weight.sum())
+        return cls(spread, mean_loss / spread**2 if spread > 0.0 and mean_loss > 0.0 else 1.0)
+
+
+@dataclass
+class _Point:
+    """Value, proximal dual and kinks of the inner problem at (V, b)."""
+
+    weights: FloatArray
+    offset: FloatArray
+    residual: FloatArray
+    dual: FloatArray
+    value: float
+    kinks: Kinks
+    pull: FloatArray | None
+    """Φᵀ (c β), once it is known."""
+
+
+@dataclass(frozen=True)
+class _Inner:
+    """The inner problem Ψ for an anchor β^k, a centre b^k, a step t and a ridge ρ."""
+
+    problem: Problem
+    scale: _Scale
+    anchor: FloatArray
+    centre: FloatArray
+    step: float
+    ridge: float
+
+    def at(
+        self,
+        weights: FloatArray,
+        offset: FloatArray,
+        residual: FloatArray | None = None,
+        with_pull: bool = True,
+    ) -> _Point:
+        """Evaluate in one pass over the rows; with the residual known, save a product."""
+        problem = self.problem
+        directions = weights @ problem.coupling.T
+        known = residual is not None
+        if residual is None:
+            residual = np.empty((problem.rows.n_rows, problem.n_outputs))
+        dual = np.empty_like(residual)
+        rows, jacobians = [], []
+
+        def task(block: Block) -> tuple[FloatArray | float, ...]:
+            mine = residual[block.rows]
+            if not known:
+                np.matmul(block.features, directions, out=mine)
+                mine += offset
+                np.subtract(block.targets, mine, out=mine)
+            envelope = problem.loss.envelope(self.anchor[block.rows], mine, self.step)
+            dual[block.rows] = envelope.dual
+            rows.append(envelope.active + block.rows.start)
+            stiffness = self.step * block.weight[envelope.active]
+            jacobians.append((envelope.jacobian.T * stiffness).T)
+            value = float(block.weight @ envelope.value)
+            if not with_pull:
+                return (value,)
+            envelope.dual[...] *= block.weight[:, None]
+            return value, block.features.T @ envelope.dual
+
+        value, *pull = problem.rows.sum(task)
+        away = offset - self.centre
+        objective = 0.5 * float(np.vdot(weights, weights)) + float(value)
+        objective += 0.5 * self.ridge * float(away @ away)
+        kinks = Kinks(np.concatenate(rows), np.concatenate(jacobians))
+        return _Point(weights, offset, residual, dual, objective, kinks, pull[0] if pull else None)
+
+    def gradient(self, point: _Point) -> Gradient:
+        """Gradient of Ψ."""
+        problem = self.problem
+        if point.pull is None:
+            point.pull = problem.pull(point.dual)
+        offset = np.zeros(problem.n_outputs)
+        if problem.fit_intercept:
+            offset = self.ridge * (point.offset - self.centre) - problem.weight @ point.dual
+        return Gradient(point.weights - point.pull @ problem.coupling, offset)
+
+    def minimize(self, point: _Point, tolerance: float, budget: int) -> tuple[_Point, int]:
+        """Newton until the gradient is worth less than ``tolerance``; counts its steps."""
+        full_steps = True
+        for steps in range(budget):
+            gradient = self.gradient(point)
+            if self._worth(gradient) <= tolerance:
+                return point, steps
+            damping = self._damping(point, gradient)
+            move = newton_direction(self.problem, point.kinks, gradient, damping)
+            slope = float(np.vdot(gradient.weights, move[0]) + gradient.offset @ move[1])
+            if not slope < 0.0:
+                return point, steps
+            weights, offset = point.weights + move[0], point.offset + move[1]
+            trial = self.at(weights, offset, with_pull=full_steps)
+            if -slope <= _ROUNDING * abs(point.value):  # values are blind here, gradients not
+                if not self._worth(self.gradient(trial)) < 0.5 * self._worth(gradient):
+                    return point, steps
+            else:
+                full_steps = trial.value <= point.value + 1e-4 * slope
+                if not full_steps:
+                    trial = self._along(point, trial, move, slope)
+                    if not trial.value < point.value:
+                        return point, steps
+            point = trial
+        return point, budget
+
+    def _worth(self, gradient: Gradient) -> float:
+        """Bound on what is left to gain: Ψ is 1-strongly convex in V."""
+        away = 0.5 * float(np.vdot(gradient.weights, gradient.weights))
+        return away + self.scale.spread * float(np.abs(gradient.offset).sum())
+
+    def _damping(self, point: _Point, gradient: Gradient) -> FloatArray:
+        """ρ for each output, raised where too few kinks hold its offset within the spread."""
+        jacobian = point.kinks.jacobian
+        held = jacobian.sum(axis=0) if jacobian.ndim == 2 else np.einsum("ijj->j", jacobian)
+        wanted = np.abs(gradient.offset) / max(self.scale.spread, np.finfo(float).tiny)
+        return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
+
+    def _along(
+        self, point: _Point, end: _Point, move: tuple[FloatArray, FloatArray], slope: float
+    ) -> _Point:
+        """Point between two others where the slope of Ψ has nearly vanished.
+
+        On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
+        which needs the residuals of both ends and no further pass over the features.
+        """
+        weight, step = self.problem.weight, self.step
+        change = point.residual - end.residual
+        linear = float(np.vdot(point.weights, move[0]))
+        linear += self.ridge * float((point.offset - self.centre) @ move[1])
+        bend = float(np.vdot(move[0], move[0])) + self.ridge * float(move[1] @ move[1])
+
+        def residual_at(size: float) -> FloatArray:
+            return point.residual - size * change
+
+        def slope_at(size: float) -> float:
+            dual = self.problem.loss.envelope(self.anchor, residual_at(size), step).dual
+            return linear + size * bend - float(weight @ np.einsum("ij,ij->i", dual, change))
+
+        size = _vanishing(slope_at, slope)
+        return self.at(
+            point.weights + size * move[0],
+            point.offset + size * move[1],
+            residual_at(size),
+            with_pull=False,
+        )
+
+
+def _vanishing(slope_at: Callable[[float], float], start: float) -> float:
+    """Bracketed secant in (0, 1] on an increasing function that is ``start`` < 0 in 0."""
+    low, slope_low = 0.0, start
+    high, slope_high = 1.0, slope_at(1.0)
+    size = 1.0
+    for _ in range(60):
+        if slope_high <= 0.0:
+            return high
+        size = low + (high - low) * slope_low / (slope_low - slope_high)
+        size = min(max(size, 0.95 * low + 0.05 * high), 0.05 * low + 0.95 * high)
+        here = slope_at(size)
+        if abs(here) <= 0.1 * abs(start):
+            break
+        if here < 0.0:
+            low, slope_low = size, here
+        else:
+            high, slope_high = size, here
+    return size
+
+
+@dataclass
+class _Run:
+    """The outer loop on one problem."""
+
+    solver: Newton
+    problem: Problem
+    callback: Callback | None
+    started: float = field(default_factory=time.perf_counter)
+    history: list[Progress] = field(default_factory=list)
+    steps: int = 0
+
+    def iterate(self, warm_start: WarmStart | None) -> tuple[Certified, str | None]:
+        """Return the best certified point and, if it is not good enough, the reason."""
+        problem, tol = self.problem, self.solver.tol
+        scale = _Scale.of(problem)
+        step = _FIRST_STEP * scale.step
+        ridge = 1e-7 * float(problem.weight.sum()) * scale.step
+        dual, offset = self._start(warm_start)
+        best = problem.certify(dual, offset)
+        weights = best.weights
+        while not self._report(best):
+            if self.steps >= self.solver.max_iter:
+                return best, f"the limit max_iter={self.solver.max_iter} was reached"
+            inner = _Inner(problem, scale, dual, offset, step, ridge)
+            worth = 0.1 * min(best.certificate.gap, 1e-3 * problem.baseline)
+            tolerance = 0.02 * max(tol * problem.baseline, worth)
+            point, used = inner.minimize(
+                inner.at(weights, offset), tolerance, self.solver.max_iter - self.steps
+            )
+            self.steps += used
+            new = problem.certify(point.dual, point.offset, point.weights)
+            if new.certificate.gap < best.certificate.gap:
+                best = new
+            if best.certificate.relative_gap <= tol:
+                self._report(best)
+                return self._tighten(inner, point, tolerance, best), None
+            dual, weights, offset = point.dual, point.weights, point.offset
+            step *= _GROWTH
+            ridge /= 10.0
+            if step > 1e18 * scale.step:
+                return best, "rounding errors allow no better"
+        reached = best.certificate.relative_gap <= tol
+        return best, None if reached else "the callback asked for it"
+
+    def _start(self, warm_start: WarmStart | None) -> tuple[FloatArray, FloatArray]:
+        problem = self.problem
+        if warm_start is None:
+            return np.zeros((problem.rows.n_rows, problem.n_outputs)), problem.best_constant
+        offset = warm_start.offset if problem.fit_intercept else np.zeros(problem.n_outputs)
+        return problem.feasible(warm_start.dual), offset
+
+    def _report(self, best: Certified) -> bool:
+        """Write history, call back; say whether to stop."""
+        certificate = best.certificate
+        progress = Progress(
+            iteration=self.steps,
+            seconds=time.perf_counter() - self.started,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            relative_gap=certificate.relative_gap,
+        )
+        self.history.append(progress)
+        asked = self.callback is not None and bool(self.callback(progress))
+        return asked or certificate.relative_gap <= self.solver.tol
+
+    def _tighten(
+        self, inner: _Inner, point: _Point, tolerance: float, best: Certified
+    ) -> Certified:
+        """Solve more exactly until the model that the dual point stands for is good too."""
+        for _ in range(8):
+            linked = self.problem.certify(point.dual, point.offset)
+            if linked.certificate.relative_gap <= self.solver.tol:
+                return linked
+            tolerance *= 1e-2
+            point, used = inner.minimize(point, tolerance, 50)
+            self.steps += used
+            if used == 0:
+                break
+        return best
+
+    def finish(self, best: Certified, reason: str | None) -> Solution:
+        """Settle the model: that of the dual point, with the exact offset where one is known."""
+        problem, tol = self.problem, self.solver.tol
+        enough = max(best.certificate.gap, tol * problem.baseline)
+        for offset in (None, best.offset) if problem.loss.separable else (best.offset,):
+            linked = problem.certify(best.dual, offset)
+            if linked.certificate.gap <= enough:
+                break
+        else:
+            linked = best
+        certificate = linked.certificate
+        if reason is None or certificate.relative_gap <= tol:
+            status = Status(True, f"converged to a relative gap of {certificate.relative_gap:.1e}")
+        else:
+            status = Status(
+                False,
+                f"stopped at a relative gap of {certificate.relative_gap:.1e} > tol={tol:g}: "
+                f"{reason}; increase max_iter, or accept the gap by increasing tol",
+            )
+        return Solution(
+            linked.dual, linked.weights, linked.offset, certificate, status, self.steps, self.history
+        )

@@ -1,0 +1,172 @@
+"""The linear system of a Newton step, solved in the smaller of two spaces.
+
+With the kinks (the rows whose dual vector moves with the residual) written as vectors
+u = sqrt(t c_i) w of outputs, where P_i = sum of w wᵀ, the Hessian in (V, b) is
+
+    [ I + UᵀU    UᵀE     ]     U has a row φ_i ⊗ Sᵀu for each kink,
+    [ EᵀU        EᵀE + ρI ]    E the row u.
+
+It is formed in its r q + p unknowns, or by Woodbury in one unknown for each kink.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy.linalg import cho_factor, cho_solve
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.problem import Problem
+
+
+class Kinks(NamedTuple):
+    """Rows that enter the Hessian, with their weighted Jacobians t c_i P_i."""
+
+    rows: IntArray
+    jacobian: FloatArray
+    """(m, p) diagonals or (m, p, p)."""
+
+    @property
+    def count(self) -> int:
+        """Number of unknowns in the space of the kinks."""
+        if self.jacobian.ndim == 2:
+            return int(np.count_nonzero(self.jacobian))
+        return self.jacobian.shape[0] * self.jacobian.shape[1]
+
+
+class Gradient(NamedTuple):
+    """Gradient in V (r, q) and b (p,)."""
+
+    weights: FloatArray
+    offset: FloatArray
+
+
+def newton_direction(
+    problem: Problem, kinks: Kinks, gradient: Gradient, ridge: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Solve the Newton system for (dV, db)."""
+    size = gradient.weights.size + (len(gradient.offset) if problem.fit_intercept else 0)
+    if kinks.count < size:
+        return _in_kinks(problem, kinks, gradient, ridge)
+    return _in_weights(problem, kinks, gradient, ridge)
+
+
+def _in_weights(
+    problem: Problem, kinks: Kinks, gradient: Gradient, ridge: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Form and factor the (r q + p) square matrix."""
+    r, q = gradient.weights.shape
+    p = problem.n_outputs
+    hessian = _hessian(problem, kinks, r, q, p)
+    bordered = problem.fit_intercept
+    size = r * q + (p if bordered else 0)
+    diagonal = np.einsum("ii->i", hessian)
+    diagonal[: r * q] += 1.0
+    diagonal[r * q :] += ridge
+    right = np.concatenate([gradient.weights.ravel(), gradient.offset])
+    factor = cho_factor(hessian[:size, :size], lower=True, overwrite_a=True, check_finite=False)
+    step = np.zeros(r * q + p)
+    step[:size] = cho_solve(factor, -right[:size], check_finite=False)
+    return step[: r * q].reshape(r, q), step[r * q :]
+
+
+def _hessian(problem: Problem, kinks: Kinks, r: int, q: int, p: int) -> FloatArray:
+    """Sum over kinks of (φ_i ⊗ S, I)ᵀ t c_i P_i (φ_i ⊗ S, I), without identity and ridge."""
+    coupling = problem.coupling
+    hessian = np.zeros((r * q + p, r * q + p))
+    block = hessian[: r * q, : r * q].reshape(r, q, r, q)
+    border = hessian[r * q :, : r * q].reshape(p, r, q)
+    corner = hessian[r * q :, r * q :]
+    chunk = problem.rows.block_rows
+    for start in range(0, len(kinks.rows), chunk):
+        rows = kinks.rows[start : start + chunk]
+        jacobian = kinks.jacobian[start : start + chunk]
+        features = problem.features[rows]
+        if jacobian.ndim == 2:
+            for j in range(p):
+                free = np.flatnonzero(jacobian[:, j])
+                scale = jacobian[free, j]
+                mine = features[free]
+                weighted = mine * scale[:, None]
+                gram = weighted.T @ mine
+                outer = np.outer(coupling[j], coupling[j])
+                block += gram[:, None, :, None] * outer[None, :, None, :]
+                border[j] += weighted.sum(axis=0)[:, None] * coupling[j]
+                corner[j, j] += scale.sum()
+        else:
+            right = jacobian @ coupling
+            inner = np.einsum("jk,mjl->mkl", coupling, right)
+            for k in range(q):
+                for m in range(k + 1):
+                    gram = (features * inner[:, k, m, None]).T @ features
+                    block[:, k, :, m] += gram
+                    if m < k:
+                        block[:, m, :, k] += gram.T
+            border += np.einsum("mjk,mr->jrk", right, features)
+            corner += jacobian.sum(axis=0)
+    return hessian
+
+
+def _in_kinks(
+    problem: Problem, kinks: Kinks, gradient: Gradient, ridge: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Woodbury: one unknown z = U dV + E db for each kink, bordered by the offset."""
+    coupling = problem.coupling
+    p = problem.n_outputs
+    rows, outputs = _square_roots(kinks)
+    if len(rows) == 0:
+        offset = -gradient.offset / ridge if problem.fit_intercept else np.zeros(p)
+        return -gradient.weights, offset
+    unique, inverse = np.unique(rows, return_inverse=True)
+    features = problem.features[unique]
+    mixed = outputs @ coupling
+    matrix = np.empty((len(rows), len(rows)), order="F")
+    gram = problem.gram
+    if gram is None:
+        _fill(features @ features.T, inverse, mixed, matrix)
+    else:
+        _fill(gram, rows, mixed, matrix)
+    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    pulled = np.einsum("iq,iq->i", (features @ gradient.weights)[inverse], mixed)
+    if problem.fit_intercept:
+        solved = cho_solve(factor, np.column_stack([outputs, pulled]), check_finite=False)
+        square = outputs.T @ solved[:, :p] + np.diag(ridge)
+        offset = np.linalg.solve(square, outputs.T @ solved[:, p] - gradient.offset)
+        z = solved[:, :p] @ offset - solved[:, p]
+    else:
+        offset = np.zeros(p)
+        z = -cho_solve(factor, pulled, check_finite=False)
+    push = np.zeros((len(unique), coupling.shape[1]))
+    np.add.at(push, inverse, z[:, None] * mixed)
+    return -gradient.weights - features.T @ push, offset
+
+
+@njit(cache=True, nogil=True)
+def _fill(gram: FloatArray, rows: IntArray, mixed: FloatArray, matrix: FloatArray) -> None:
+    """Lower triangle of I + UUᵀ, column by column."""
+    k, q = mixed.shape
+    for b in range(k):
+        source = gram[rows[b]]
+        for a in range(b, k):
+            product = 0.0
+            for m in range(q):
+                product += mixed[a, m] * mixed[b, m]
+            matrix[a, b] = product * source[rows[a]]
+        matrix[b, b] += 1.0
+
+
+def _square_roots(kinks: Kinks) -> tuple[IntArray, FloatArray]:
+    """Write each Jacobian as a sum of u uᵀ: rows (k,) and vectors u (k, p)."""
+    jacobian = kinks.jacobian
+    if jacobian.ndim == 2:
+        which, output = np.nonzero(jacobian)
+        vectors = np.zeros((len(which), jacobian.shape[1]))
+        vectors[np.arange(len(which)), output] = np.sqrt(jacobian[which, output])
+        return kinks.rows[which], vectors
+    values, bases = np.linalg.eigh(jacobian)
+    keep = values > 1e-14 * values.max(initial=0.0)
+    which, column = np.nonzero(keep)
+    vectors = bases[which, :, column] * np.sqrt(values[which, column])[:, None]
+    return kinks.rows[which], vectors
