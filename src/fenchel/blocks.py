@@ -40,7 +40,9 @@ class RowBlocks:
             rows = slice(start, min(start + self.block_rows, self.n_rows))
             yield Block(rows, self.features[rows], self.targets[rows], self.weight[rows])
 
-    def sum(self, task: Callable[[Block], tuple[FloatArray | float, ...]]) -> tuple[FloatArray, ...]:
+    def sum(
+        self, task: Callable[[Block], tuple[FloatArray | float, ...]]
+    ) -> tuple[FloatArray, ...]:
         """Add up, entry by entry, what ``task`` returns for each block."""
         blocks = iter(self)
         total = [np.asarray(part, dtype=np.float64) for part in task(next(blocks))]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.blocks import Block, RowBlocks
 from fenchel.losses import Loss
 
@@ -187,7 +187,20 @@ class Problem:
         smaller = np.minimum(positive, negative)
         up = np.divide(smaller, positive, out=np.ones_like(smaller), where=positive > 0)
         down = np.divide(smaller, negative, out=np.ones_like(smaller), where=negative > 0)
-        return np.where(dual > 0, dual * up, dual * down)
+        scaled = np.empty_like(dual)
+        for block in self.rows:
+            mine = dual[block.rows]
+            np.multiply(mine, np.where(mine > 0.0, up, down), out=scaled[block.rows])
+        return scaled
+
+    def subset(self, rows: IntArray) -> Problem:
+        """Return the problem of some of the rows, with the same strength."""
+        return replace(
+            self,
+            features=self.features[rows],
+            targets=self.targets[rows],
+            sample_weight=self.sample_weight[rows],
+        )
 
     def certify(
         self,

@@ -83,7 +83,9 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         return np.array([f"{prefix}{i}" for i in range(self.rank_)], dtype=object)
 
 
-def in_chunks(function: Callable[[FloatArray], FloatArray], X: FloatArray, width: int) -> FloatArray:
+def in_chunks(
+    function: Callable[[FloatArray], FloatArray], X: FloatArray, width: int
+) -> FloatArray:
     """Apply a row-wise function to chunks of rows, ``width`` values a row."""
     size = max(1, _CHUNK_VALUES // max(1, width))
     if len(X) <= size:

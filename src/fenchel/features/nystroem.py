@@ -45,7 +45,7 @@ class Nystroem(FeatureMap):
     >>> import numpy as np
     >>> from fenchel.features import Nystroem
     >>> X = np.linspace(0, 1, 100)[:, None]
-    >>> bool(Nystroem("laplacian", rank=50).fit(X).kernel_error_ < 0.02)
+    >>> Nystroem("laplacian", rank=50).fit(X).kernel_error_ < 0.05
     True
 
     References

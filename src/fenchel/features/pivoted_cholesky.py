@@ -55,7 +55,7 @@ class PivotedCholesky(FeatureMap):
     >>> from fenchel.features import PivotedCholesky
     >>> X = np.linspace(0, 1, 1000)[:, None]
     >>> PivotedCholesky("gaussian").fit_transform(X).shape
-    (1000, 15)
+    (1000, 13)
 
     References
     ----------

@@ -61,8 +61,7 @@ def as_kernel(kernel: Any) -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         return Callable(kernel)
     raise TypeError(
-        "kernel must be None, a name, a kernel object or a function of two arrays, "
-        f"got {kernel!r}"
+        f"kernel must be None, a name, a kernel object or a function of two arrays, got {kernel!r}"
     )
 
 

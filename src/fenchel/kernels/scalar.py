@@ -157,12 +157,13 @@ class Matern(_Radial):
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
         squares *= 2.0 * self.nu
         distance = np.sqrt(squares)
-        factor = 1.0 + distance if self.nu > 0.5 else None
-        if self.nu == 2.5:
-            factor = factor + squares / 3.0
+        if self.nu == 0.5:
+            return np.exp(np.negative(distance, out=distance), out=distance)
+        factor = np.divide(squares, 3.0, out=squares) if self.nu == 2.5 else np.zeros(())
+        factor = factor + distance
+        factor += 1.0
         np.negative(distance, out=distance)
-        value = np.exp(distance, out=distance)
-        return value if factor is None else np.multiply(value, factor, out=value)
+        return np.multiply(factor, np.exp(distance, out=distance), out=factor)
 
 
 class Linear(ScalarKernel):
@@ -194,7 +195,8 @@ class Linear(ScalarKernel):
 class Polynomial(ScalarKernel):
     r"""Polynomial kernel.
 
-    .. math:: k(x, x') = (\mathrm{gain}\, \langle x, x' \rangle + \mathrm{offset})^{\mathrm{degree}}
+    .. math:: k(x, x') = (\mathrm{gain}\, \langle x, x' \rangle
+              + \mathrm{offset})^{\mathrm{degree}}
 
     Parameters
     ----------

@@ -383,4 +383,3 @@ def weighted_dual_sum(
                 x = lower
             total += weight[i] * x
     return total, slope
-

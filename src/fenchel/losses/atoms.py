@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
@@ -182,7 +183,7 @@ class L2Norm(Radial):
 
 def check_kappa(kappa: float) -> float:
     """Return kappa as a float, or say what is allowed."""
-    if not np.isscalar(kappa) or not 0.0 < float(kappa) < np.inf:  # type: ignore[arg-type]
+    if not isinstance(kappa, Real) or not 0.0 < float(kappa) < np.inf:
         raise ValueError(f"kappa must be a finite number > 0, got {kappa!r}")
     return float(kappa)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -106,7 +107,9 @@ class Loss:
         """
         offset = np.average(residual, axis=0, weights=sample_weight)
         centred = residual - offset
-        spread = np.sqrt(np.average(np.einsum("ij,ij->i", centred, centred), weights=sample_weight))
+        spread = np.sqrt(
+            np.average(np.einsum("ij,ij->i", centred, centred), weights=sample_weight)
+        )
         scale = np.average(self.value(centred), weights=sample_weight)
         if spread == 0.0 or scale == 0.0:
             return np.asarray(offset)
@@ -179,6 +182,6 @@ class Loss:
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float, or say what is allowed."""
-    if not np.isscalar(epsilon) or not 0.0 <= float(epsilon) < np.inf:
+    if not isinstance(epsilon, Real) or not 0.0 <= float(epsilon) < np.inf:
         raise ValueError(f"epsilon must be a finite number >= 0, got {epsilon!r}")
     return float(epsilon)

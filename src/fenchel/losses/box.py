@@ -44,9 +44,9 @@ class BoxQuadratic(Loss):
     ) -> None:
         arrays = np.broadcast_arrays(*(np.asarray(a, float) for a in (lower, upper, below, above)))
         self.n_outputs = len(arrays[0]) if arrays[0].ndim else None
-        self._parameters = tuple(np.atleast_1d(a).copy() for a in arrays)
+        lo, hi, qlo, qhi = (np.atleast_1d(a).copy() for a in arrays)
+        self._parameters = lo, hi, qlo, qhi
         self.epsilon = check_epsilon(epsilon)
-        lo, hi, qlo, qhi = self._parameters
         if not (np.all(lo < 0) and np.all(hi > 0) and np.all(qlo >= 0) and np.all(qhi >= 0)):
             raise ValueError("a box loss needs lower < 0 < upper and curvatures >= 0")
         if np.any(np.isinf(lo) & (qlo == 0)) or np.any(np.isinf(hi) & (qhi == 0)):
@@ -66,10 +66,13 @@ class BoxQuadratic(Loss):
         new.epsilon = self.epsilon + check_epsilon(epsilon)
         return new
 
-    def _for(self, array: FloatArray) -> tuple[FloatArray, ...]:
+    def _for(self, array: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Parameters for the number of outputs at hand."""
         p = array.shape[1]
-        return tuple(a if len(a) == p else np.broadcast_to(a, p).copy() for a in self._parameters)
+        lower, upper, below, above = self._parameters
+        if len(lower) == p:
+            return self._parameters
+        return np.full(p, lower), np.full(p, upper), np.full(p, below), np.full(p, above)
 
     def _uncoupled(self, array: FloatArray) -> bool:
         return self.epsilon == 0.0 or array.shape[1] == 1
@@ -88,9 +91,7 @@ class BoxQuadratic(Loss):
         _compiled.conjugate(dual, *self._for(dual), self.epsilon, slack, value)
         return value
 
-    def _prox(
-        self, point: FloatArray, step: float | FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def _prox(self, point: FloatArray, step: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prox and Jacobian, ``step`` a number or one for each row."""
         point = np.ascontiguousarray(point)
         n, p = point.shape
@@ -126,8 +127,9 @@ class BoxQuadratic(Loss):
         """Exact for each output where they do not interact, by Newton otherwise."""
         if not self._uncoupled(residual):
             return super().minimizing_offset(residual, sample_weight)
-        columns = zip(residual.T, *self._for(residual), strict=True)
-        return np.array([_offset(r, sample_weight, *box, self.epsilon) for r, *box in columns])
+        boxes = zip(*self._for(residual), strict=True)
+        columns = zip(residual.T, boxes, strict=True)
+        return np.array([_offset(r, sample_weight, *box, self.epsilon) for r, box in columns])
 
 
 def _offset(

@@ -100,7 +100,9 @@ class Insensitive(Loss):
         return np.where(length[:, 0] > self.epsilon, np.maximum(value, 0.0), 0.0)
 
 
-def _fixed_length(dual_of_length: Callable[[FloatArray], FloatArray], high: FloatArray) -> FloatArray:
+def _fixed_length(
+    dual_of_length: Callable[[FloatArray], FloatArray], high: FloatArray
+) -> FloatArray:
     """Find, row by row, the dual vector whose length is the one that it was made with."""
     low = np.zeros_like(high)
     for _ in range(_BISECTIONS):

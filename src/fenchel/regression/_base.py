@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.features import FeatureMap, as_feature_map
+from fenchel.features import as_feature_map
 from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.losses import Loss
 from fenchel.problem import Problem
@@ -69,8 +69,11 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         solution = solver.solve(problem, self._previous(problem, kept), self._callback())
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
-        self._last = WarmStart(np.zeros((n_rows, problem.n_outputs)), solution.offset)
-        self._last.dual[kept] = solution.dual
+        self._last = None
+        if self.warm_start:
+            whole = np.zeros((n_rows, problem.n_outputs))
+            self._last = WarmStart(whole, solution.offset, problem.alpha)
+            self._last.dual[kept] = solution.dual
         return solution
 
     def _keep(self, problem: Problem, solution: Solution) -> Self:
@@ -109,9 +112,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         return X, y[:, None] if y.ndim == 1 else y
 
     def _weights(self, X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not np.any(weight > 0.0):
             raise ValueError("sample_weight must have a positive entry, got zeros only")
         return np.asarray(weight)
@@ -140,14 +141,14 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             return None
         if len(last.dual) <= kept[-1]:
             return None
-        return WarmStart(last.dual[kept], last.offset)
+        return last._replace(dual=last.dual[kept])
 
     def _callback(self) -> Callback | None:
         if not self.verbose:
             return None
 
         def report(progress: Progress) -> None:
-            print(
+            print(  # noqa: T201  (asked for by verbose)
                 f"[{type(self).__name__}] step {progress.iteration}: relative gap "
                 f"{progress.relative_gap:.2e} after {progress.seconds:.2f} s"
             )
@@ -166,7 +167,6 @@ def check_number(
     *,
     low: float,
     open_low: bool = False,
-    high: float = np.inf,
     integer: bool = False,
     infinite: bool = False,
 ) -> None:
@@ -174,14 +174,13 @@ def check_number(
     value = getattr(estimator, name)
     kind = "an integer" if integer else "a number" if infinite else "a finite number"
     allowed = f"{kind} {'>' if open_low else '>='} {low:g}"
-    if high < np.inf:
-        allowed += f" and <= {high:g}"
     expected = Integral if integer else Real
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, expected):
         raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    above = value > low if open_low else value >= low
-    if not (above and value <= high and (infinite or np.isfinite(value))):
+    number = float(value)
+    above = number > low if open_low else number >= low
+    if not (above and (infinite or np.isfinite(number))):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
-__all__ = ["KERNEL_ERROR_LEVEL", "FeatureMap", "KernelRegressor", "check_number"]
+__all__ = ["KERNEL_ERROR_LEVEL", "KernelRegressor", "check_number"]

@@ -148,9 +148,9 @@ class LevelRegressor(KernelRegressor):
         return np.column_stack(ends)
 
     def crossing_loss(self, X: AnyArray) -> float:
-        """Mean amount by which curves of neighbouring levels cross on these rows.
+        r"""Mean amount by which curves of neighbouring levels cross on these rows.
 
-        .. math:: \\sum_j \\frac1n \\sum_i \\max(0, h_j(x_i) - h_{j+1}(x_i))
+        .. math:: \sum_j \frac1n \sum_i \max(0, h_j(x_i) - h_{j+1}(x_i))
 
         with levels in increasing order; 0 means that no curves cross there.
         """

@@ -64,10 +64,15 @@ class Solution:
 
 
 class WarmStart(NamedTuple):
-    """A dual point and an offset to start from, those of a similar problem."""
+    """A dual point and an offset to start from, those of a similar problem.
+
+    With the ``alpha`` of that problem, the function it was solved by is the start, and not
+    the multiple of it that the dual point stands for at another strength.
+    """
 
     dual: FloatArray
     offset: FloatArray
+    alpha: float | None = None
 
 
 class Solver(Protocol):

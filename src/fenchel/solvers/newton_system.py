@@ -29,7 +29,7 @@ class Kinks(NamedTuple):
     """(m, p) diagonals or (m, p, p)."""
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """Number of unknowns in the space of the kinks."""
         if self.jacobian.ndim == 2:
             return int(np.count_nonzero(self.jacobian))
@@ -48,7 +48,7 @@ def newton_direction(
 ) -> tuple[FloatArray, FloatArray]:
     """Solve the Newton system for (dV, db)."""
     size = gradient.weights.size + (len(gradient.offset) if problem.fit_intercept else 0)
-    if kinks.count < size:
+    if kinks.size < size:
         return _in_kinks(problem, kinks, gradient, ridge)
     return _in_weights(problem, kinks, gradient, ridge)
 

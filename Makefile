@@ -1,0 +1,47 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both set up .venv first, once per
+# change of pyproject.toml. Choose another interpreter with `make demo PYTHON=python3.13`.
+
+PYTHON ?= python3
+WORKERS ?= auto
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found; name a Python of version 3.11 or later with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "fenchel needs Python 3.11 or later, but $(PYTHON) is $$($(PYTHON) --version 2>&1); name another with PYTHON=..." >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version 2>&1)"
+	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	@echo "Installing fenchel and its dependencies into $(VENV) (a few minutes the first time)"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[all,dev]"
+	@touch $@
+
+demo: $(STAMP) ## fit certified conditional quantiles on a bundled real data set
+	@$(BIN)/fenchel demo
+
+test: lint ## every check and the whole test suite
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
+
+lint: $(STAMP) ## style, format and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(STAMP) ## rewrite the files in the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(STAMP) ## the benchmark table
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

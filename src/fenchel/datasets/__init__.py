@@ -1,0 +1,22 @@
+"""Data sets with their sources, and generators whose conditional quantiles are known.
+
+Small real data sets are bundled; the others are read from ``$FENCHEL_DATA`` or a cache, or
+downloaded with a checksum. Nothing here needs pandas unless ``as_frame=True``.
+"""
+
+from __future__ import annotations
+
+from fenchel.datasets._dti import load_dti
+from fenchel.datasets._generators import make_heavy_tails, make_sine_quantiles
+from fenchel.datasets._loaders import DatasetInfo, list_datasets, load, load_engel, load_mcycle
+
+__all__ = [
+    "DatasetInfo",
+    "list_datasets",
+    "load",
+    "load_dti",
+    "load_engel",
+    "load_mcycle",
+    "make_heavy_tails",
+    "make_sine_quantiles",
+]

@@ -1,0 +1,124 @@
+"""The DTI study: curves along two tracts of the brain."""
+
+from __future__ import annotations
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from fenchel.datasets._store import Resource, fetch
+from fenchel.datasets._tables import check_bool, read_table, to_frame
+
+_RESOURCE = Resource(
+    "dti/dti.csv", "286976e2f36b0039f7252648f03173ded89878cfa47f0af4698a455a566fb446"
+)
+_N_COVARIATES, _N_CCA = 7, 93
+_SEXES = ["female", "male"]
+_SOURCE = "R package refund, DTI"
+_DESCRIPTION = f"""\
+DTI: fractional anisotropy along two tracts of the brain
+=========================================================
+
+382 scans of 142 people, healthy (``case`` 0) or with multiple sclerosis (``case`` 1), by
+diffusion tensor imaging. Missing values are NaN.
+
+- ``covariates``: ``ID`` of the person, number of the ``visit``, ``visit.time`` in days since the
+  first visit, ``Nscans`` of the person, ``case``, ``sex`` (coded 0 = female, 1 = male), and
+  ``pasat``, the score of a test of attention (of people with ``case`` 1 only).
+- ``cca``: 93 points along the corpus callosum.
+- ``rcst``: 55 points along the right corticospinal tract.
+
+Source: {_SOURCE}. The MRI/DTI data were collected at Johns Hopkins University and the
+Kennedy-Krieger Institute.
+
+- Goldsmith, J., Bobb, J., Crainiceanu, C., Caffo, B. and Reich, D. (2011). Penalized functional
+  regression. Journal of Computational and Graphical Statistics 20, 830-851.
+"""
+
+
+def load_dti(
+    *, case: int | None = None, visit: int | None = None, as_frame: bool = False
+) -> Bunch:
+    """Read the DTI study: fractional anisotropy along two tracts of the brain.
+
+    Not bundled; looked for as :func:`load` says, in the file ``dti/dti.csv``.
+
+    Parameters
+    ----------
+    case : {0, 1} or None, default=None
+        Keep the scans of healthy people (0) or of people with multiple sclerosis (1); None
+        keeps both.
+    visit : int or None, default=None
+        Keep the scans of the visit of that number, counted from 1; None keeps all.
+    as_frame : bool, default=False
+        Give DataFrames. The column ``sex`` then carries its labels.
+
+    Returns
+    -------
+    Bunch
+        With the attributes
+
+        - ``covariates``: array of shape (n_samples, 7), named by ``covariate_names``;
+        - ``cca``: array of shape (n_samples, 93), the curves along the corpus callosum;
+        - ``rcst``: array of shape (n_samples, 55), those along the right corticospinal tract;
+        - ``categories``: the labels of ``sex`` in the order of their codes;
+        - ``source``, a line, and ``DESCR``, the full description.
+
+        Missing values are NaN. There are 382 scans in all, 100 with ``case=1, visit=1``.
+
+    Raises
+    ------
+    ValueError
+        If no scan has that case and visit.
+    FileNotFoundError, OSError
+        As :func:`load` raises them.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import load_dti
+    >>> dti = load_dti(case=1, visit=1)  # doctest: +SKIP
+    >>> dti.cca.shape, dti.rcst.shape  # doctest: +SKIP
+    ((100, 93), (100, 55))
+    """
+    check_bool(as_frame, "as_frame")
+    _check_choice(case, "case", "0, 1 or None", lowest=0, highest=1)
+    _check_choice(visit, "visit", "a visit number from 1 to 8, or None", lowest=1, highest=8)
+    codes = {sex: float(code) for code, sex in enumerate(_SEXES)} | {"": np.nan}
+    names, values = read_table(fetch(_RESOURCE), codes)
+    keep = np.ones(values.shape[0], dtype=bool)
+    for name, wanted in (("case", case), ("visit", visit)):
+        if wanted is not None:
+            keep &= values[:, names.index(name)] == wanted
+    if not keep.any():
+        raise ValueError(f"no scan of the study has case={case!r} and visit={visit!r}.")
+    values = values[keep]
+    parts = {
+        "covariates": slice(0, _N_COVARIATES),
+        "cca": slice(_N_COVARIATES, _N_COVARIATES + _N_CCA),
+        "rcst": slice(_N_COVARIATES + _N_CCA, None),
+    }
+    categories = {"sex": list(_SEXES)}
+    return Bunch(
+        **{
+            part: to_frame(values[:, columns], names[columns], categories)
+            if as_frame
+            else np.ascontiguousarray(values[:, columns])
+            for part, columns in parts.items()
+        },
+        covariate_names=names[:_N_COVARIATES],
+        categories=categories,
+        source=_SOURCE,
+        DESCR=_DESCRIPTION,
+    )
+
+
+def _check_choice(
+    value: int | None, name: str, allowed: str, *, lowest: int, highest: int
+) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}.")
+    if not lowest <= value <= highest:
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.")

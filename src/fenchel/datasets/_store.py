@@ -1,0 +1,105 @@
+"""Where the bytes of a data set come from: ``$FENCHEL_DATA``, the cache, or a download.
+
+Every file is known by its sha256, which is checked whatever place it comes from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import NamedTuple
+
+_TIMEOUT_SECONDS = 60.0
+
+
+class Resource(NamedTuple):
+    """A file below the data folder, and the sha256 of its content."""
+
+    file: str
+    sha256: str
+
+
+def cache_folder() -> Path:
+    """``$XDG_CACHE_HOME/fenchel``, or ``~/.cache/fenchel`` where that is unset or relative."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "fenchel"
+
+
+def fetch(resource: Resource) -> bytes:
+    """Content of a resource from the first place that holds it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If no place holds it; the message says how to provide it.
+    OSError
+        If what ``$FENCHEL_DATA`` or the download gave has another checksum, or if the
+        download failed. A spoilt file in the cache is downloaded again.
+    """
+    folder = os.environ.get("FENCHEL_DATA", "")
+    if folder and (path := Path(folder, resource.file)).is_file():
+        content = path.read_bytes()
+        _check(content, resource, f"FENCHEL_DATA={folder}")
+        return content
+    cached = cache_folder() / resource.file
+    if cached.is_file():
+        content = cached.read_bytes()
+        if _sha256(content) == resource.sha256:
+            return content
+    base = os.environ.get("FENCHEL_DATA_URL", "")
+    if not base:
+        raise FileNotFoundError(_missing(resource, folder, cached))
+    _download(base, resource, cached)
+    return cached.read_bytes()
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _check(content: bytes, resource: Resource, origin: str) -> None:
+    if (given := _sha256(content)) != resource.sha256:
+        raise OSError(
+            f"{resource.file} from {origin} has sha256 {given}, but must have {resource.sha256}."
+        )
+
+
+def _missing(resource: Resource, folder: str, cached: Path) -> str:
+    state = "is spoilt there" if cached.is_file() else "is not there"
+    given = f"now {folder!r}, which does not hold it" if folder else "now unset"
+    return (
+        f"{resource.file} (sha256 {resource.sha256}) is not bundled and was not found: either set "
+        f"FENCHEL_DATA ({given}) to a folder that holds {resource.file}, or put the file at "
+        f"{cached} (it {state}), or set FENCHEL_DATA_URL (now unset) to a base address that "
+        f"serves {resource.file}."
+    )
+
+
+def _download(base: str, resource: Resource, target: Path) -> None:
+    """Put the file at ``target``: checked before it gets its name, whole or not at all."""
+    if urllib.parse.urlsplit(base).scheme not in {"http", "https", "file"}:
+        raise ValueError(f"FENCHEL_DATA_URL must be an http, https or file address, got {base!r}.")
+    address = f"{base.rstrip('/')}/{resource.file}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as sink:
+            try:
+                with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as source:
+                    shutil.copyfileobj(source, sink)
+            except (urllib.error.URLError, HTTPException, TimeoutError) as error:
+                raise OSError(
+                    f"{resource.file} could not be downloaded from {address}: {error}."
+                ) from error
+        _check(part.read_bytes(), resource, address)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
