@@ -26,7 +26,9 @@ TOL = 1e-6
 STEP = 10 ** (5 / 49)  # a path of 50 alphas over five decades
 
 
-def quantiles(alpha: float = ALPHA, levels: object = LEVELS, gamma: float = 1e-2) -> QuantileRegressor:
+def quantiles(
+    alpha: float = ALPHA, levels: object = LEVELS, gamma: float = 1e-2
+) -> QuantileRegressor:
     """The estimator of the benchmark on data S."""
     kernel = Gaussian(WIDTH)
     return QuantileRegressor(levels, alpha=alpha, level_gamma=gamma, kernel=kernel, tol=TOL)
@@ -128,7 +130,9 @@ def small_fits(slow: bool) -> list[Row]:
                 cold, _ = timed(lambda: quantiles(1 / (C * n)).fit(X, y), repeats=9)
                 warm, steps = _warm(X, y, C)
                 case = f"data {name}, n={n}, 5 levels, C={C:g}"
-                rows.append(Row(f"{case}: cold fit", 1e3 * cold, "ms", "about 50 ms", cold <= 0.05))
+                rows.append(
+                    Row(f"{case}: cold fit", 1e3 * cold, "ms", "about 50 ms", cold <= 0.05)
+                )
                 note = f"solve from the solution for C={C / STEP:.3g}, {steps} steps"
                 reached = warm <= 0.01
                 rows.append(Row("  warm start", 1e3 * warm, "ms", "about 10 ms", reached, note))

@@ -56,7 +56,9 @@ def cvxopt_dual(problem: Problem, levels: np.ndarray) -> np.ndarray:
     upper = np.repeat(problem.weight, p) * np.tile(levels, n)
     lower = np.repeat(problem.weight, p) * np.tile(levels - 1, n)
     m = n * p
-    box = cvxopt.sparse([cvxopt.spmatrix(1.0, range(m), range(m)), cvxopt.spmatrix(-1.0, range(m), range(m))])
+    box = cvxopt.sparse(
+        [cvxopt.spmatrix(1.0, range(m), range(m)), cvxopt.spmatrix(-1.0, range(m), range(m))]
+    )
     rows = [j for _ in range(n) for j in range(p)]
     total = cvxopt.spmatrix(1.0, rows, range(m), (p, m))
     result: Any = cvxopt.solvers.qp(

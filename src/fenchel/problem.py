@@ -109,7 +109,7 @@ class Problem:
     def gram(self) -> FloatArray | None:
         """Gram matrix (n, n) of the features where it is no larger than a few of them."""
         n, rank = self.features.shape
-        return self.features @ self.features.T if n <= min(4 * rank, 6000) else None
+        return self.features @ self.features.T if n <= min(2 * rank, 6000) else None
 
     @cached_property
     def best_constant(self) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +13,15 @@ from fenchel._typing import FloatArray
 from fenchel.blocks import Block
 from fenchel.problem import Certified, Problem
 from fenchel.solvers.base import Callback, Progress, Solution, Status, WarmStart
-from fenchel.solvers.newton_system import Gradient, Kinks, newton_direction
+from fenchel.solvers.newton_spaces import FeatureSpace, Function, Move, Space, choose_space
+from fenchel.solvers.newton_system import Kinks
 
-_FIRST_STEP = 10.0  # in units of mean loss / spread²: kinks within a tenth of the spread of y
-_GROWTH = 6.0
+_FIRST_STEP = 20.0  # in units of mean loss / spread²: kinks within 1/20 of the spread of y
+_GROWTH = 4.0
 _ROUNDING = 1e-12
 _COARSE_ROWS = 50_000
 _COARSE_TOL = 1e-4
+_COARSE_STEP = 18.0
 
 
 @dataclass(frozen=True)
@@ -79,18 +82,24 @@ class _Scale:
         return cls(spread, mean_loss / spread**2 if spread > 0.0 and mean_loss > 0.0 else 1.0)
 
 
-@dataclass
-class _Point:
-    """Value, proximal dual and kinks of the inner problem at (V, b)."""
+class _Point(NamedTuple):
+    """Value, proximal dual and kinks of the inner problem at a function and an offset."""
 
-    weights: FloatArray
+    function: Function
     offset: FloatArray
     residual: FloatArray
     dual: FloatArray
     value: float
     kinks: Kinks
     pull: FloatArray | None
-    """Φᵀ (c β), once it is known."""
+    """Φᵀ (c β), where the pass over the rows brought it."""
+
+
+class _Gradient(NamedTuple):
+    function: Function
+    offset: FloatArray
+    worth: float
+    """Bound on what is left to gain: Ψ is 1-strongly convex in the function."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,7 @@ class _Inner:
     """The inner problem Ψ for an anchor β^k, a centre b^k, a step t and a ridge ρ."""
 
     problem: Problem
+    space: Space
     scale: _Scale
     anchor: FloatArray
     centre: FloatArray
@@ -106,17 +116,19 @@ class _Inner:
 
     def at(
         self,
-        weights: FloatArray,
+        function: Function,
         offset: FloatArray,
         residual: FloatArray | None = None,
         with_pull: bool = True,
     ) -> _Point:
         """Evaluate in one pass over the rows; with the residual known, save a product."""
         problem = self.problem
-        directions = weights @ problem.coupling.T
+        if residual is None:
+            residual = self.space.residual(function, offset)
         known = residual is not None
         if residual is None:
             residual = np.empty((problem.rows.n_rows, problem.n_outputs))
+            directions = self.space.weights(function) @ problem.coupling.T
         dual = np.empty_like(residual)
         rows, jacobians = [], []
 
@@ -132,44 +144,47 @@ class _Inner:
             stiffness = self.step * block.weight[envelope.active]
             jacobians.append((envelope.jacobian.T * stiffness).T)
             value = float(block.weight @ envelope.value)
-            if not with_pull:
+            if known or not with_pull:
                 return (value,)
             envelope.dual[...] *= block.weight[:, None]
             return value, block.features.T @ envelope.dual
 
         value, *pull = problem.rows.sum(task)
         away = offset - self.centre
-        objective = 0.5 * float(np.vdot(weights, weights)) + float(value)
-        objective += 0.5 * self.ridge * float(away @ away)
+        objective = float(value) + 0.5 * (function.dot(function) + self.ridge * away @ away)
         kinks = Kinks(np.concatenate(rows), np.concatenate(jacobians))
-        return _Point(weights, offset, residual, dual, objective, kinks, pull[0] if pull else None)
+        return _Point(
+            function, offset, residual, dual, objective, kinks, pull[0] if pull else None
+        )
 
-    def gradient(self, point: _Point) -> Gradient:
-        """Gradient of Ψ."""
+    def gradient(self, point: _Point) -> _Gradient:
+        """Gradient of Ψ, and what it is worth."""
         problem = self.problem
-        if point.pull is None:
-            point.pull = problem.pull(point.dual)
         offset = np.zeros(problem.n_outputs)
         if problem.fit_intercept:
             offset = self.ridge * (point.offset - self.centre) - problem.weight @ point.dual
-        return Gradient(point.weights - point.pull @ problem.coupling, offset)
+        function = self.space.gradient(point.function, point.dual, point.pull)
+        worth = 0.5 * function.dot(function) + self.scale.spread * float(np.abs(offset).sum())
+        return _Gradient(function, offset, worth)
 
     def minimize(self, point: _Point, tolerance: float, budget: int) -> tuple[_Point, int]:
         """Newton until the gradient is worth less than ``tolerance``; counts its steps."""
         full_steps = True
+        gradient = self.gradient(point)
         for steps in range(budget):
-            gradient = self.gradient(point)
-            if self._worth(gradient) <= tolerance:
+            if gradient.worth <= tolerance:
                 return point, steps
-            damping = self._damping(point, gradient)
-            move = newton_direction(self.problem, point.kinks, gradient, damping)
-            slope = float(np.vdot(gradient.weights, move[0]) + gradient.offset @ move[1])
+            move = self.space.move(
+                point.kinks, gradient.function, gradient.offset, self._damping(point, gradient)
+            )
+            slope = gradient.function.dot(move.function) + float(gradient.offset @ move.offset)
             if not slope < 0.0:
                 return point, steps
-            weights, offset = point.weights + move[0], point.offset + move[1]
-            trial = self.at(weights, offset, with_pull=full_steps)
+            trial = self._end(point, move, full_steps)
+            new = None
             if -slope <= _ROUNDING * abs(point.value):  # values are blind here, gradients not
-                if not self._worth(self.gradient(trial)) < 0.5 * self._worth(gradient):
+                new = self.gradient(trial)
+                if not new.worth < 0.5 * gradient.worth:
                     return point, steps
             else:
                 full_steps = trial.value <= point.value + 1e-4 * slope
@@ -178,48 +193,45 @@ class _Inner:
                     if not trial.value < point.value:
                         return point, steps
             point = trial
+            gradient = self.gradient(point) if new is None else new
         return point, budget
 
-    def _worth(self, gradient: Gradient) -> float:
-        """Bound on what is left to gain: Ψ is 1-strongly convex in V."""
-        away = 0.5 * float(np.vdot(gradient.weights, gradient.weights))
-        return away + self.scale.spread * float(np.abs(gradient.offset).sum())
+    def _end(self, point: _Point, move: Move, with_pull: bool) -> _Point:
+        """The point a full step away."""
+        known = None if move.prediction is None else point.residual - move.prediction
+        function = point.function.plus(1.0, move.function)
+        return self.at(function, point.offset + move.offset, known, with_pull)
 
-    def _damping(self, point: _Point, gradient: Gradient) -> FloatArray:
+    def _damping(self, point: _Point, gradient: _Gradient) -> FloatArray:
         """ρ for each output, raised where too few kinks hold its offset within the spread."""
         jacobian = point.kinks.jacobian
         held = jacobian.sum(axis=0) if jacobian.ndim == 2 else np.einsum("ijj->j", jacobian)
         wanted = np.abs(gradient.offset) / max(self.scale.spread, np.finfo(float).tiny)
         return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
 
-    def _along(
-        self, point: _Point, end: _Point, move: tuple[FloatArray, FloatArray], slope: float
-    ) -> _Point:
+    def _along(self, point: _Point, end: _Point, move: Move, slope: float) -> _Point:
         """Point between two others where the slope of Ψ has nearly vanished.
 
         On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
         which needs the residuals of both ends and no further pass over the features.
         """
-        weight, step = self.problem.weight, self.step
+        weight, loss = self.problem.weight, self.problem.loss
         change = point.residual - end.residual
-        linear = float(np.vdot(point.weights, move[0]))
-        linear += self.ridge * float((point.offset - self.centre) @ move[1])
-        bend = float(np.vdot(move[0], move[0])) + self.ridge * float(move[1] @ move[1])
+        linear = point.function.dot(move.function)
+        linear += self.ridge * float((point.offset - self.centre) @ move.offset)
+        bend = move.function.dot(move.function)
+        bend += self.ridge * float(move.offset @ move.offset)
 
         def residual_at(size: float) -> FloatArray:
             return point.residual - size * change
 
         def slope_at(size: float) -> float:
-            dual = self.problem.loss.envelope(self.anchor, residual_at(size), step).dual
+            dual = loss.envelope(self.anchor, residual_at(size), self.step).dual
             return linear + size * bend - float(weight @ np.einsum("ij,ij->i", dual, change))
 
         size = _vanishing(slope_at, slope)
-        return self.at(
-            point.weights + size * move[0],
-            point.offset + size * move[1],
-            residual_at(size),
-            with_pull=False,
-        )
+        function = point.function.plus(size, move.function)
+        return self.at(function, point.offset + size * move.offset, residual_at(size))
 
 
 def _vanishing(slope_at: Callable[[float], float], start: float) -> float:
@@ -242,6 +254,10 @@ def _vanishing(slope_at: Callable[[float], float], start: float) -> float:
     return size
 
 
+def _many(problem: Problem) -> bool:
+    return problem.rows.n_rows >= _COARSE_ROWS
+
+
 @dataclass
 class _Run:
     """The outer loop on one problem."""
@@ -259,31 +275,36 @@ class _Run:
         scale = _Scale.of(problem)
         step = _FIRST_STEP * scale.step
         ridge = 1e-7 * float(problem.weight.sum()) * scale.step
+        space = choose_space(problem)
         dual, offset = self._start(warm_start)
         best = problem.certify(dual, offset)
-        weights = best.weights
-        if warm_start is not None and warm_start.alpha is not None:
-            weights = weights * (problem.alpha / warm_start.alpha)
-        elif warm_start is None and problem.rows.n_rows >= _COARSE_ROWS:
+        if warm_start is None and isinstance(space, FeatureSpace) and _many(problem):
             weights, offset = self._coarse()
-            step *= _GROWTH**2
+            function = space.function(weights)
+            step *= _COARSE_STEP
+        else:
+            before = getattr(warm_start, "alpha", None) or problem.alpha
+            function = space.start(dual, problem.alpha / before)
         while not self._report(best):
             if self.steps >= self.solver.max_iter:
                 return best, f"the limit max_iter={self.solver.max_iter} was reached"
-            inner = _Inner(problem, scale, dual, offset, step, ridge)
+            inner = _Inner(problem, space, scale, dual, offset, step, ridge)
             worth = 0.1 * min(best.certificate.gap, 1e-3 * problem.baseline)
             tolerance = 0.02 * max(tol * problem.baseline, worth)
-            point, used = inner.minimize(
-                inner.at(weights, offset), tolerance, self.solver.max_iter - self.steps
-            )
+            try:
+                point, used = inner.minimize(
+                    inner.at(function, offset), tolerance, self.solver.max_iter - self.steps
+                )
+            except np.linalg.LinAlgError:
+                return best, "rounding errors allow no better"
             self.steps += used
-            new = problem.certify(point.dual, point.offset, point.weights)
+            new = problem.certify(point.dual, point.offset, space.weights(point.function))
             if new.certificate.gap < best.certificate.gap:
                 best = new
             if best.certificate.relative_gap <= tol:
                 self._report(best)
                 return self._tighten(inner, point, tolerance, best), None
-            dual, weights, offset = point.dual, point.weights, point.offset
+            dual, function, offset = point.dual, point.function, point.offset
             step *= _GROWTH
             ridge /= 10.0
             if step > 1e18 * scale.step:
@@ -329,7 +350,10 @@ class _Run:
             if linked.certificate.relative_gap <= self.solver.tol:
                 return linked
             tolerance *= 1e-2
-            point, used = inner.minimize(point, tolerance, 50)
+            try:
+                point, used = inner.minimize(point, tolerance, 50)
+            except np.linalg.LinAlgError:
+                break
             self.steps += used
             if used == 0:
                 break

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.problem import Problem
@@ -36,40 +36,93 @@ class Kinks(NamedTuple):
         return self.jacobian.shape[0] * self.jacobian.shape[1]
 
 
-class Gradient(NamedTuple):
-    """Gradient in V (r, q) and b (p,)."""
-
-    weights: FloatArray
-    offset: FloatArray
-
-
-def newton_direction(
-    problem: Problem, kinks: Kinks, gradient: Gradient, ridge: FloatArray
+def solve_in_weights(
+    problem: Problem,
+    kinks: Kinks,
+    gradient: FloatArray,
+    offset_gradient: FloatArray,
+    ridge: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Solve the Newton system for (dV, db)."""
-    size = gradient.weights.size + (len(gradient.offset) if problem.fit_intercept else 0)
-    if kinks.size < size:
-        return _in_kinks(problem, kinks, gradient, ridge)
-    return _in_weights(problem, kinks, gradient, ridge)
-
-
-def _in_weights(
-    problem: Problem, kinks: Kinks, gradient: Gradient, ridge: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Form and factor the (r q + p) square matrix."""
-    r, q = gradient.weights.shape
+    """Form and factor the matrix in r q + p unknowns; return (dV, db)."""
+    r, q = gradient.shape
     p = problem.n_outputs
     hessian = _hessian(problem, kinks, r, q, p)
-    bordered = problem.fit_intercept
-    size = r * q + (p if bordered else 0)
+    size = r * q + (p if problem.fit_intercept else 0)
     diagonal = np.einsum("ii->i", hessian)
     diagonal[: r * q] += 1.0
     diagonal[r * q :] += ridge
-    right = np.concatenate([gradient.weights.ravel(), gradient.offset])
-    factor = cho_factor(hessian[:size, :size], lower=True, overwrite_a=True, check_finite=False)
+    right = np.concatenate([gradient.ravel(), offset_gradient])
+    factor = _cholesky(hessian[:size, :size].T)
     step = np.zeros(r * q + p)
-    step[:size] = cho_solve(factor, -right[:size], check_finite=False)
+    step[:size] = _solve(factor, -right[:size])
     return step[: r * q].reshape(r, q), step[r * q :]
+
+
+def solve_in_kinks(
+    problem: Problem,
+    kinks: Kinks,
+    gradient: FloatArray,
+    offset_gradient: FloatArray,
+    ridge: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Woodbury, from the features of the kinks; return (dV, db)."""
+    rows, outputs = _square_roots(kinks)
+    unique, inverse = np.unique(rows, return_inverse=True)
+    features = problem.features[unique]
+    mixed = outputs @ problem.coupling
+    pulled = np.einsum("iq,iq->i", (features @ gradient)[inverse], mixed)
+    z, offset = _solve_bordered(
+        problem, features @ features.T, inverse, outputs, pulled, offset_gradient, ridge
+    )
+    push = np.zeros((len(unique), mixed.shape[1]))
+    np.add.at(push, inverse, z[:, None] * mixed)
+    return -gradient - features.T @ push, offset
+
+
+def solve_in_kernel(
+    problem: Problem,
+    gram: FloatArray,
+    kinks: Kinks,
+    image: FloatArray,
+    offset_gradient: FloatArray,
+    ridge: FloatArray,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Woodbury, from the Gram matrix and the image (n, p) of the gradient.
+
+    The direction has coefficients -gradient, less the returned ``push`` on the returned
+    rows; the last array is db.
+    """
+    rows, outputs = _square_roots(kinks)
+    pulled = np.einsum("ip,ip->i", image[rows], outputs)
+    z, offset = _solve_bordered(problem, gram, rows, outputs, pulled, offset_gradient, ridge)
+    unique, inverse = np.unique(rows, return_inverse=True)
+    push = np.zeros((len(unique), outputs.shape[1]))
+    np.add.at(push, inverse, z[:, None] * outputs)
+    return unique, push, offset
+
+
+def _solve_bordered(
+    problem: Problem,
+    gram: FloatArray,
+    rows: IntArray,
+    outputs: FloatArray,
+    pulled: FloatArray,
+    offset_gradient: FloatArray,
+    ridge: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """One unknown z = U dV + E db for each kink, bordered by the offset; return (z, db)."""
+    p = len(ridge)
+    if len(rows) == 0:
+        return pulled, -offset_gradient / ridge if problem.fit_intercept else np.zeros(p)
+    matrix = np.empty((len(rows), len(rows)), order="F")
+    _fill(gram, rows, outputs @ problem.coupling, matrix)
+    factor = _cholesky(matrix)
+    if not problem.fit_intercept:
+        return -_solve(factor, pulled), np.zeros(p)
+    solved = _solve(factor, np.column_stack([outputs, pulled]))
+    square = outputs.T @ solved[:, :p] + np.diag(ridge)
+    offset = np.linalg.solve(square, outputs.T @ solved[:, p] - offset_gradient)
+    return solved[:, :p] @ offset - solved[:, p], offset
 
 
 def _hessian(problem: Problem, kinks: Kinks, r: int, q: int, p: int) -> FloatArray:
@@ -106,41 +159,20 @@ def _hessian(problem: Problem, kinks: Kinks, r: int, q: int, p: int) -> FloatArr
                         block[:, m, :, k] += gram.T
             border += np.einsum("mjk,mr->jrk", right, features)
             corner += jacobian.sum(axis=0)
+    hessian[: r * q, r * q :] = hessian[r * q :, : r * q].T
     return hessian
 
 
-def _in_kinks(
-    problem: Problem, kinks: Kinks, gradient: Gradient, ridge: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Woodbury: one unknown z = U dV + E db for each kink, bordered by the offset."""
-    coupling = problem.coupling
-    p = problem.n_outputs
-    rows, outputs = _square_roots(kinks)
-    if len(rows) == 0:
-        offset = -gradient.offset / ridge if problem.fit_intercept else np.zeros(p)
-        return -gradient.weights, offset
-    unique, inverse = np.unique(rows, return_inverse=True)
-    features = problem.features[unique]
-    mixed = outputs @ coupling
-    matrix = np.empty((len(rows), len(rows)), order="F")
-    gram = problem.gram
-    if gram is None:
-        _fill(features @ features.T, inverse, mixed, matrix)
-    else:
-        _fill(gram, rows, mixed, matrix)
-    factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-    pulled = np.einsum("iq,iq->i", (features @ gradient.weights)[inverse], mixed)
-    if problem.fit_intercept:
-        solved = cho_solve(factor, np.column_stack([outputs, pulled]), check_finite=False)
-        square = outputs.T @ solved[:, :p] + np.diag(ridge)
-        offset = np.linalg.solve(square, outputs.T @ solved[:, p] - gradient.offset)
-        z = solved[:, :p] @ offset - solved[:, p]
-    else:
-        offset = np.zeros(p)
-        z = -cho_solve(factor, pulled, check_finite=False)
-    push = np.zeros((len(unique), coupling.shape[1]))
-    np.add.at(push, inverse, z[:, None] * mixed)
-    return -gradient.weights - features.T @ push, offset
+def _cholesky(matrix: FloatArray) -> FloatArray:
+    """Lower factor of a positive definite matrix in Fortran order, in its place."""
+    factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        raise np.linalg.LinAlgError("a Newton system is not positive definite: rounding errors")
+    return factor
+
+
+def _solve(factor: FloatArray, right: FloatArray) -> FloatArray:
+    return lapack.dpotrs(factor, right, lower=1)[0]
 
 
 @njit(cache=True, nogil=True)
