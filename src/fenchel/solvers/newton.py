@@ -151,7 +151,8 @@ class _Inner:
 
         value, *pull = problem.rows.sum(task)
         away = offset - self.centre
-        objective = float(value) + 0.5 * (function.dot(function) + self.ridge * away @ away)
+        objective = float(value) + 0.5 * function.dot(function)
+        objective += 0.5 * self.ridge * float(away @ away)
         kinks = Kinks(np.concatenate(rows), np.concatenate(jacobians))
         return _Point(
             function, offset, residual, dual, objective, kinks, pull[0] if pull else None
