@@ -18,8 +18,9 @@ from fenchel.kernels.scalar import (
     Polynomial,
     Precomputed,
     check_length_scale,
+    is_data_driven,
 )
-from fenchel.kernels.widths import NAMED_WIDTHS, DistanceQuantile
+from fenchel.kernels.widths import NAMED_WIDTHS
 
 ALIASES: dict[str, Kernel] = {
     "gaussian": Gaussian(),
@@ -82,7 +83,7 @@ def resolve(
     sample_weight : ndarray of shape (n_samples,), optional
         Their weights.
     random_state : int, RandomState or None
-        Seed of the subsample where there are many rows; None is the fixed seed 0.
+        Seed of the pairs where there are many rows; None is the fixed seed 0.
 
     Examples
     --------
@@ -91,17 +92,22 @@ def resolve(
     >>> resolve(Gaussian("median"), np.array([[0.0], [1.0], [3.0]]))
     Gaussian(length_scale=2.0)
     """
-    kernel = clone(kernel)
+    return _resolved(clone(kernel), np.asarray(X, dtype=np.float64), sample_weight, random_state)
+
+
+def _resolved(
+    kernel: Kernel, X: FloatArray, sample_weight: FloatArray | None, random_state: Any
+) -> Kernel:
+    """Resolve in place, through sums, products and powers."""
     for name in ("kernel", "k1", "k2"):
         part = getattr(kernel, name, None)
         if isinstance(part, Kernel):
-            setattr(kernel, name, resolve(part, X, sample_weight, random_state))
+            _resolved(part, X, sample_weight, random_state)
     if hasattr(kernel, "length_scale"):
         scale = kernel.length_scale
-        if isinstance(scale, str) and scale in NAMED_WIDTHS:
-            scale = NAMED_WIDTHS[scale]
-        if isinstance(scale, DistanceQuantile):
-            kernel.length_scale = scale.measure(np.asarray(X), sample_weight, random_state)
+        if is_data_driven(scale):
+            rule = NAMED_WIDTHS[scale] if isinstance(scale, str) else scale
+            kernel.length_scale = rule.measure(X, sample_weight, random_state)
         else:
             check_length_scale(scale, X.shape[1])
     return kernel

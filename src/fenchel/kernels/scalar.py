@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
+from fenchel.kernels.distances import squared_distances
 from fenchel.kernels.widths import NAMED_WIDTHS, DistanceQuantile
-
-_SUMMED_FEATURES = 12  # up to here summing squared differences beats a matrix product
 
 
 class ScalarKernel(Kernel):
@@ -44,6 +43,15 @@ class ScalarKernel(Kernel):
         """Whether k(x, x') depends on x - x' only."""
         return True
 
+    def __eq__(self, other: object) -> bool:
+        """Whether class and parameters are the same."""
+        if type(self) is not type(other):
+            return False
+        mine, theirs = self.get_params(), other.get_params()  # type: ignore[attr-defined]
+        return all(_same(value, theirs[name]) for name, value in mine.items())
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         """Show the constructor call."""
         arguments = ", ".join(f"{k}={_short(v)}" for k, v in self.get_params().items())
@@ -58,18 +66,17 @@ class _Radial(ScalarKernel):
 
     def _scaled(self, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
         scale = self.length_scale
-        if isinstance(scale, (str, DistanceQuantile)):
+        if is_data_driven(scale):
             raise ValueError(
                 f"length_scale={scale!r} is read off data: fit an estimator, or call "
                 "fenchel.kernels.resolve(kernel, X) first"
             )
         scale = check_length_scale(scale, X.shape[1])
-        return X / scale, (X if Y is X else Y) / scale
+        scaled = X / scale
+        return scaled, scaled if Y is X else Y / scale
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        same = Y is X
-        X, Y = self._scaled(X, Y)
-        return self._of_squares(squared_distances(X, X if same else Y))
+        return self._of_squares(squared_distances(*self._scaled(X, Y)))
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""
@@ -159,11 +166,15 @@ class Matern(_Radial):
         distance = np.sqrt(squares)
         if self.nu == 0.5:
             return np.exp(np.negative(distance, out=distance), out=distance)
-        factor = np.divide(squares, 3.0, out=squares) if self.nu == 2.5 else np.zeros(())
-        factor = factor + distance
-        factor += 1.0
+        if self.nu == 1.5:
+            factor = np.add(distance, 1.0, out=squares)
+        else:
+            factor = np.divide(squares, 3.0, out=squares)
+            factor += distance
+            factor += 1.0
         np.negative(distance, out=distance)
-        return np.multiply(factor, np.exp(distance, out=distance), out=factor)
+        factor *= np.exp(distance, out=distance)
+        return factor
 
 
 class Linear(ScalarKernel):
@@ -220,13 +231,28 @@ class Polynomial(ScalarKernel):
         self.offset = offset
 
     def _power(self, products: FloatArray) -> FloatArray:
-        if self.degree != int(self.degree) or self.degree < 1:
-            raise ValueError(f"degree must be an integer >= 1, got {self.degree!r}")
-        if not self.gain > 0 or not self.offset >= 0:
-            raise ValueError(
-                f"gain must be > 0 and offset >= 0, got gain={self.gain!r}, offset={self.offset!r}"
-            )
-        return (self.gain * products + self.offset) ** int(self.degree)
+        """(gain · products + offset) ** degree, in place, by repeated squaring."""
+        self._check()
+        products *= self.gain
+        products += self.offset
+        power: FloatArray | None = None
+        left = int(self.degree)
+        while True:
+            if left % 2:
+                power = products.copy() if power is None else np.multiply(power, products, power)
+            left //= 2
+            if left == 0:
+                return products if power is None else power
+            products *= products
+
+    def _check(self) -> None:
+        degree, gain, offset = self.degree, self.gain, self.offset
+        if not isinstance(degree, Real) or degree != degree // 1 or not 1 <= degree < np.inf:
+            raise ValueError(f"degree must be an integer >= 1, got {degree!r}")
+        if not isinstance(gain, Real) or not 0 < gain < np.inf:
+            raise ValueError(f"gain must be a finite number > 0, got {gain!r}")
+        if not isinstance(offset, Real) or not 0 <= offset < np.inf:
+            raise ValueError(f"offset must be a finite number >= 0, got {offset!r}")
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return self._power(X @ Y.T)
@@ -296,39 +322,18 @@ class Precomputed(ScalarKernel):
         return False
 
 
-def squared_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
-    """||x - y||² for all pairs, exactly zero between identical rows.
-
-    Summed feature by feature, or for many features by one matrix product.
-    """
-    if X.shape[1] == 1:
-        squares = np.subtract.outer(X[:, 0], Y[:, 0])
-        return np.multiply(squares, squares, out=squares)
-    if X.shape[1] <= _SUMMED_FEATURES or min(len(X), len(Y)) < 8:
-        return np.asarray(cdist(X, Y, "sqeuclidean"))
-    centre = X.mean(axis=0)
-    same = Y is X
-    X = X - centre
-    Y = X if same else Y - centre
-    x, y = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Y, Y)
-    squares = X @ Y.T
-    squares *= -2.0
-    squares += x[:, None]
-    squares += y
-    np.maximum(squares, 0.0, out=squares)
-    if same:
-        np.einsum("ii->i", squares)[:] = 0.0
-    # rows closer than the cancellation lets the product tell
-    close = np.argwhere(squares < 1e-12 * (x[:, None] + y))
-    if len(close) > (len(X) if same else 0):
-        difference = X[close[:, 0]] - Y[close[:, 1]]
-        squares[close[:, 0], close[:, 1]] = np.einsum("ij,ij->i", difference, difference)
-    return squares
+def is_data_driven(value: Any) -> bool:
+    """Whether a length scale is yet to be read off data."""
+    return isinstance(value, DistanceQuantile) or (
+        isinstance(value, str) and value in NAMED_WIDTHS
+    )
 
 
 def check_length_scale(value: Any, n_features: int | None = None) -> float | FloatArray:
     """Return a length scale as number or array, or say what is allowed."""
     try:
+        if isinstance(value, str):
+            raise TypeError("a name, or a number in quotes")
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         array = np.array(np.nan)
@@ -351,6 +356,13 @@ def _two_dimensional(X: npt.ArrayLike) -> FloatArray:
     if X.ndim != 2:
         raise ValueError(f"a kernel takes two-dimensional arrays, got {X.ndim} dimension(s)")
     return X
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Equality of parameters; an array equals only an array of the same length."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return type(first) is type(second) and np.array_equal(first, second)
+    return bool(first == second)
 
 
 def _short(value: Any) -> str:
