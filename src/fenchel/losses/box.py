@@ -66,9 +66,9 @@ class BoxQuadratic(Loss):
         new.epsilon = self.epsilon + check_epsilon(epsilon)
         return new
 
-    def _for(self, array: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Parameters for the number of outputs at hand."""
-        p = array.shape[1]
+    def parameters(self, n_outputs: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """lower, upper, below, above, one entry for each of so many outputs."""
+        p = n_outputs
         lower, upper, below, above = self._parameters
         if len(lower) == p:
             return self._parameters
@@ -81,14 +81,19 @@ class BoxQuadratic(Loss):
         uncoupled = self._uncoupled(residual)
         run = _compiled.value_separable if uncoupled else _compiled.value_coupled
         value = np.empty(len(residual))
-        run(np.ascontiguousarray(residual), *self._for(residual), self.epsilon, value)
+        run(
+            np.ascontiguousarray(residual),
+            *self.parameters(residual.shape[1]),
+            self.epsilon,
+            value,
+        )
         return value
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         value = np.empty(len(dual))
         slack = 1.0 + _ROUNDING
         dual = np.ascontiguousarray(dual)
-        _compiled.conjugate(dual, *self._for(dual), self.epsilon, slack, value)
+        _compiled.conjugate(dual, *self.parameters(dual.shape[1]), self.epsilon, slack, value)
         return value
 
     def _prox(self, point: FloatArray, step: float | FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -100,7 +105,7 @@ class BoxQuadratic(Loss):
         jacobian = np.empty((n, p) if uncoupled else (n, p, p))
         prox = _compiled.prox_separable if uncoupled else _compiled.prox_coupled
         steps = np.broadcast_to(np.asarray(step, float), (n, 1))[:, 0].copy()
-        prox(point, steps, *self._for(point), self.epsilon, dual, jacobian)
+        prox(point, steps, *self.parameters(point.shape[1]), self.epsilon, dual, jacobian)
         if not uncoupled or self.separable:
             return dual, jacobian
         return dual, jacobian[:, :, None]  # one output of a loss for any number of them
@@ -117,7 +122,7 @@ class BoxQuadratic(Loss):
         uncoupled = self._uncoupled(residual)
         run = _compiled.envelope_separable if uncoupled else _compiled.envelope_coupled
         dual, value, active, jacobian = run(
-            anchor, residual, step, *self._for(residual), self.epsilon
+            anchor, residual, step, *self.parameters(residual.shape[1]), self.epsilon
         )
         if uncoupled and not self.separable:
             jacobian = jacobian[:, :, None]
@@ -127,7 +132,7 @@ class BoxQuadratic(Loss):
         """Exact for each output where they do not interact, by Newton otherwise."""
         if not self._uncoupled(residual):
             return super().minimizing_offset(residual, sample_weight)
-        boxes = zip(*self._for(residual), strict=True)
+        boxes = zip(*self.parameters(residual.shape[1]), strict=True)
         columns = zip(residual.T, boxes, strict=True)
         return np.array([_offset(r, sample_weight, *box, self.epsilon) for r, box in columns])
 

@@ -38,7 +38,7 @@ class ExpectileRegressor(LevelRegressor):
         How the kernel becomes features.
     rank : int, optional
         Cap on the rank of the feature map.
-    solver : {"auto", "newton"} or Solver, default="auto"
+    solver : {"auto", "newton", "conic"} or Solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.

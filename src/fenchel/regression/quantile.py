@@ -41,7 +41,7 @@ class QuantileRegressor(LevelRegressor):
         as the rank allows.
     rank : int, optional
         Cap on the rank of the feature map.
-    solver : {"auto", "newton"} or Solver, default="auto"
+    solver : {"auto", "newton", "conic"} or Solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.

@@ -30,7 +30,7 @@ class KernelRidge(TargetRegressor):
         How the kernel becomes features.
     rank : int, optional
         Cap on the rank of the feature map.
-    solver : {"auto", "closed_form", "newton"} or Solver, default="auto"
+    solver : {"auto", "closed_form", "newton", "conic"} or Solver, default="auto"
         "auto" is "closed_form".
     tol : float, default=1e-6
         Relative duality gap above which a warning says that rounding errors dominate.

@@ -46,7 +46,7 @@ class SVR(TargetRegressor):
         How the kernel becomes features.
     rank : int, optional
         Cap on the rank of the feature map.
-    solver : {"auto", "newton"} or Solver, default="auto"
+    solver : {"auto", "newton", "conic"} or Solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.

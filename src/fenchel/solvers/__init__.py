@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fenchel.problem import Problem
 from fenchel.solvers.base import Callback, Progress, Solution, Solver, Status, WarmStart
 from fenchel.solvers.closed_form import ClosedForm
+from fenchel.solvers.conic import Conic
 from fenchel.solvers.newton import Newton
 
-SOLVERS = ("auto", "closed_form", "newton")
+SOLVERS: dict[str, Callable[[float, int], Solver]] = {
+    "closed_form": lambda tol, max_iter: ClosedForm(tol),
+    "conic": Conic,
+    "newton": Newton,
+}
+AUTOMATIC = ("closed_form", "newton")
 
 
 def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: int) -> Solver:
@@ -15,29 +23,28 @@ def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: in
 
     ``"auto"`` takes the closed form where the loss is plainly squared and Newton elsewhere.
     """
-    candidate: Solver
-    if solver == "newton":
-        candidate = Newton(tol=tol, max_iter=max_iter)
-    elif solver == "closed_form":
-        candidate = ClosedForm(tol=tol)
-    elif solver == "auto":
-        candidate = ClosedForm(tol=tol)
-        if candidate.requires(problem) is not None:
-            candidate = Newton(tol=tol, max_iter=max_iter)
+    if solver == "auto":
+        candidates = (SOLVERS[name](tol, max_iter) for name in AUTOMATIC)
+        return next(each for each in candidates if each.requires(problem) is None)
+    if isinstance(solver, str) and solver in SOLVERS:
+        chosen = SOLVERS[solver](tol, max_iter)
     elif isinstance(solver, str) or not hasattr(solver, "solve"):
-        raise ValueError(f"solver must be one of {SOLVERS} or a Solver, got {solver!r}")
+        allowed = ("auto", *SOLVERS)
+        raise ValueError(f"solver must be one of {allowed} or a Solver, got {solver!r}")
     else:
-        candidate = solver
-    missing = candidate.requires(problem)
+        chosen = solver
+    missing = chosen.requires(problem)
     if missing is not None:
         raise ValueError(f"solver={solver!r} cannot solve this problem: it {missing}")
-    return candidate
+    return chosen
 
 
 __all__ = [
+    "AUTOMATIC",
     "SOLVERS",
     "Callback",
     "ClosedForm",
+    "Conic",
     "Newton",
     "Progress",
     "Solution",
