@@ -95,6 +95,11 @@ class Problem:
         """Number of outputs p."""
         return len(self.coupling)
 
+    @property
+    def separable(self) -> bool:
+        """Whether the losses of different outputs do not interact."""
+        return self.loss.separable or self.n_outputs == 1
+
     @cached_property
     def weight(self) -> FloatArray:
         """The weights c of the losses, (n,)."""

@@ -209,6 +209,35 @@ def _fill_row(
 
 
 @njit(cache=True, nogil=True)
+def prox_row(
+    point: FloatArray,
+    step: float,
+    lower: FloatArray,
+    upper: FloatArray,
+    below: FloatArray,
+    above: FloatArray,
+    epsilon: float,
+    coupled: bool,
+    slope: FloatArray,
+    bound: FloatArray,
+) -> None:
+    """Prox of one row in its place; ``slope`` and ``bound`` are buffers of its length."""
+    threshold = step * epsilon
+    rho = 1.0
+    if coupled:
+        _side(point, lower, upper, below, above, step, 1.0, slope, bound)
+        rho = row_length(point, slope, bound, threshold, len(point))
+    for j in range(len(point)):
+        v = point[j]
+        q = above[j] if v > 0.0 else below[j]
+        if coupled:
+            x = abs(v) * rho / (rho * (1.0 + step * q) + threshold)
+        else:
+            x = max(abs(v) - threshold, 0.0) / (1.0 + step * q)
+        point[j] = min(x, upper[j]) if v > 0.0 else -min(x, -lower[j])
+
+
+@njit(cache=True, nogil=True)
 def prox_coupled(
     point: FloatArray,
     steps: FloatArray,

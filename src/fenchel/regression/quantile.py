@@ -41,8 +41,8 @@ class QuantileRegressor(LevelRegressor):
         as the rank allows.
     rank : int, optional
         Cap on the rank of the feature map.
-    solver : {"auto", "newton", "conic"} or Solver, default="auto"
-        "auto" is "newton".
+    solver : str or Solver, default="auto"
+        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "newton".
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000

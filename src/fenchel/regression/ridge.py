@@ -30,8 +30,8 @@ class KernelRidge(TargetRegressor):
         How the kernel becomes features.
     rank : int, optional
         Cap on the rank of the feature map.
-    solver : {"auto", "closed_form", "newton", "conic"} or Solver, default="auto"
-        "auto" is "closed_form".
+    solver : str or Solver, default="auto"
+        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form".
     tol : float, default=1e-6
         Relative duality gap above which a warning says that rounding errors dominate.
     max_iter : int, default=1000

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fenchel.problem import Problem
+from fenchel.solvers.augmented_lagrangian import AugmentedLagrangian
 from fenchel.solvers.base import Callback, Progress, Solution, Solver, Status, WarmStart
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.conic import Conic
+from fenchel.solvers.fista import Fista
 from fenchel.solvers.newton import Newton
+from fenchel.solvers.pdcd import PDCD
 
 SOLVERS: dict[str, Callable[[float, int], Solver]] = {
+    "augmented_lagrangian": AugmentedLagrangian,
     "closed_form": lambda tol, max_iter: ClosedForm(tol),
     "conic": Conic,
+    "fista": Fista,
     "newton": Newton,
+    "pdcd": PDCD,
 }
 AUTOMATIC = ("closed_form", "newton")
 
@@ -41,10 +47,13 @@ def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: in
 
 __all__ = [
     "AUTOMATIC",
+    "PDCD",
     "SOLVERS",
+    "AugmentedLagrangian",
     "Callback",
     "ClosedForm",
     "Conic",
+    "Fista",
     "Newton",
     "Progress",
     "Solution",

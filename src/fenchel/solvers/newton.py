@@ -364,7 +364,7 @@ class _Run:
         """Settle the model: that of the dual point, with the exact offset where one is known."""
         problem, tol = self.problem, self.solver.tol
         enough = max(best.certificate.gap, tol * problem.baseline)
-        for offset in (None, best.offset) if problem.loss.separable else (best.offset,):
+        for offset in (None, best.offset) if problem.separable else (best.offset,):
             linked = problem.certify(best.dual, offset)
             if linked.certificate.gap <= enough:
                 break

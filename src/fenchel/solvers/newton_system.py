@@ -121,7 +121,7 @@ def _solve_bordered(
         return -_solve(factor, pulled), np.zeros(p)
     solved = _solve(factor, np.column_stack([outputs, pulled]))
     square = outputs.T @ solved[:, :p] + np.diag(ridge)
-    offset: FloatArray = np.linalg.solve(square, outputs.T @ solved[:, p] - offset_gradient)
+    offset = np.asarray(np.linalg.solve(square, outputs.T @ solved[:, p] - offset_gradient), float)
     return solved[:, :p] @ offset - solved[:, p], offset
 
 

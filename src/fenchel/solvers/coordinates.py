@@ -1,0 +1,227 @@
+"""Compiled sweeps of coordinate descent, and what their solvers share."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.losses import BoxQuadratic
+from fenchel.losses._compiled import prox_row
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.base import Callback, Progress, Solution, Status
+
+
+@dataclass
+class State:
+    """Dual coefficients α = c β (n, p), the weights w = Φᵀ α S they stand for, multipliers θ."""
+
+    alpha: FloatArray
+    weights: FloatArray
+    theta: FloatArray
+
+    @classmethod
+    def of(cls, problem: Problem, dual: FloatArray, offset: FloatArray) -> State:
+        """State of a dual point, with all multipliers at the offset."""
+        alpha = problem.weight[:, None] * dual
+        theta = np.broadcast_to(offset, alpha.shape).copy()
+        return cls(alpha, problem.link(dual), theta)
+
+
+def unsuitable(problem: Problem) -> str | None:
+    """Say what is missing for compiled coordinate descent."""
+    if not isinstance(problem.loss, BoxQuadratic):
+        return "needs a loss with a box conjugate (pinball, squared pinball, absolute, squared, \
+Huber with norm 1, or an insensitive version of them); solver='newton' takes any loss"
+    return None
+
+
+@njit(cache=True, nogil=True)
+def pdcd_sweep(
+    order: IntArray,
+    features: FloatArray,
+    targets: FloatArray,
+    coupling: FloatArray,
+    weight: FloatArray,
+    box: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    epsilon: float,
+    coupled: bool,
+    largest: float,
+    free_offset: bool,
+    penalty: float,
+    alpha: FloatArray,
+    weights: FloatArray,
+    theta: FloatArray,
+) -> None:
+    """Primal-dual coordinate descent over the rows ``order``, block by block.
+
+    With L_i the curvature of the quadratic in α_i, ν_i = 10 L_i and μ_i = 0.95/(L_i + ν_i).
+    The mean of θ + να in the metric 1/ν is kept as two running sums. Without offset it is
+    plain proximal coordinate descent with step 1/(L_i + penalty), the objective having the
+    term penalty/2 ||Σ α_i||²; θ must be zero then.
+    """
+    n, p = alpha.shape
+    r, q = weights.shape
+    lower, upper, below, above = box
+    curvature = np.empty(n)
+    mass = 0.0
+    held = np.zeros(p)  # Σ θ_i/ν_i + Σ α_i
+    for i in range(n):
+        square = 0.0
+        for k in range(r):
+            square += features[i, k] * features[i, k]
+        curvature[i] = max(largest * square, 1e-300)
+        mass += 0.1 / curvature[i]
+        for j in range(p):
+            held[j] += 0.1 * theta[i, j] / curvature[i] + alpha[i, j]
+    image = np.empty(q)
+    point = np.empty(p)
+    slope = np.empty(p)
+    bound = np.empty(p)
+    common = targets.shape[1] == 1
+    for i in order:
+        image[:] = 0.0
+        for k in range(r):
+            for m in range(q):
+                image[m] += features[i, k] * weights[k, m]
+        step = 0.95 / (11.0 * curvature[i]) if free_offset else 1.0 / (curvature[i] + penalty)
+        for j in range(p):
+            gradient = -targets[i, 0 if common else j]
+            for m in range(q):
+                gradient += coupling[j, m] * image[m]
+            if free_offset:
+                gradient += 2.0 * held[j] / mass - theta[i, j]
+            else:
+                gradient += penalty * held[j]
+            point[j] = (alpha[i, j] - step * gradient) / weight[i]
+        prox_row(
+            point, step / weight[i], lower, upper, below, above, epsilon, coupled, slope, bound
+        )
+        image[:] = 0.0
+        for j in range(p):
+            if free_offset:
+                mean = held[j] / mass
+                held[j] += 0.1 * (mean - theta[i, j]) / curvature[i]
+                theta[i, j] = mean
+            change = weight[i] * point[j] - alpha[i, j]
+            held[j] += change
+            alpha[i, j] += change
+            for m in range(q):
+                image[m] += change * coupling[j, m]
+        for k in range(r):
+            for m in range(q):
+                weights[k, m] += features[i, k] * image[m]
+
+
+@njit(cache=True, nogil=True)
+def pdcd_coordinate_sweep(
+    order: IntArray,
+    features: FloatArray,
+    targets: FloatArray,
+    coupling: FloatArray,
+    weight: FloatArray,
+    box: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    epsilon: float,
+    free_offset: bool,
+    alpha: FloatArray,
+    weights: FloatArray,
+    theta: FloatArray,
+) -> None:
+    """As :func:`pdcd_sweep`, one coordinate i * p + j of ``order`` at a time."""
+    n, p = alpha.shape
+    r, q = weights.shape
+    curvature = np.empty((n, p))
+    mass = np.zeros(p)
+    held = np.zeros(p)
+    for i in range(n):
+        square = 0.0
+        for k in range(r):
+            square += features[i, k] * features[i, k]
+        for j in range(p):
+            output = 0.0
+            for m in range(q):
+                output += coupling[j, m] * coupling[j, m]
+            curvature[i, j] = max(output * square, 1e-300)
+            mass[j] += 0.1 / curvature[i, j]
+            held[j] += 0.1 * theta[i, j] / curvature[i, j] + alpha[i, j]
+    point = np.empty(1)
+    slope = np.empty(1)
+    bound = np.empty(1)
+    common = targets.shape[1] == 1
+    for index in order:
+        i, j = index // p, index % p
+        gradient = -targets[i, 0 if common else j]
+        for k in range(r):
+            for m in range(q):
+                gradient += features[i, k] * weights[k, m] * coupling[j, m]
+        step = 1.0 / curvature[i, j]
+        if free_offset:
+            step = 0.95 / (11.0 * curvature[i, j])
+            mean = held[j] / mass[j]
+            gradient += 2.0 * mean - theta[i, j]
+            held[j] += 0.1 * (mean - theta[i, j]) / curvature[i, j]
+            theta[i, j] = mean
+        point[0] = (alpha[i, j] - step * gradient) / weight[i]
+        own = box[0][j : j + 1], box[1][j : j + 1], box[2][j : j + 1], box[3][j : j + 1]
+        prox_row(
+            point, step / weight[i], own[0], own[1], own[2], own[3], epsilon, False, slope, bound
+        )
+        change = weight[i] * point[0] - alpha[i, j]
+        held[j] += change
+        alpha[i, j] += change
+        for k in range(r):
+            for m in range(q):
+                weights[k, m] += change * features[i, k] * coupling[j, m]
+
+
+@dataclass
+class Record:
+    """History, best certified point and the end of a first-order solver."""
+
+    problem: Problem
+    tol: float
+    callback: Callback | None
+    started: float = field(default_factory=time.perf_counter)
+    history: list[Progress] = field(default_factory=list)
+    best: Certified | None = None
+
+    def judge(self, iteration: int, dual: FloatArray, offset: FloatArray) -> bool:
+        """Certify a point, keep it if it is the best, call back; say whether to stop."""
+        problem = self.problem
+        exact = None if problem.separable else offset
+        new = problem.certify(dual, exact)
+        if self.best is None or new.certificate.gap < self.best.certificate.gap:
+            self.best = new
+        certificate = self.best.certificate
+        progress = Progress(
+            iteration=iteration,
+            seconds=time.perf_counter() - self.started,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            relative_gap=certificate.relative_gap,
+        )
+        self.history.append(progress)
+        asked = self.callback is not None and bool(self.callback(progress))
+        return asked or certificate.relative_gap <= self.tol
+
+    def solution(self, n_iter: int, remedy: str) -> Solution:
+        """The best point, with a sentence on how it ended."""
+        best = self.best
+        assert best is not None
+        gap = best.certificate.relative_gap
+        good = gap <= self.tol
+        message = f"converged to a relative gap of {gap:.1e}"
+        if not good:
+            message = f"stopped at a relative gap of {gap:.1e} > tol={self.tol:g}; {remedy}"
+        return Solution(
+            best.dual,
+            best.weights,
+            best.offset,
+            best.certificate,
+            Status(good, message),
+            n_iter,
+            self.history,
+        )

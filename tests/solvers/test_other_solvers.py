@@ -1,0 +1,156 @@
+"""Every solver against the independent one, under the same judge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.problem import Problem
+from fenchel.solvers import (
+    PDCD,
+    SOLVERS,
+    AugmentedLagrangian,
+    Conic,
+    Fista,
+    Newton,
+    Solution,
+    WarmStart,
+    make_solver,
+)
+
+TOL = 1e-6
+LEVELS = {1: [0.3], 3: [0.1, 0.5, 0.8]}
+SOLVERS_UNDER_TEST = {
+    "pdcd": PDCD(tol=TOL),
+    "pdcd, all rows": PDCD(tol=TOL, active_set=False),
+    "pdcd, coordinates": PDCD(tol=TOL, block=False),
+    "augmented lagrangian": AugmentedLagrangian(tol=TOL),
+    "fista": Fista(tol=TOL),
+    "newton": Newton(tol=TOL),
+}
+LOSSES = {
+    "squared": lambda p: Squared(),
+    "absolute": lambda p: Absolute(),
+    "pinball": lambda p: Pinball(LEVELS[p]),
+    "squared pinball": lambda p: SquaredPinball(LEVELS[p]),
+    "huber": lambda p: Huber(0.5),
+    "l2 norm": lambda p: L2Norm(),
+}
+
+
+def random_problem(loss, p, *, fit_intercept=True, seed=0, n=40, rank=12):
+    rng = np.random.default_rng(seed)
+    mixing = rng.normal(size=(p, p)) if seed % 2 else np.eye(p)
+    return Problem(
+        loss=loss,
+        features=rng.normal(size=(n, rank)) / np.sqrt(rank),
+        targets=rng.normal(size=(n, p if seed % 3 else 1)),
+        coupling=mixing,
+        sample_weight=rng.uniform(0.2, 2.0, n),
+        alpha=1.0 / n,
+        fit_intercept=fit_intercept,
+    )
+
+
+def check_solution(problem: Problem, solution: Solution, optimum: float) -> None:
+    unit = problem.baseline
+    assert solution.status.converged, solution.status.message
+    assert solution.certificate.primal == pytest.approx(
+        problem.primal(solution.weights, solution.offset), abs=1e-12 * unit
+    )
+    assert solution.certificate.dual == pytest.approx(
+        problem.dual(solution.dual), abs=1e-12 * unit
+    )
+    assert solution.certificate.dual <= optimum + 1e-8 * unit
+    assert optimum - 1e-8 * unit <= solution.certificate.primal <= optimum + TOL * unit
+    assert solution.certificate.feasibility <= 1e-12
+
+
+@pytest.mark.parametrize("solver", SOLVERS_UNDER_TEST)
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+@pytest.mark.parametrize("name", LOSSES)
+def test_solvers_agree_with_the_conic_one(solver, name, epsilon):
+    solved = 0
+    for seed, (p, fit_intercept) in enumerate([(1, True), (1, False), (3, True), (3, False)]):
+        loss = LOSSES[name](p).insensitive(epsilon)
+        problem = random_problem(loss, p, fit_intercept=fit_intercept, seed=seed)
+        chosen = SOLVERS_UNDER_TEST[solver]
+        refusal = chosen.requires(problem)
+        if refusal is not None:
+            assert refusal.startswith("needs ")
+            assert "solver=" in refusal or "block=" in refusal
+            continue
+        optimum = Conic(tol=1e-7).solve(problem)
+        assert optimum.status.converged, optimum.status.message
+        check_solution(problem, chosen.solve(problem), optimum.certificate.primal)
+        solved += 1
+    if solver == "newton":
+        assert solved == 4
+
+
+def test_active_set_gives_the_same_answer():
+    problem = random_problem(Pinball(LEVELS[3]).insensitive(1.0), 3, n=80)
+    whole = PDCD(tol=1e-9, active_set=False).solve(problem)
+    some = PDCD(tol=1e-9).solve(problem)
+    np.testing.assert_allclose(some.weights, whole.weights, atol=1e-4)
+    assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-8)
+
+
+def test_pdcd_fixed_point():
+    """At the solution a sweep moves nothing: α_i is the prox of its own gradient step."""
+    problem = random_problem(Pinball(LEVELS[3]).insensitive(0.3), 3)
+    solution = Newton(tol=1e-12).solve(problem)
+    prediction = problem.features @ solution.weights @ problem.coupling.T + solution.offset
+    gradient = prediction - problem.targets
+    for step in (0.1, 1.0, 10.0):
+        again = problem.loss.conjugate_prox(solution.dual - step * gradient, step)
+        np.testing.assert_allclose(again, solution.dual, atol=1e-5 * (1 + step))
+
+
+def test_warm_start_saves_passes():
+    problem = random_problem(Pinball(LEVELS[3]), 3)
+    for solver in (PDCD(tol=TOL), AugmentedLagrangian(tol=TOL), Fista(tol=TOL)):
+        cold = solver.solve(problem)
+        warm = solver.solve(problem, WarmStart(cold.dual, cold.offset))
+        assert warm.n_iter == 0
+        assert warm.status.converged
+
+
+@pytest.mark.parametrize("solver", [PDCD, AugmentedLagrangian, Fista])
+def test_stopping_early_is_honest(solver):
+    problem = random_problem(Pinball(LEVELS[3]), 3)
+    solution = solver(tol=1e-12, max_iter=1).solve(problem)
+    assert not solution.status.converged
+    assert "increase max_iter" in solution.status.message
+    assert 1e-12 < solution.certificate.relative_gap <= 1.0
+
+
+def test_callback_stops():
+    seen = []
+    solution = PDCD(tol=1e-12).solve(
+        random_problem(Pinball(LEVELS[3]), 3), callback=lambda p: seen.append(p) or len(seen) == 3
+    )
+    assert len(seen) == 3 == len(solution.history)
+
+
+def test_refusals_name_what_is_missing():
+    squared = random_problem(Squared(), 1)
+    pinball = random_problem(Pinball(0.5), 1)
+    assert make_solver("closed_form", squared, TOL, 10).requires(squared) is None
+    with pytest.raises(ValueError, match=r"closed_form.*needs the squared loss"):
+        make_solver("closed_form", pinball, TOL, 10)
+    with pytest.raises(ValueError, match=r"pdcd.*needs a loss with a box conjugate"):
+        make_solver("pdcd", random_problem(L2Norm(), 3), TOL, 10)
+    through_zero = random_problem(Pinball(0.5), 1, fit_intercept=False)
+    with pytest.raises(ValueError, match=r"augmented_lagrangian.*needs an intercept"):
+        make_solver("augmented_lagrangian", through_zero, TOL, 10)
+    with pytest.raises(ValueError, match="solver must be one of") as error:
+        make_solver("no", pinball, TOL, 10)
+    assert all(name in str(error.value) for name in SOLVERS)
+
+
+def test_conic_says_when_its_package_is_missing(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="pip install clarabel"):
+        make_solver("conic", random_problem(Pinball(0.5), 1), TOL, 10)
