@@ -13,10 +13,10 @@ from benchmarks.harness import Row, in_process, timed
 from benchmarks.peers import clarabel_low_rank, cvxopt_dual
 from fenchel import QuantileRegressor
 from fenchel.datasets import make_heavy_tails, make_sine_quantiles
-from fenchel.features import PivotedCholesky
+from fenchel.features import KernelRows, PivotedCholesky, fit_feature_map
 from fenchel.kernels import DistanceQuantile, Gaussian, resolve
 from fenchel.losses import Pinball
-from fenchel.problem import Problem
+from fenchel.problem import GramProblem, Problem
 from fenchel.regression._levels import level_coupling
 from fenchel.solvers import Newton, WarmStart
 
@@ -142,11 +142,13 @@ def small_fits(slow: bool) -> list[Row]:
 
 def _warm(X: np.ndarray, y: np.ndarray, C: float) -> tuple[float, int]:
     n = len(X)
-    features = PivotedCholesky(resolve(Gaussian(WIDTH), X)).fit_transform(X)
+    kernel = resolve(Gaussian(WIDTH), X)
+    feature_map, features = fit_feature_map("auto", kernel, None, None, X, kernel_rows=True)
+    kind = GramProblem if isinstance(feature_map, KernelRows) else Problem
 
     def problem(strength: float) -> Problem:
         coupling = level_coupling(LEVELS, 1e-2)
-        return Problem(
+        return kind(
             Pinball(LEVELS), features, y[:, None], coupling, np.ones(n), 1 / (strength * n)
         )
 

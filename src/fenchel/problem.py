@@ -133,18 +133,29 @@ class Problem:
         largest = np.abs(self.targets).max()
         if np.abs(self.targets - self.best_constant).max() <= 64 * np.finfo(float).eps * largest:
             return 0.0
-        flat = np.zeros((self.features.shape[1], self.coupling.shape[1]))
-        return self.primal(flat, self.best_constant)
+        return self.primal(self.no_weights(), self.best_constant)
+
+    def no_weights(self) -> FloatArray:
+        """Weights of the function zero."""
+        return np.zeros((self.features.shape[1], self.coupling.shape[1]))
 
     def primal(self, weights: FloatArray, offset: FloatArray) -> float:
         """Objective of the model ``x -> S Vᵀ φ(x) + b`` with ``weights`` V of shape (r, q)."""
-        directions = weights @ self.coupling.T
+        directions = self.directions(weights)
 
         def task(block: Block) -> tuple[float]:
             residual = block.targets - (block.features @ directions + offset)
             return (float(block.weight @ self.loss.value(residual)),)
 
-        return 0.5 * float(np.vdot(weights, weights)) + float(self.rows.sum(task)[0])
+        return 0.5 * self.squared_norm(weights) + float(self.rows.sum(task)[0])
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """What features are multiplied with to predict, (r, p)."""
+        return weights @ self.coupling.T
+
+    def squared_norm(self, weights: FloatArray) -> float:
+        """‖h‖² of the function with these weights."""
+        return float(np.vdot(weights, weights))
 
     def pull(self, dual: FloatArray) -> FloatArray:
         """Φᵀ (c β), (r, p)."""
@@ -168,7 +179,7 @@ class Problem:
             earned = np.einsum("ij,ij->i", beta, np.broadcast_to(block.targets, beta.shape))
             return (float(block.weight @ (earned - self.loss.conjugate(beta))),)
 
-        return float(self.rows.sum(task)[0]) - 0.5 * float(np.vdot(linked, linked))
+        return float(self.rows.sum(task)[0]) - 0.5 * self.squared_norm(linked)
 
     def feasible(self, dual: FloatArray) -> FloatArray:
         """Return a feasible point near ``dual``, with the same zeros.
@@ -235,7 +246,7 @@ class Problem:
         """Offset that minimizes the objective for these weights; zero without intercept."""
         if not self.fit_intercept:
             return np.zeros(self.n_outputs)
-        residual = self.targets - self.features @ (weights @ self.coupling.T)
+        residual = self.targets - self.features @ self.directions(weights)
         return self.loss.minimizing_offset(residual, self.sample_weight)
 
     def _certificate(self, primal: float, lower: float, dual: FloatArray) -> Certificate:
@@ -247,3 +258,44 @@ class Problem:
             left = np.abs(self.weight @ dual)
             feasibility = float(np.max(np.divide(left, total, out=left, where=total > 0)))
         return Certificate(primal, lower, gap, gap / unit if unit > 0.0 else 0.0, feasibility)
+
+
+@dataclass(frozen=True, eq=False)
+class GramProblem(Problem):
+    r"""A problem whose features are the Gram matrix K itself.
+
+    Functions are given by coefficients u (n, p): predictions :math:`K u B`, norm
+    :math:`\langle u, K u B\rangle`, and a dual point stands for :math:`u = c \beta`. The
+    objectives are those of :class:`Problem` for any factor of K.
+    """
+
+    @property
+    def gram(self) -> FloatArray:
+        """The features themselves."""
+        return self.features
+
+    @cached_property
+    def output(self) -> FloatArray:
+        """The matrix B = S Sᵀ."""
+        return self.coupling @ self.coupling.T
+
+    def no_weights(self) -> FloatArray:
+        """Coefficients of the function zero."""
+        return np.zeros((len(self.features), self.n_outputs))
+
+    def link(self, dual: FloatArray) -> FloatArray:
+        """Coefficients c β of a dual point, (n, p)."""
+        return self.weight[:, None] * dual
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """What the rows of K are multiplied with to predict, (n, p)."""
+        return weights @ self.output
+
+    def squared_norm(self, weights: FloatArray) -> float:
+        """<u, K u B>."""
+        return float(np.vdot(weights, self.features @ self.directions(weights)))
+
+    def subset(self, rows: IntArray) -> Problem:
+        """Return the problem of some of the rows, with the same strength."""
+        part = super().subset(rows)
+        return replace(part, features=self.features[np.ix_(rows, rows)])

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
+from fenchel._typing import FloatArray
 from fenchel.features.base import FeatureMap
 from fenchel.features.explicit import Explicit
 from fenchel.features.fourier import RandomFourier
+from fenchel.features.kernel_rows import KernelRows
 from fenchel.features.nystroem import Nystroem
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Linear
+from fenchel.kernels import Callable, Linear, Precomputed
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "cholesky": PivotedCholesky,
     "fourier": RandomFourier,
+    "kernel_rows": KernelRows,
     "nystroem": Nystroem,
 }
+
+_PROBE = 64
+_ROUGH = 1e-3
+_MAX_ROWS = 5000
 
 
 def as_feature_map(
@@ -44,16 +53,54 @@ def as_feature_map(
     if not isinstance(features, str) or features not in FEATURE_MAPS:
         allowed = ["auto", *FEATURE_MAPS]
         raise ValueError(f"features must be one of {allowed} or a FeatureMap, got {features!r}")
-    own_rank = {} if rank is None else {"rank": int(rank)}
+    own_rank = {} if rank is None or features == "kernel_rows" else {"rank": int(rank)}
     return FEATURE_MAPS[features](kernel=kernel, random_state=random_state, **own_rank)
+
+
+def fit_feature_map(
+    features: str | FeatureMap,
+    kernel: Kernel,
+    rank: int | None,
+    random_state: Any,
+    X: FloatArray,
+    kernel_rows: bool,
+) -> tuple[FeatureMap, FloatArray]:
+    """Return the fitted feature map for a kernel and the features of the rows.
+
+    With ``kernel_rows``, ``"auto"`` may also choose the rows themselves: where 64 columns of a
+    pivoted Cholesky factorization leave more than 0.1 % of the trace of the kernel, on at most
+    5000 rows. Functions and given Gram matrices are always factored, which proves them
+    positive semi-definite.
+    """
+    chosen = as_feature_map(features, kernel, rank, random_state, *X.shape)
+    may_be_rough = kernel_rows and isinstance(features, str) and features == "auto"
+    may_be_rough = may_be_rough and isinstance(chosen, PivotedCholesky) and rank is None
+    if may_be_rough and _PROBE < len(X) <= _MAX_ROWS and not _unproved(kernel):
+        probe = PivotedCholesky(kernel=kernel, rank=_PROBE, random_state=random_state)
+        mapped = probe.fit_transform(X)
+        if probe.rank_ < _PROBE:
+            return probe, mapped
+        if probe.kernel_error_ > _ROUGH:
+            chosen = KernelRows(kernel=kernel, random_state=random_state)
+    return chosen, np.asarray(chosen.fit_transform(X))
+
+
+def _unproved(kernel: Kernel) -> bool:
+    """Whether a kernel has a part that may not be positive semi-definite."""
+    parts = [getattr(kernel, name, None) for name in ("kernel", "k1", "k2")]
+    return isinstance(kernel, (Callable, Precomputed)) or any(
+        _unproved(part) for part in parts if isinstance(part, Kernel)
+    )
 
 
 __all__ = [
     "FEATURE_MAPS",
     "Explicit",
     "FeatureMap",
+    "KernelRows",
     "Nystroem",
     "PivotedCholesky",
     "RandomFourier",
     "as_feature_map",
+    "fit_feature_map",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -54,12 +55,15 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
         """Fit, and return the features of the training rows, (n_samples, rank_)."""
         X = validate_data(self, X, dtype=np.float64, order="C")
-        self.kernel_ = resolve(as_kernel(self.kernel), X, random_state=self.random_state)
+        self.kernel_ = self._resolved_kernel(X)
         if isinstance(self.kernel_, Precomputed):
             check_gram(X)
         features = self._fit(X)
         self.rank_ = features.shape[1]
         return features
+
+    def _resolved_kernel(self, X: FloatArray) -> Kernel:
+        return resolve(as_kernel(self.kernel), X, random_state=self.random_state)
 
     def transform(self, X: AnyArray) -> FloatArray:
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
@@ -67,13 +71,33 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
         return in_chunks(self._map, X, self.rank_)
 
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        r"""Coefficients A with :math:`\varphi(x)^\top V = k(x, Z) A` on the landmarks Z.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (rank_, n_outputs)
+            Weights V of the features.
+
+        Raises
+        ------
+        NotImplementedError
+            If the features are no combinations of kernel values at landmarks.
+        """
+        raise NotImplementedError(
+            f"the features of {type(self).__name__} are no combinations of kernel values at "
+            "landmarks: predict with transform(X) @ weights"
+        )
+
     @property
     def _n_features_out(self) -> int:
         return self.rank_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
         return tags
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
@@ -90,7 +114,19 @@ def in_chunks(
     size = max(1, _CHUNK_VALUES // max(1, width))
     if len(X) <= size:
         return function(X)
-    return np.concatenate([function(X[i : i + size]) for i in range(0, len(X), size)])
+    first = function(X[:size])
+    features = np.empty((len(X), first.shape[1]))
+    features[:size] = first
+    for i in range(size, len(X), size):
+        features[i : i + size] = function(X[i : i + size])
+    return features
+
+
+def check_rank(rank: Any) -> int:
+    """Return the number of features asked for, or say what is allowed."""
+    if isinstance(rank, (bool, np.bool_)) or not isinstance(rank, Integral) or rank < 1:
+        raise ValueError(f"rank must be an integer >= 1, got {rank!r}")
+    return int(rank)
 
 
 def check_gram(K: FloatArray) -> None:
@@ -99,7 +135,10 @@ def check_gram(K: FloatArray) -> None:
         raise ValueError(
             f"with kernel='precomputed', X must be a square Gram matrix, got shape {K.shape}"
         )
-    if np.abs(K - K.T).max() > 1e-8 * np.abs(K).max():
+    largest = max(float(K.max()), -float(K.min()))
+    size = max(1, _CHUNK_VALUES // len(K))
+    chunks = (slice(i, i + size) for i in range(0, len(K), size))
+    if any(np.abs(K[rows] - K[:, rows].T).max() > 1e-8 * largest for rows in chunks):
         raise ValueError("with kernel='precomputed', X must be symmetric, and is not")
 
 
@@ -111,4 +150,4 @@ def not_positive(lowest: float) -> ValueError:
     )
 
 
-__all__ = ["FeatureMap", "check_gram", "in_chunks", "not_positive"]
+__all__ = ["FeatureMap", "check_gram", "check_rank", "in_chunks", "not_positive"]

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel.features.base import FeatureMap
-from fenchel.kernels import Linear
+from fenchel.kernels import Linear, Precomputed, as_kernel
 
 
 class Explicit(FeatureMap):
@@ -23,7 +24,8 @@ class Explicit(FeatureMap):
     transformer : scikit-learn transformer, optional
         For instance ``PolynomialFeatures`` or ``SplineTransformer``.
     kernel : None
-        There for the protocol of feature maps; the kernel is always linear.
+        There for the protocol of feature maps: any kernel but a precomputed one is ignored, as
+        the kernel of these features is linear.
     random_state : None
         Unused.
 
@@ -50,8 +52,14 @@ class Explicit(FeatureMap):
         self.kernel = kernel
         self.random_state = random_state
 
+    def _resolved_kernel(self, X: FloatArray) -> Kernel:
+        if isinstance(as_kernel(self.kernel), Precomputed):
+            raise ValueError(
+                "explicit features need the rows themselves: kernel must not be 'precomputed'"
+            )
+        return Linear()
+
     def _fit(self, X: FloatArray) -> FloatArray:
-        self.kernel_ = Linear()
         self.kernel_error_ = 0.0
         self.transformer_ = None if self.transformer is None else clone(self.transformer).fit(X)
         return self._map(X)

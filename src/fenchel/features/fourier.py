@@ -9,7 +9,7 @@ from sklearn.gaussian_process import kernels as sk
 from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
-from fenchel.features.base import FeatureMap, in_chunks
+from fenchel.features.base import FeatureMap, check_rank, in_chunks
 from fenchel.kernels import Gaussian, Laplacian, Matern
 
 _PROBES = 500
@@ -61,10 +61,10 @@ class RandomFourier(FeatureMap):
         self.random_state = random_state
 
     def _fit(self, X: FloatArray) -> FloatArray:
-        random = check_random_state(0 if self.random_state is None else self.random_state)
-        pairs = (self.rank + 1) // 2
-        draws = random.standard_normal((X.shape[1], pairs))
         freedom = _degrees_of_freedom(self.kernel_)
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        pairs = (check_rank(self.rank) + 1) // 2
+        draws = random.standard_normal((X.shape[1], pairs))
         if freedom < np.inf:
             draws /= np.sqrt(random.chisquare(freedom, pairs) / freedom)
         scale = np.broadcast_to(np.asarray(self.kernel_.length_scale, float), X.shape[1])

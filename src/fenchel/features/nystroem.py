@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.features.base import FeatureMap, in_chunks, not_positive
+from fenchel.features.base import FeatureMap, check_rank, in_chunks, not_positive
 from fenchel.kernels import Precomputed
 
 _CUT = 1e-12
@@ -29,7 +30,7 @@ class Nystroem(FeatureMap):
     rank : int
         Number of landmarks sampled without replacement, if none are given.
     landmarks : array-like of shape (n_landmarks, n_features), optional
-        The landmarks themselves.
+        The landmarks themselves; with a precomputed kernel, their row indices (n_landmarks,).
     random_state : int, RandomState or None
         Seed of the sample; None is the fixed seed 0.
 
@@ -67,30 +68,52 @@ class Nystroem(FeatureMap):
 
     def _fit(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)
-        if self.landmarks is not None and not given:
-            self.landmarks_ = np.asarray(self.landmarks, dtype=np.float64)
-            if self.landmarks_.ndim != 2 or self.landmarks_.shape[1] != X.shape[1]:
-                raise ValueError(
-                    f"landmarks must have {X.shape[1]} columns as X has, got an array of shape "
-                    f"{self.landmarks_.shape}"
-                )
-        else:
-            seed = 0 if self.random_state is None else self.random_state
-            size = min(self.rank, len(X))
-            chosen = np.sort(check_random_state(seed).choice(len(X), size, replace=False))
-            self.landmarks_ = chosen if given else X[chosen]
+        self.landmarks_ = self._choose(X, given)
         square = self._values(X[self.landmarks_] if given else self.landmarks_)
         values, vectors = eigh(square)
-        if values[-1] <= 0.0 or values[0] < -1e-6 * values[-1]:
+        if values[0] < -1e-6 * max(values[-1], 0.0):
             raise not_positive(float(values[0]))
-        kept = values > _CUT * values[-1]
+        kept = (values > _CUT * values[-1]) & (values > 0.0)
         self.whitening_ = vectors[:, kept] / np.sqrt(values[kept])
         self.rank_ = int(np.count_nonzero(kept))
         features = in_chunks(self._map, X, len(self.landmarks_))
         diagonal = np.diag(X) if given else self.kernel_.diag(X)
         left = diagonal - np.einsum("ij,ij->i", features, features)
-        self.kernel_error_ = float(np.maximum(left, 0.0).sum() / diagonal.sum())
+        trace = float(diagonal.sum())
+        self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
         return features
+
+    def _choose(self, X: FloatArray, given: bool) -> AnyArray:
+        """Landmarks, or with a Gram matrix their row indices; given or sampled."""
+        if self.landmarks is None:
+            seed = 0 if self.random_state is None else self.random_state
+            size = min(check_rank(self.rank), len(X))
+            chosen = np.sort(check_random_state(seed).choice(len(X), size, replace=False))
+            return chosen if given else X[chosen]
+        if given:
+            rows = np.asarray(self.landmarks)
+            if (
+                rows.ndim != 1
+                or rows.dtype.kind not in "iu"
+                or not (rows.size and rows.min() >= 0 and rows.max() < len(X))
+            ):
+                raise ValueError(
+                    "with kernel='precomputed', landmarks must be row indices from 0 to "
+                    f"{len(X) - 1}, got {self.landmarks!r}"
+                )
+            return rows
+        landmarks = np.asarray(self.landmarks, dtype=np.float64)
+        if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or len(landmarks) == 0:
+            raise ValueError(
+                f"landmarks must be rows with {X.shape[1]} columns as X has, got an array of "
+                f"shape {landmarks.shape}"
+            )
+        return landmarks
+
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        """Coefficients ``whitening_ @ weights`` on the landmarks, (n_landmarks, n_outputs)."""
+        check_is_fitted(self)
+        return self.whitening_ @ weights
 
     def _values(self, X: FloatArray) -> FloatArray:
         if isinstance(self.kernel_, Precomputed):

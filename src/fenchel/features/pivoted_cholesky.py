@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.features.base import FeatureMap, not_positive
-from fenchel.kernels import Precomputed
+from fenchel.features.base import FeatureMap, check_rank, not_positive
+from fenchel.kernels import Callable, Precomputed, ScalarKernel
 
 _BLOCK = 64
+_CANDIDATES = 4 * _BLOCK
+_SHARE = 0.3  # of the largest residual, where a block ends
 _DENSE_ROWS = 5000
+_LEAST_TOL = 1e-14  # below that, residuals are rounding
 _NEGATIVE = 1e-8
+_UNEXPLAINED = 1e-6
+_PROBES = 500
 
 
 class PivotedCholesky(FeatureMap):
@@ -32,7 +39,7 @@ class PivotedCholesky(FeatureMap):
     kernel : None, str, kernel or callable
         See :func:`fenchel.kernels.as_kernel`.
     tol : float
-        Accuracy relative to the largest diagonal entry.
+        Accuracy relative to the largest diagonal entry; 1e-14 at best.
     rank : int, optional
         Cap on the rank; by default min(n, max(100, 25 000 000 / n)).
     random_state : int, RandomState or None
@@ -77,18 +84,22 @@ class PivotedCholesky(FeatureMap):
 
     def _fit(self, X: FloatArray) -> FloatArray:
         n = len(X)
-        cap = min(n, max(100, int(2.5e7 / n)) if self.rank is None else self.rank)
+        cap = max(100, int(2.5e7 / n)) if self.rank is None else check_rank(self.rank)
+        cap = min(n, cap)
         given = isinstance(self.kernel_, Precomputed)
         gram = _Gram(self.kernel_, X, given)
+        level = self._relative_level() * max(gram.largest, 0.0)
         if given and cap == n:
-            features, pivots, left = self._dense(X)
+            features, pivots, left = _dense(X, level)
         else:
-            features, pivots, left = self._greedy(gram, min(cap, _BLOCK))
-            unfinished = left.max(initial=0.0) > self.tol * gram.diagonal.max()
-            if unfinished and len(pivots) < cap and cap == n <= _DENSE_ROWS:
-                features, pivots, left = self._dense(self.kernel_(X))
-            elif unfinished and len(pivots) < cap:
-                features, pivots, left = self._blocked(gram, cap, features, pivots, left)
+            features, pivots, left = _greedy(gram, min(cap, _BLOCK), level)
+            unfinished = left.max() > level
+            if not unfinished:
+                gram.check_rest(features)
+            elif cap == n <= _DENSE_ROWS and len(pivots) < cap:
+                features, pivots, left = _dense(self.kernel_(X), level)
+            elif len(pivots) < cap:
+                features, pivots, left = _blocked(gram, cap, level, (features, pivots, left))
         self.pivots_ = pivots
         self.factor_ = features[pivots]
         if not given:
@@ -97,87 +108,23 @@ class PivotedCholesky(FeatureMap):
         self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
         return features
 
-    def _greedy(self, gram: _Gram, cap: int) -> tuple[FloatArray, IntArray, FloatArray]:
-        """One column after the other: features, pivots, residual diagonal."""
-        n = gram.n_rows
-        columns = np.empty((cap, n))  # features as rows: each step streams through them once
-        left = gram.diagonal.copy()
-        level = self.tol * left.max(initial=0.0)
-        pivots: list[int] = []
-        for k in range(cap):
-            pivot = int(np.argmax(left))
-            if left[pivot] <= level:
-                break
-            column = gram.columns([pivot])[:, 0]
-            if k:
-                column -= columns[:k, pivot] @ columns[:k]
-            column /= np.sqrt(left[pivot])
-            column[pivots] = 0.0
-            columns[k] = column
-            left -= column * column
-            pivots.append(pivot)
-            left[pivots] = 0.0
-            gram.check(left)
-        chosen = np.array(pivots, dtype=np.intp)
-        return np.ascontiguousarray(columns[: len(pivots)].T), chosen, left
+    def _relative_level(self) -> float:
+        if not isinstance(self.tol, Real) or not 0.0 <= self.tol < 1.0:
+            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
+        return max(float(self.tol), _LEAST_TOL)
 
-    def _blocked(
-        self, gram: _Gram, cap: int, start: FloatArray, pivots: IntArray, left: FloatArray
-    ) -> tuple[FloatArray, IntArray, FloatArray]:
-        """Go on in blocks of pivots, so that the work is matrix products."""
-        features = np.zeros((gram.n_rows, cap))
-        rank = len(pivots)
-        features[:, :rank] = start
-        chosen = [pivots]
-        level = self.tol * gram.diagonal.max()
-        while rank < cap:
-            block = np.argpartition(left, -_BLOCK)[-_BLOCK:] if len(left) > _BLOCK else None
-            block = np.flatnonzero(left > level) if block is None else block[left[block] > level]
-            if len(block) == 0:
-                break
-            # half of what is left at the best pivot: near-duplicates wait for the next round
-            columns = gram.columns(block) - features[:, :rank] @ features[block, :rank].T
-            inner, order = _small_factor(columns[block], max(level, 0.1 * left[block].max()))
-            order = order[: cap - rank]
-            inner = inner[: len(order), : len(order)]
-            new = solve_triangular(inner, columns[:, order].T, lower=True, check_finite=False).T
-            block = block[order]
-            new[np.concatenate(chosen)] = 0.0
-            new[block] = inner
-            features[:, rank : rank + len(block)] = new
-            left -= np.einsum("ij,ij->i", new, new)
-            chosen.append(block)
-            left[block] = 0.0
-            gram.check(left)
-            rank += len(block)
-        return np.ascontiguousarray(features[:, :rank]), np.concatenate(chosen), left
-
-    def _dense(self, K: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-        """The whole matrix at once, by LAPACK."""
-        diagonal = K.diagonal()
-        largest = float(diagonal.max())
-        if diagonal.min() < 0.0 or largest < 0.0:
-            raise not_positive(float(diagonal.min()))
-        factor, order, rank, _ = lapack.dpstrf(K, tol=self.tol * largest, lower=1)
-        lower = np.tril(factor)[:, :rank]
-        order = order - 1
-        features = np.empty((len(K), rank))
-        features[order] = lower
-        left = diagonal - np.einsum("ij,ij->i", features, features)
-        if rank < len(K):
-            rest = order[rank:]
-            residual = K[np.ix_(rest, rest)] - features[rest] @ features[rest].T
-            worst = max(float(np.abs(residual).max()), -float(left.min()))
-            if worst > 1e-6 * largest:
-                raise not_positive(-worst)
-        left[order[:rank]] = 0.0
-        return features, order[:rank].astype(np.intp), left
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        """Coefficients ``solve(factor_.T, weights)`` on the landmarks, (rank_, n_outputs)."""
+        check_is_fitted(self)
+        return np.asarray(solve_triangular(self.factor_, weights, lower=True, trans="T"))
 
     def _map(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)
         values = X[:, self.pivots_] if given else self.kernel_(X, self.landmarks_)
         return np.ascontiguousarray(
-            solve_triangular(self.factor_, values.T, lower=True, check_finite=False).T
+            solve_triangular(
+                self.factor_, values.T, lower=True, overwrite_b=True, check_finite=False
+            ).T
         )
 
 
@@ -186,21 +133,119 @@ class _Gram:
 
     def __init__(self, kernel: Any, X: FloatArray, given: bool) -> None:
         self.kernel, self.X, self.given = kernel, X, given
-        self.n_rows = len(X)
         self.diagonal = np.array(np.diag(X) if given else kernel.diag(X), dtype=np.float64)
+        self.largest = float(self.diagonal.max())
         self.check(self.diagonal)
 
-    def columns(self, pivots: Any) -> FloatArray:
-        """k(X, X[pivots])."""
+    def block(self, rows: Any, pivots: Any) -> FloatArray:
+        """k(X[rows], X[pivots]), writeable."""
         if self.given:
-            return self.X[:, pivots].copy()
-        return np.asarray(self.kernel(self.X, self.X[pivots]), dtype=np.float64)
+            return self.X[rows][:, pivots]
+        values = self.kernel(self.X[rows], self.X[pivots])
+        return np.require(values, dtype=np.float64, requirements="W")
+
+    def columns(self, pivots: IntArray) -> FloatArray:
+        """k(X, X[pivots]), writeable, with the diagonal entries where they belong."""
+        values = self.block(slice(None), pivots)
+        own = values[pivots, np.arange(len(pivots))]
+        difference = float(np.abs(own - self.diagonal[pivots]).max())
+        if not difference <= _NEGATIVE * self.largest:
+            raise ValueError(
+                f"kernel(X, Y) and kernel.diag(X) must agree for equal rows, and differ by "
+                f"{difference:.3g} (noise such as a WhiteKernel is no kernel of two rows: raise "
+                "alpha instead)"
+            )
+        return values
 
     def check(self, left: FloatArray) -> None:
         """Refuse a residual diagonal that rounding cannot explain."""
         lowest = float(left.min())
-        if lowest < -_NEGATIVE * max(float(self.diagonal.max()), 0.0) or not np.isfinite(lowest):
+        if not (np.isfinite(lowest) and lowest >= -_NEGATIVE * max(self.largest, 0.0)):
             raise not_positive(lowest)
+
+    def check_rest(self, features: FloatArray) -> None:
+        """Refuse what a zero residual diagonal must not leave beside the diagonal.
+
+        All of a given matrix is looked at, and 500 rows where the kernel is not one of ours.
+        """
+        n = len(features)
+        ours = isinstance(self.kernel, ScalarKernel) and not isinstance(self.kernel, Callable)
+        if ours and not self.given:
+            return
+        step = 1 if self.given else -(-n // _PROBES)
+        rows = np.arange(0, n, step)
+        for start in range(0, len(rows), _PROBES):
+            some = rows[start : start + _PROBES]
+            rest = np.abs(self.block(some, rows) - features[some] @ features[rows].T).max()
+            if not rest <= _UNEXPLAINED * self.largest:
+                raise not_positive(-float(rest))
+
+
+def _greedy(gram: _Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
+    """One column after the other: features, pivots, residual diagonal."""
+    left = gram.diagonal.copy()
+    columns = np.empty((cap, len(left)))  # features as rows: each step streams through them once
+    pivots = np.empty(cap, dtype=np.intp)
+    rank = 0
+    while rank < cap:
+        pivot = int(np.argmax(left))
+        if left[pivot] <= level:
+            break
+        root = np.sqrt(left[pivot])
+        column = gram.columns(np.array([pivot]))[:, 0]
+        if rank:
+            column -= columns[:rank, pivot] @ columns[:rank]
+        column /= root
+        column[pivots[:rank]] = 0.0
+        column[pivot] = root
+        columns[rank] = column
+        pivots[rank] = pivot
+        rank += 1
+        np.multiply(column, column, out=column)
+        left -= column
+        left[pivots[:rank]] = 0.0
+        gram.check(left)
+    return np.ascontiguousarray(columns[:rank].T), pivots[:rank].copy(), left
+
+
+def _blocked(
+    gram: _Gram, cap: int, level: float, start: tuple[FloatArray, IntArray, FloatArray]
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Go on in blocks of pivots, so that the work is matrix products.
+
+    A block is chosen by a small factorization among the rows with the largest residuals, and
+    ends where these have fallen to a share: near-duplicates wait for a later block.
+    """
+    first, pivots, left = start
+    n, rank = first.shape
+    features = np.empty((n, cap))
+    features[:, :rank] = first
+    chosen = pivots
+    while rank < cap:
+        size = min(_CANDIDATES, n)
+        block = np.argpartition(left, n - size)[n - size :]
+        block = block[left[block] > level]
+        if len(block) == 0:
+            break
+        mine = features[block, :rank]
+        inner, order = _small_factor(
+            gram.block(block, block) - mine @ mine.T, max(level, _SHARE * left[block].max())
+        )
+        order = order[: min(_BLOCK, cap - rank)]
+        inner = inner[: len(order), : len(order)]
+        block, mine = block[order], mine[order]
+        columns = gram.columns(block)
+        columns -= features[:, :rank] @ mine.T
+        new = solve_triangular(inner, columns.T, lower=True, check_finite=False).T
+        new[chosen] = 0.0
+        new[block] = inner
+        features[:, rank : rank + len(block)] = new
+        left -= np.einsum("ij,ij->i", new, new)
+        chosen = np.concatenate([chosen, block])
+        left[chosen] = 0.0
+        gram.check(left)
+        rank += len(block)
+    return np.ascontiguousarray(features[:, :rank]), chosen, left
 
 
 def _small_factor(matrix: FloatArray, level: float) -> tuple[FloatArray, IntArray]:
@@ -208,3 +253,21 @@ def _small_factor(matrix: FloatArray, level: float) -> tuple[FloatArray, IntArra
     factor, order, rank, _ = lapack.dpstrf(matrix, tol=level, lower=1)
     rank = max(int(rank), 1)
     return np.tril(factor[:rank, :rank]), (order[:rank] - 1).astype(np.intp)
+
+
+def _dense(K: FloatArray, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
+    """The whole matrix at once, by LAPACK."""
+    diagonal = K.diagonal()
+    factor, order, rank, _ = lapack.dpstrf(K.T, tol=level, lower=1)  # leaves K alone
+    order = order - 1
+    features = np.empty((len(K), rank))
+    features[order] = np.tril(factor)[:, :rank]  # what stands beyond the rank is unfinished
+    left = diagonal - np.einsum("ij,ij->i", features, features)
+    rest = order[rank:]
+    if len(rest):
+        residual = K[np.ix_(rest, rest)] - features[rest] @ features[rest].T
+        worst = max(float(np.abs(residual).max()), -float(left.min()))
+        if not worst <= _UNEXPLAINED * max(float(diagonal.max()), 0.0):
+            raise not_positive(-worst)
+    left[order[:rank]] = 0.0
+    return features, order[:rank].astype(np.intp), left

@@ -43,14 +43,14 @@ class ScalarKernel(Kernel):
         """Whether k(x, x') depends on x - x' only."""
         return True
 
+    __hash__ = None  # type: ignore[assignment]  # parameters may change
+
     def __eq__(self, other: object) -> bool:
         """Whether class and parameters are the same."""
         if type(self) is not type(other):
             return False
-        mine, theirs = self.get_params(), other.get_params()  # type: ignore[attr-defined]
+        mine, theirs = self.get_params(), other.get_params()
         return all(_same(value, theirs[name]) for name, value in mine.items())
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         """Show the constructor call."""
@@ -235,15 +235,12 @@ class Polynomial(ScalarKernel):
         self._check()
         products *= self.gain
         products += self.offset
-        power: FloatArray | None = None
-        left = int(self.degree)
-        while True:
-            if left % 2:
-                power = products.copy() if power is None else np.multiply(power, products, power)
-            left //= 2
-            if left == 0:
-                return products if power is None else power
-            products *= products
+        power = products.copy()
+        for bit in bin(int(self.degree))[3:]:
+            power *= power
+            if bit == "1":
+                power *= products
+        return power
 
     def _check(self) -> None:
         degree, gain, offset = self.degree, self.gain, self.offset

@@ -55,28 +55,32 @@ class DistanceQuantile:
         """Return the length scale of these rows: a number, or (n_features,) if standardized."""
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         deviation = _deviations(X, weight) if self.standardize else None
-        rows = np.flatnonzero(weight)
-        chosen = X[rows] if deviation is None else X[rows] / deviation
-        distance, pair_weight = _pairs(chosen, weight[rows], random_state)
+        distance, pair_weight = _pairs(X, weight, deviation, random_state)
         length = _positive_quantile(distance, pair_weight, self.q)
         return length if deviation is None else length * deviation
 
 
 def _pairs(
-    X: FloatArray, weight: FloatArray, random_state: Any
+    X: FloatArray, weight: FloatArray, deviation: FloatArray | None, random_state: Any
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Distances of pairs of rows and their weights, None if all are equal."""
-    n = len(X)
+    """Distances of pairs of rows in units of ``deviation``, and their weights if not all equal.
+
+    All pairs of few rows, random pairs of many.
+    """
+    rows = np.flatnonzero(weight)
+    weight = weight[rows]
+    n = len(rows)
     uniform = weight.min() == weight.max()
     if n <= _ALL_PAIRS_ROWS:
-        if uniform:
-            return pdist(X), None
-        first, second = np.triu_indices(n, 1)
-        return pdist(X), weight[first] * weight[second]
+        chosen = X[rows] if deviation is None else X[rows] / deviation
+        pair = None if uniform else squareform(np.outer(weight, weight), checks=False)
+        return pdist(chosen), pair
     random = check_random_state(0 if random_state is None else random_state)
     first = random.randint(0, n, _RANDOM_PAIRS)
     second = (first + random.randint(1, n, _RANDOM_PAIRS)) % n
-    difference = X[first] - X[second]
+    difference = X[rows[first]] - X[rows[second]]
+    if deviation is not None:
+        difference /= deviation
     distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     return distance, None if uniform else weight[first] * weight[second]
 
@@ -94,39 +98,21 @@ def _deviations(X: FloatArray, weight: FloatArray) -> FloatArray:
     return np.where(constant, 1.0, np.sqrt(variance))
 
 
-def _positive_quantile(X: FloatArray, weight: FloatArray, q: float) -> float:
-    """Weighted quantile of the positive distances; 1 if there is none.
+def _positive_quantile(distance: FloatArray, weight: FloatArray | None, q: float) -> float:
+    """Smallest distance with at least a share q of the positive ones at or below it.
 
-    It is the smallest distance with at least a share q of the weight at or below it.
+    1 if none is positive.
     """
-    distance = pdist(X)
-    positive = distance > 0.0
-    if not positive.any():
+    n_zeros = len(distance) - np.count_nonzero(distance)
+    if n_zeros == len(distance):
         return 1.0
-    distance = distance[positive]
-    if weight.min() == weight.max():
-        rank = max(int(np.ceil(q * len(distance) * (1.0 - _ROUNDING))) - 1, 0)
-        return float(np.partition(distance, rank)[rank])
-    pair = squareform(np.outer(weight, weight), checks=False)[positive]
-    return _weighted_quantile(distance, pair, q)
-
-
-def _weighted_quantile(values: FloatArray, weight: FloatArray, q: float) -> float:
-    """Smallest value with at least a share q of the weight at or below it.
-
-    One pass finds the bin where it lies, so that only the values in there are sorted.
-    """
-    low, high = values.min(), values.max()
-    cell = np.minimum((values - low) * (_BINS / max(high - low, np.finfo(float).tiny)), _BINS - 1)
-    cell = cell.astype(np.intp)
-    share = np.cumsum(np.bincount(cell, weight, _BINS))
-    goal = q * share[-1] * (1.0 - _ROUNDING)
-    chosen = int(np.searchsorted(share, goal)) if goal > 0.0 else int(cell.min())
-    inside = np.flatnonzero(cell == chosen)
-    inside = inside[np.argsort(values[inside], kind="stable")]
-    below = share[chosen - 1] if chosen else 0.0
-    rank = int(np.searchsorted(below + np.cumsum(weight[inside]), goal))
-    return float(values[inside[min(rank, len(inside) - 1)]])
+    if weight is None:
+        rank = max(int(np.ceil(q * (len(distance) - n_zeros) * (1.0 - 1e-12))) - 1, 0)
+        return float(np.partition(distance, n_zeros + rank)[n_zeros + rank])
+    order = np.argsort(distance, kind="stable")[n_zeros:]
+    share = np.cumsum(weight[order])
+    rank = int(np.searchsorted(share, q * share[-1] * (1.0 - 1e-12)))
+    return float(distance[order[min(rank, len(order) - 1)]])
 
 
 NAMED_WIDTHS = {

@@ -12,11 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.features import as_feature_map
+from fenchel.features import KernelRows, fit_feature_map
 from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.losses import Loss
-from fenchel.problem import Problem
-from fenchel.solvers import Callback, Progress, Solution, WarmStart, make_solver
+from fenchel.problem import GramProblem, Problem
+from fenchel.solvers import Callback, Progress, Solution, WarmStart, make_solver, takes_gram
 
 KERNEL_ERROR_LEVEL = 1e-3
 
@@ -44,16 +44,16 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         random_state = self.random_state
         self.kernel_ = resolve(as_kernel(self.kernel), rows, weight, random_state)
         self._kept = kept
-        self.feature_map_ = as_feature_map(
-            self.features, self.kernel_, self.rank, random_state, *rows.shape
+        self.feature_map_, features = fit_feature_map(
+            self.features, self.kernel_, self.rank, random_state, rows, takes_gram(self.solver)
         )
-        features = self.feature_map_.fit_transform(rows)
         self.kernel_ = self.feature_map_.kernel_
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
         self._warn_of_truncation()
         loss = self._loss(targets.shape[1])
         n_outputs = loss.n_outputs or targets.shape[1]
-        problem = Problem(
+        kind = GramProblem if isinstance(self.feature_map_, KernelRows) else Problem
+        problem = kind(
             loss=loss,
             features=features,
             targets=targets,
@@ -84,7 +84,11 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         self.dual_coef_ = dual[carrying]
         self.offset_ = solution.offset
         self.coupling_ = problem.coupling @ problem.coupling.T
-        self.weights_ = solution.weights @ problem.coupling.T
+        self.weights_ = problem.directions(solution.weights)
+        if isinstance(self.feature_map_, KernelRows):
+            needed = np.flatnonzero(np.any(self.weights_ != 0.0, axis=1))
+            self.feature_map_.keep(needed)
+            self.weights_ = self.weights_[needed]
         self.certificate_ = solution.certificate
         self.history_ = solution.history
         self.n_iter_ = solution.n_iter

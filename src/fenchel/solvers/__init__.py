@@ -24,6 +24,14 @@ SOLVERS: dict[str, Callable[[float, int], Solver]] = {
 AUTOMATIC = ("closed_form", "newton")
 
 
+def takes_gram(solver: str | Solver) -> bool:
+    """Whether the solver can do with a Gram matrix in place of features."""
+    if isinstance(solver, str):
+        names = AUTOMATIC if solver == "auto" else (solver,)
+        return all(name in SOLVERS and SOLVERS[name](1.0, 1).takes_gram for name in names)
+    return bool(getattr(solver, "takes_gram", False))
+
+
 def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: int) -> Solver:
     """Return the solver of that name, or the given one, if it can solve the problem.
 
@@ -61,4 +69,5 @@ __all__ = [
     "Status",
     "WarmStart",
     "make_solver",
+    "takes_gram",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fenchel.losses import BoxQuadratic
-from fenchel.problem import Problem
-from fenchel.solvers.base import Callback, Solution, WarmStart
+from fenchel.problem import GramProblem, Problem
+from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart
 from fenchel.solvers.coordinates import Record, State, pdcd_sweep, unsuitable
 
 
@@ -40,6 +41,7 @@ class AugmentedLagrangian:
     Sangnier, Fercoq, d'Alché-Buc (2016), appendix C.
     """
 
+    takes_gram: ClassVar[bool] = False
     tol: float = 1e-6
     max_iter: int = 10_000
     mu: float = 10.0
@@ -48,6 +50,8 @@ class AugmentedLagrangian:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses with an intercept, else a sentence on what is missing."""
+        if isinstance(problem, GramProblem):
+            return NEEDS_FEATURES
         if not problem.fit_intercept:
             return "needs an intercept, whose constraint it is about; use solver='pdcd'"
         return unsuitable(problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from fenchel._typing import FloatArray
 from fenchel.problem import Certificate, Problem
@@ -75,8 +75,16 @@ class WarmStart(NamedTuple):
     alpha: float | None = None
 
 
+NEEDS_FEATURES = "needs explicit features: features='cholesky' in place of kernel rows"
+
+
 class Solver(Protocol):
-    """An algorithm that maximizes the dual of a problem."""
+    """An algorithm that maximizes the dual of a problem.
+
+    ``takes_gram`` says whether it can do with a Gram matrix in place of features.
+    """
+
+    takes_gram: ClassVar[bool] = False
 
     def requires(self, problem: Problem) -> str | None:
         """Return None if it can solve this problem, else a sentence on what is missing."""

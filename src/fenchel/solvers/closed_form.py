@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from fenchel._typing import FloatArray
 from fenchel.losses import Squared
-from fenchel.problem import Problem
+from fenchel.problem import GramProblem, Problem
 from fenchel.solvers.base import Callback, Progress, Solution, Status, WarmStart
 
 
@@ -18,12 +19,11 @@ from fenchel.solvers.base import Callback, Progress, Solution, Status, WarmStart
 class ClosedForm:
     r"""Kernel ridge regression, weights and intercept included.
 
-    .. math:: (I + \Phi_c^\top C \Phi_c) V = \Phi_c^\top C Y_c, \qquad
-              \beta = Y_c - \Phi_c V
+    .. math:: \beta = C^{-1/2} (I + s\, C^{1/2} K C^{1/2})^{-1} C^{1/2} (y - b)
 
-    where the index c centres by the weighted mean if there is an intercept. Solved in the
-    smaller of the spaces of features and rows; a coupling of the outputs is diagonalized,
-    so that no Kronecker product is formed.
+    for each eigenvalue s of the coupling, b such that :math:`\sum_i c_i \beta_i = 0`. Solved
+    in the smaller of the spaces of features and rows; outputs are rotated to the eigenvectors
+    of the coupling, so that no Kronecker product is formed.
 
     Parameters
     ----------
@@ -31,6 +31,7 @@ class ClosedForm:
         Relative gap below which the solution counts as converged.
     """
 
+    takes_gram: ClassVar[bool] = True
     tol: float = 1e-6
 
     def requires(self, problem: Problem) -> str | None:
@@ -47,14 +48,7 @@ class ClosedForm:
     ) -> Solution:
         """Return the solution, certified; ``warm_start`` has no use here."""
         started = time.perf_counter()
-        features, weight = problem.features, problem.weight
-        targets = np.broadcast_to(problem.targets, (len(features), problem.n_outputs))
-        if problem.fit_intercept:
-            mean = np.average(targets, axis=0, weights=weight)
-            centre = np.average(features, axis=0, weights=weight)
-            features, targets = features - centre, targets - mean
-        root = np.sqrt(weight)[:, None]
-        residual = _residual(root * features, root * targets, problem.coupling) / root
+        residual = _residual(problem)
         certified = problem.certify(residual)
         certificate = certified.certificate
         progress = Progress(
@@ -81,34 +75,63 @@ class ClosedForm:
         )
 
 
-def _residual(features: FloatArray, targets: FloatArray, coupling: FloatArray) -> FloatArray:
-    """Residual of targets after ridge regression with penalty 1, (n, p).
+def _residual(problem: Problem) -> FloatArray:
+    """Residuals (n, p) of the solution, in the smaller of the spaces of features and rows."""
+    values, basis = eigh(problem.coupling @ problem.coupling.T)
+    targets = np.broadcast_to(problem.targets, (len(problem.targets), problem.n_outputs))
+    in_rows = isinstance(problem, GramProblem) or len(targets) <= problem.features.shape[1]
+    one_value = np.ptp(values) <= 1e-14 * values.max()
+    solver = _InRows(problem, one_value) if in_rows else _InFeatures(problem, one_value)
+    root = np.sqrt(problem.weight)[:, None]
+    rotated = root * (targets @ basis)
+    scale = values[-1:] if one_value else values
+    residual = solver.residual(rotated, scale)
+    if problem.fit_intercept:
+        # residual of the constant, once for each eigenvalue: the offset makes Σ c r vanish
+        constant = solver.residual(np.repeat(root, len(scale), axis=1), scale)
+        residual = residual - constant * (root.T @ residual / (root.T @ constant))
+    return residual @ basis.T / root
 
-    It is (I + K s)⁻¹ y for each eigenvalue s of the coupling, K = ΦΦᵀ.
-    """
-    n, rank = features.shape
-    values, basis = eigh(coupling @ coupling.T)
-    rotated = targets @ basis
-    if np.ptp(values) <= 1e-14 * values.max():
-        scale = float(values.max())
-        if n <= rank:
-            system = scale * (features @ features.T)
+
+class _InRows:
+    """(I + s √c K √c)⁻¹ y for the values s, from a factor or the spectrum of √c K √c."""
+
+    def __init__(self, problem: Problem, one_value: bool) -> None:
+        root = np.sqrt(problem.weight)[:, None]
+        gram = problem.gram if isinstance(problem, GramProblem) else None
+        if gram is None:
+            gram = problem.features @ problem.features.T
+        self.scaled = root * gram * root.T
+        self.spectrum = None if one_value else eigh(self.scaled)
+
+    def residual(self, y: FloatArray, values: FloatArray) -> FloatArray:
+        if self.spectrum is None:
+            system = float(values[0]) * self.scaled
             np.einsum("ii->i", system)[:] += 1.0
-            residual = _solve(system, rotated)
-        else:
-            system = scale * (features.T @ features)
+            return _solve(system, y)
+        spectrum, vectors = self.spectrum
+        shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), values)
+        return np.asarray(vectors @ ((vectors.T @ y) / shrink))
+
+
+class _InFeatures:
+    """The same from the smaller matrix Φᵀ c Φ."""
+
+    def __init__(self, problem: Problem, one_value: bool) -> None:
+        self.scaled = np.sqrt(problem.weight)[:, None] * problem.features
+        self.square = self.scaled.T @ self.scaled
+        self.spectrum = None if one_value else eigh(self.square)
+
+    def residual(self, y: FloatArray, values: FloatArray) -> FloatArray:
+        pulled = self.scaled.T @ y
+        if self.spectrum is None:
+            system = float(values[0]) * self.square
             np.einsum("ii->i", system)[:] += 1.0
-            residual = rotated - scale * (features @ _solve(system, features.T @ rotated))
-    elif n <= rank:
-        spectrum, vectors = eigh(features @ features.T)
-        shrunk = (vectors.T @ rotated) / (1.0 + np.outer(np.maximum(spectrum, 0.0), values))
-        residual = vectors @ shrunk
-    else:
-        spectrum, vectors = eigh(features.T @ features)
-        shrunk = vectors.T @ (features.T @ rotated)
-        shrunk *= values / (1.0 + np.outer(np.maximum(spectrum, 0.0), values))
-        residual = rotated - features @ (vectors @ shrunk)
-    return residual @ basis.T
+            return y - float(values[0]) * (self.scaled @ _solve(system, pulled))
+        spectrum, vectors = self.spectrum
+        shrunk = (vectors.T @ pulled) * values
+        shrunk /= 1.0 + np.outer(np.maximum(spectrum, 0.0), values)
+        return y - self.scaled @ (vectors @ shrunk)
 
 
 def _solve(system: FloatArray, right: FloatArray) -> FloatArray:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib.util
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from fenchel._typing import FloatArray
 from fenchel.losses import BoxQuadratic, Radial
-from fenchel.problem import Problem
-from fenchel.solvers.base import Callback, Progress, Solution, Status, WarmStart
+from fenchel.problem import GramProblem, Problem
+from fenchel.solvers.base import NEEDS_FEATURES, Callback, Progress, Solution, Status, WarmStart
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,14 @@ class Conic:
     quadratic objectives.
     """
 
+    takes_gram: ClassVar[bool] = False
     tol: float = 1e-6
     max_iter: int = 200
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for the losses of the library, if Clarabel is installed."""
+        if isinstance(problem, GramProblem):
+            return NEEDS_FEATURES
         if importlib.util.find_spec("clarabel") is None:
             return "needs the package clarabel: pip install clarabel; solver='newton' needs none"
         if not isinstance(problem.loss, (BoxQuadratic, Radial)):

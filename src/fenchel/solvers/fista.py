@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fenchel._typing import FloatArray
-from fenchel.problem import Problem
-from fenchel.solvers.base import Callback, Solution, WarmStart
+from fenchel.problem import GramProblem, Problem
+from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart
 from fenchel.solvers.coordinates import Record
 
 _ROOT_STEPS = 60
@@ -40,12 +41,15 @@ class Fista:
     Beck, Teboulle (2009); O'Donoghue, Candès (2015) for the restart.
     """
 
+    takes_gram: ClassVar[bool] = False
     tol: float = 1e-6
     max_iter: int = 100_000
     check: int = 50
 
     def requires(self, problem: Problem) -> str | None:
         """Return None unless an intercept meets a loss that couples the outputs."""
+        if isinstance(problem, GramProblem):
+            return NEEDS_FEATURES
         if problem.fit_intercept and not problem.separable:
             return (
                 "needs a loss without coupling of the outputs where there is an intercept; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Newton:
         Limit on the number of Newton steps in all.
     """
 
+    takes_gram: ClassVar[bool] = True
     tol: float = 1e-6
     max_iter: int = 1000
 
@@ -128,7 +129,7 @@ class _Inner:
         known = residual is not None
         if residual is None:
             residual = np.empty((problem.rows.n_rows, problem.n_outputs))
-            directions = self.space.weights(function) @ problem.coupling.T
+            directions = problem.directions(self.space.weights(function))
         dual = np.empty_like(residual)
         rows, jacobians = [], []
 

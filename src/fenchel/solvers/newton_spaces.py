@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.problem import Problem
+from fenchel.problem import GramProblem, Problem
 from fenchel.solvers.newton_system import (
     Kinks,
     solve_in_kernel,
@@ -79,6 +79,8 @@ class Space(Protocol):
 
 def choose_space(problem: Problem) -> Space:
     """Kernel coefficients where the features are as many as the dual variables, or nearly."""
+    if isinstance(problem, GramProblem):
+        return KernelSpace(problem)
     n, rank = problem.features.shape
     full = rank * problem.coupling.shape[1] >= _FULL_RANK * n * problem.n_outputs
     return KernelSpace(problem) if full and problem.gram is not None else FeatureSpace(problem)
@@ -139,7 +141,9 @@ class KernelSpace:
         return Function(coef, self.gram @ coef @ self.output)
 
     def weights(self, function: Function) -> FloatArray:
-        """Weights V (r, q) of a function."""
+        """Weights of a function, as the problem has them."""
+        if isinstance(self.problem, GramProblem):
+            return function.coef
         return self.problem.features.T @ function.coef @ self.problem.coupling
 
     def residual(self, function: Function, offset: FloatArray) -> FloatArray | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.losses import BoxQuadratic
-from fenchel.problem import Problem
-from fenchel.solvers.base import Callback, Solution, WarmStart
+from fenchel.problem import GramProblem, Problem
+from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart
 from fenchel.solvers.coordinates import (
     Record,
     State,
@@ -57,6 +58,7 @@ class PDCD:
     with the step sizes and condition 2 corrected.
     """
 
+    takes_gram: ClassVar[bool] = False
     tol: float = 1e-6
     max_iter: int = 10_000
     block: bool = True
@@ -65,6 +67,8 @@ class PDCD:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses, else a sentence on what is missing."""
+        if isinstance(problem, GramProblem):
+            return NEEDS_FEATURES
         if not self.block and unsuitable(problem) is None and not problem.separable:
             return "needs a loss without coupling of the outputs for block=False; use block=True"
         return unsuitable(problem)

@@ -1,0 +1,59 @@
+"""The rows themselves as features: kernel values, for kernels whose rank is that of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.features.base import FeatureMap
+
+
+class KernelRows(FeatureMap):
+    r"""Kernel values against the training rows.
+
+    .. math:: \varphi(x) = (k(x, x_1), \dots, k(x, x_n))
+
+    Not orthonormal features as those of the other maps: a function with coefficients u has
+    the norm :math:`u^\top K u`, and problems on it are :class:`fenchel.problem.GramProblem`.
+    Nothing is left out and nothing is factored: the choice where the rank is close to n.
+
+    Parameters
+    ----------
+    kernel : None, str, kernel or callable
+        See :func:`fenchel.kernels.as_kernel`; not precomputed.
+    random_state : int, RandomState or None
+        Seed for length scales that are read off random pairs.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray of shape (rank_, n_features)
+        The training rows; after :meth:`keep`, those that are still needed.
+    rank_, kernel_, kernel_error_, n_features_in_
+        See :class:`FeatureMap`.
+
+    Examples
+    --------
+    >>> from fenchel.features import KernelRows
+    >>> KernelRows("linear").fit_transform([[1.0], [2.0]])
+    array([[1., 2.],
+           [2., 4.]])
+    """
+
+    def __init__(self, kernel: Any = None, random_state: Any = None) -> None:
+        self.kernel = kernel
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray) -> FloatArray:
+        self.landmarks_ = X
+        self.kernel_error_ = 0.0
+        return np.asarray(self.kernel_(X), dtype=np.float64)
+
+    def _map(self, X: FloatArray) -> FloatArray:
+        return np.asarray(self.kernel_(X, self.landmarks_), dtype=np.float64)
+
+    def keep(self, rows: IntArray) -> None:
+        """Forget the rows whose coefficients are zero."""
+        self.landmarks_ = self.landmarks_[rows]
+        self.rank_ = len(rows)
