@@ -363,4 +363,6 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _short(value: Any) -> str:
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
     return np.array2string(value, precision=3) if isinstance(value, np.ndarray) else repr(value)

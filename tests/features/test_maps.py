@@ -1,0 +1,237 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.gaussian_process import kernels as sk
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fenchel.features import (
+    FEATURE_MAPS,
+    Explicit,
+    Nystroem,
+    PivotedCholesky,
+    RandomFourier,
+    as_feature_map,
+    base,
+)
+from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
+
+MAPS = [*(cls() for cls in FEATURE_MAPS.values()), Explicit()]  # a new map is tested at once
+
+
+def rows(n, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@parametrize_with_checks(MAPS)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("phi", MAPS, ids=repr)
+def test_contract(phi, monkeypatch):
+    X = rows(40, 3)
+    phi = clone(phi)
+    features = phi.fit_transform(X)
+    assert features.shape == (40, phi.rank_)
+    np.testing.assert_allclose(clone(phi).fit(X).transform(X), features, atol=1e-8)
+    assert phi.get_feature_names_out().shape == (phi.rank_,)
+    assert phi.kernel_(X).shape == (40, 40)  # resolved
+    monkeypatch.setattr(base, "_CHUNK_VALUES", 7 * phi.rank_)  # six chunks
+    np.testing.assert_allclose(phi.transform(X), features, atol=1e-8)
+
+
+@pytest.mark.parametrize("phi", [PivotedCholesky(), Nystroem()], ids=repr)
+@pytest.mark.parametrize("kernel", ["precomputed", Precomputed()])
+def test_precomputed_is_pairwise(phi, kernel):
+    assert clone(phi).set_params(kernel=kernel).__sklearn_tags__().input_tags.pairwise
+    assert not phi.__sklearn_tags__().input_tags.pairwise
+
+
+@pytest.mark.parametrize("kernel", [Laplacian(1.0), Gaussian(0.5), Matern(2.0, 2.5)])
+def test_nystroem_on_all_rows_is_exact(kernel):
+    X = rows(60, 3)
+    phi = Nystroem(kernel, rank=100)
+    features = phi.fit_transform(X)
+    np.testing.assert_allclose(features @ features.T, kernel(X), atol=1e-9)
+    assert phi.rank_ <= 60
+    assert phi.kernel_error_ < 1e-9
+
+
+def test_nystroem_is_the_projection_on_landmarks():
+    X, landmarks = rows(80, 2), rows(15, 2, seed=1)
+    kernel = Laplacian(1.0)
+    phi = Nystroem(kernel, landmarks=landmarks)
+    features = phi.fit_transform(X)
+    cross = kernel(X, landmarks)
+    truth = cross @ np.linalg.solve(kernel(landmarks), cross.T)
+    np.testing.assert_allclose(features @ features.T, truth, atol=1e-12)
+    assert phi.kernel_error_ == pytest.approx(1.0 - np.trace(truth) / 80)
+    assert 0.01 < phi.kernel_error_ < 0.99
+    weights = rows(phi.rank_, 2)
+    np.testing.assert_allclose(cross @ phi.coefficients(weights), features @ weights, atol=1e-12)
+
+
+def test_nystroem_samples_with_a_fixed_seed():
+    X = rows(200, 2)
+    first, again = Nystroem(rank=20).fit(X), Nystroem(rank=20).fit(X)
+    np.testing.assert_array_equal(first.landmarks_, again.landmarks_)
+    other = Nystroem(rank=20, random_state=1).fit(X)
+    assert not np.array_equal(first.landmarks_, other.landmarks_)
+    assert len(np.unique(first.landmarks_, axis=0)) == 20
+
+
+def test_nystroem_drops_what_rounding_cannot_tell():
+    phi = Nystroem(Gaussian(1.0), rank=100)
+    features = phi.fit_transform(np.repeat(rows(10, 2), 10, axis=0))
+    assert phi.rank_ == 10
+    assert np.abs(features).max() <= 1.0 + 1e-6
+    assert Nystroem("linear").fit_transform(np.zeros((4, 2))).shape == (4, 0)
+
+
+def test_nystroem_precomputed():
+    X, chosen = rows(50, 2), np.arange(0, 50, 4)
+    kernel = Laplacian(1.0)
+    given = Nystroem("precomputed", landmarks=chosen).fit(kernel(X))
+    evaluated = Nystroem(kernel, landmarks=X[chosen]).fit(X)
+    new = rows(5, 2, seed=1)
+    np.testing.assert_allclose(
+        given.transform(kernel(new, X)), evaluated.transform(new), atol=1e-12
+    )
+    assert given.kernel_error_ == pytest.approx(evaluated.kernel_error_)
+    sampled = Nystroem("precomputed", rank=13).fit(kernel(X))
+    assert sampled.rank_ == 13
+    with pytest.raises(ValueError, match="positive semi-definite"):
+        Nystroem("precomputed").fit(np.eye(10)[::-1].copy())
+
+
+@pytest.mark.parametrize("landmarks", [[0, 50], [-1], [0.5], [[0]], []])
+def test_nystroem_refuses_rows_that_are_not_there(landmarks):
+    with pytest.raises(ValueError, match="landmarks must be row indices from 0 to 49, got"):
+        Nystroem("precomputed", landmarks=landmarks).fit(np.eye(50))
+
+
+@pytest.mark.parametrize("landmarks", [np.ones(2), np.ones((3, 1)), np.ones((0, 2))])
+def test_nystroem_refuses_landmarks_of_another_shape(landmarks):
+    with pytest.raises(ValueError, match="landmarks must be rows with 2 columns"):
+        Nystroem(landmarks=landmarks).fit(rows(50, 2))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian(1.5),
+        Gaussian([1.0, 3.0]),
+        Laplacian(1.5),
+        Matern(1.5, 0.5),
+        Matern([1.0, 3.0], 1.5),
+        Matern(1.5, 2.5),
+        sk.RBF(1.5),
+        sk.Matern(1.5, nu=1.5),
+        sk.Matern(1.5, nu=np.inf),
+    ],
+    ids=repr,
+)
+def test_fourier_converges(kernel):
+    X, new = rows(60, 2), rows(20, 2, seed=1)
+    errors = []
+    for rank in (200, 20_000):
+        phi = RandomFourier(kernel, rank=rank)
+        features = phi.fit_transform(X)
+        K = kernel(X)
+        error = np.linalg.norm(K - features @ features.T) / np.linalg.norm(K)
+        assert phi.kernel_error_ == pytest.approx(error)  # few rows: all of them are looked at
+        errors.append(error)
+        # the diagonal is exact
+        np.testing.assert_allclose((features**2).sum(axis=1), 1.0)
+    assert errors[1] < 0.025
+    assert errors[1] < errors[0] / 4  # 10 expected
+    np.testing.assert_allclose(phi.transform(new) @ features.T, kernel(new, X), atol=0.05)
+
+
+def test_fourier_rank_and_seed():
+    X = rows(700, 2)
+    phi = RandomFourier(rank=31).fit(X)
+    assert phi.rank_ == 32
+    assert 0.0 < phi.kernel_error_ < 1.0
+    np.testing.assert_array_equal(RandomFourier(rank=31).fit(X).frequencies_, phi.frequencies_)
+    other = RandomFourier(rank=31, random_state=1).fit(X)
+    assert not np.array_equal(other.frequencies_, phi.frequencies_)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Linear(), Polynomial(), "precomputed", Gaussian(1.0) + Laplacian(1.0), np.dot]
+)
+def test_fourier_refuses_other_kernels(kernel):
+    with pytest.raises(ValueError, match="takes a Gaussian, Laplacian or Matern kernel, got"):
+        RandomFourier(kernel).fit(np.eye(5))
+
+
+@pytest.mark.parametrize("phi", [Nystroem(rank=0), RandomFourier(rank=0), Nystroem(rank=1.5)])
+def test_bad_rank(phi):
+    with pytest.raises(ValueError, match="rank must be an integer >= 1, got"):
+        phi.fit(rows(5, 1))
+
+
+def test_explicit_is_the_row_itself_or_what_a_transformer_makes():
+    X = rows(20, 3)
+    phi = Explicit()
+    np.testing.assert_array_equal(phi.fit_transform(X), X)
+    assert phi.kernel_ == Linear()
+    assert phi.kernel_error_ == 0.0
+    transformer = PolynomialFeatures(2)
+    phi = Explicit(transformer).fit(X)
+    np.testing.assert_array_equal(phi.transform(X), PolynomialFeatures(2).fit_transform(X))
+    assert phi.rank_ == 10
+    assert not hasattr(transformer, "n_features_in_")  # the given one is not fitted
+    sparse = Explicit(OneHotEncoder()).fit_transform([[0.0], [2.0], [0.0]])
+    np.testing.assert_array_equal(sparse, [[1, 0], [0, 1], [1, 0]])
+
+
+def test_explicit_refuses_a_gram_matrix():
+    with pytest.raises(ValueError, match="must not be 'precomputed'"):
+        Explicit(kernel="precomputed").fit(np.eye(3))
+
+
+@pytest.mark.parametrize("phi", [RandomFourier(), Explicit()], ids=repr)
+def test_coefficients_only_on_landmarks(phi):
+    with pytest.raises(NotImplementedError, match="no combinations of kernel values"):
+        phi.fit(rows(5, 2)).coefficients(np.ones((2, 1)))
+
+
+def test_as_feature_map_by_name():
+    kernel = Gaussian(2.0)
+    for name, cls in [
+        ("auto", PivotedCholesky),
+        ("cholesky", PivotedCholesky),
+        ("nystroem", Nystroem),
+        ("fourier", RandomFourier),
+    ]:
+        phi = as_feature_map(name, kernel, 17, 3, 100, 2)
+        assert type(phi) is cls
+        assert (phi.kernel, phi.rank, phi.random_state) == (kernel, 17, 3)
+        default = as_feature_map(name, kernel, None, None, 100, 2)
+        assert default.rank == cls().rank
+
+
+def test_as_feature_map_is_explicit_for_few_linear_features():
+    assert isinstance(as_feature_map("auto", Linear(), None, None, 100, 100), Explicit)
+    for features, rank, d in [("auto", None, 101), ("auto", 5, 100), ("cholesky", None, 100)]:
+        phi = as_feature_map(features, Linear(), rank, None, 100, d)
+        assert isinstance(phi, PivotedCholesky)
+
+
+def test_as_feature_map_clones_what_is_given():
+    own = Nystroem(rank=7)
+    phi = as_feature_map(own, Gaussian(2.0), None, None, 10, 2)
+    assert phi is not own
+    assert own.kernel is None
+    assert (phi.kernel, phi.rank) == (Gaussian(2.0), 7)
+    phi = as_feature_map(Nystroem("linear"), Gaussian(2.0), None, None, 10, 2)
+    assert phi.kernel == "linear"
+
+
+@pytest.mark.parametrize("features", ["choleski", None, Nystroem, 3])
+def test_as_feature_map_refuses(features):
+    with pytest.raises(ValueError, match=r"features must be one of .*'auto'.*FeatureMap, got"):
+        as_feature_map(features, Gaussian(), None, None, 10, 2)
