@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from fenchel._typing import AnyArray, FloatArray
-from fenchel.features import KernelRows, fit_feature_map
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.features import FeatureMap, KernelRows, fit_feature_map
 from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.losses import Loss
 from fenchel.problem import GramProblem, Problem
 from fenchel.solvers import Callback, Progress, Solution, WarmStart, make_solver, takes_gram
 
 KERNEL_ERROR_LEVEL = 1e-3
+
+
+class Prepared(NamedTuple):
+    """Rows of positive weight, ready for any strength and loss."""
+
+    kept: IntArray
+    n_rows: int
+    targets: FloatArray
+    weight: FloatArray
+    feature_map: FeatureMap
+    features: FloatArray
 
 
 class KernelRegressor(RegressorMixin, BaseEstimator):
@@ -35,49 +47,57 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
     def _fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
         self._check_parameters()
+        prepared = self._prepare(X, y, sample_weight)
+        previous = self._previous(prepared)
+        solution = self._fit_prepared(prepared, previous)
+        self._last = None
+        if self.warm_start:
+            whole = np.zeros((prepared.n_rows, solution.dual.shape[1]))
+            whole[prepared.kept] = solution.dual
+            self._last = WarmStart(whole, solution.offset, float(self.alpha))
+        return self
+
+    def _prepare(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Prepared:
+        """What does not depend on strength or loss: rows with weight, kernel, features."""
         X, targets = self._validated(X, y)
         weight = self._weights(X, sample_weight)
         kept = np.flatnonzero(weight)
-        precomputed = isinstance(as_kernel(self.kernel), Precomputed)
-        rows = X[np.ix_(kept, kept)] if precomputed else X[kept]
-        targets, weight = targets[kept], weight[kept]
-        random_state = self.random_state
-        self.kernel_ = resolve(as_kernel(self.kernel), rows, weight, random_state)
-        self._kept = kept
-        self.feature_map_, features = fit_feature_map(
-            self.features, self.kernel_, self.rank, random_state, rows, takes_gram(self.solver)
+        kernel = as_kernel(self.kernel)
+        rows = X[np.ix_(kept, kept)] if isinstance(kernel, Precomputed) else X[kept]
+        weight = weight[kept]
+        kernel = resolve(kernel, rows, weight, self.random_state)
+        feature_map, features = fit_feature_map(
+            self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
+        return Prepared(kept, len(X), targets[kept], weight, feature_map, features)
+
+    def _fit_prepared(self, prepared: Prepared, warm_start: WarmStart | None) -> Solution:
+        """Solve on prepared rows, and set the fitted attributes."""
+        self.feature_map_ = copy.copy(prepared.feature_map)
         self.kernel_ = self.feature_map_.kernel_
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
+        self._kept = prepared.kept
         self._warn_of_truncation()
-        loss = self._loss(targets.shape[1])
-        n_outputs = loss.n_outputs or targets.shape[1]
+        n_targets = prepared.targets.shape[1]
+        loss = self._loss(n_targets)
         kind = GramProblem if isinstance(self.feature_map_, KernelRows) else Problem
         problem = kind(
             loss=loss,
-            features=features,
-            targets=targets,
-            coupling=self._coupling(n_outputs),
-            sample_weight=weight,
+            features=prepared.features,
+            targets=prepared.targets,
+            coupling=self._coupling(loss.n_outputs or n_targets),
+            sample_weight=prepared.weight,
             alpha=float(self.alpha),
             fit_intercept=bool(self.fit_intercept),
         )
-        return self._keep(problem, self._solve(problem, kept, len(X)))
-
-    def _solve(self, problem: Problem, kept: AnyArray, n_rows: int) -> Solution:
         solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
-        solution = solver.solve(problem, self._previous(problem, kept), self._callback())
+        solution = solver.solve(problem, warm_start, self._callback())
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
-        self._last = None
-        if self.warm_start:
-            whole = np.zeros((n_rows, problem.n_outputs))
-            self._last = WarmStart(whole, solution.offset, problem.alpha)
-            self._last.dual[kept] = solution.dual
+        self._keep(problem, solution)
         return solution
 
-    def _keep(self, problem: Problem, solution: Solution) -> Self:
-        """Set the fitted attributes."""
+    def _keep(self, problem: Problem, solution: Solution) -> None:
         dual = problem.weight[:, None] * solution.dual
         carrying = np.flatnonzero(np.any(dual != 0.0, axis=1))
         self.support_ = self._kept[carrying]
@@ -92,7 +112,6 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         self.certificate_ = solution.certificate
         self.history_ = solution.history
         self.n_iter_ = solution.n_iter
-        return self
 
     def _decision(self, X: AnyArray) -> FloatArray:
         """All outputs for new rows, (n, p)."""
@@ -138,14 +157,15 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
                 stacklevel=5,
             )
 
-    def _previous(self, problem: Problem, kept: AnyArray) -> WarmStart | None:
+    def _previous(self, prepared: Prepared) -> WarmStart | None:
         """Solution of the previous fit, if warm_start asks for it and it fits."""
         last = getattr(self, "_last", None)
-        if not self.warm_start or last is None or last.dual.shape[1] != problem.n_outputs:
+        n_outputs = self._loss(prepared.targets.shape[1]).n_outputs or prepared.targets.shape[1]
+        if not self.warm_start or last is None:
             return None
-        if len(last.dual) <= kept[-1]:
+        if last.dual.shape != (prepared.n_rows, n_outputs):
             return None
-        return last._replace(dual=last.dual[kept])
+        return last._replace(dual=last.dual[prepared.kept])
 
     def _callback(self) -> Callback | None:
         if not self.verbose:
@@ -187,4 +207,4 @@ def check_number(
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
-__all__ = ["KERNEL_ERROR_LEVEL", "KernelRegressor", "check_number"]
+__all__ = ["KERNEL_ERROR_LEVEL", "KernelRegressor", "Prepared", "check_number"]
