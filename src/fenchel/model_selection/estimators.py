@@ -1,0 +1,278 @@
+"""The estimators that choose their own parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.model_selection.search import PathSearch
+from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.regression._base import KernelRegressor
+
+_SHARED = (
+    "kernel",
+    "fit_intercept",
+    "features",
+    "rank",
+    "solver",
+    "tol",
+    "max_iter",
+    "random_state",
+)
+
+
+class _LevelSearch(PathSearch):
+    """Levels of one statistic, with the parameters of :class:`QuantileRegressor`."""
+
+    _estimator: type[KernelRegressor]
+
+    def __init__(
+        self,
+        levels: Any = 0.5,
+        *,
+        alphas: Any = 20,
+        level_gammas: Any = (1.0,),
+        epsilons: Any = (0.0,),
+        length_scales: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        selection: str = "min",
+        n_jobs: int | None = None,
+        kernel: Any = None,
+        fit_intercept: bool = True,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.levels = levels
+        self.alphas = alphas
+        self.level_gammas = level_gammas
+        self.epsilons = epsilons
+        self.length_scales = length_scales
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _plain(self) -> KernelRegressor:
+        shared = {name: getattr(self, name) for name in _SHARED}
+        return self._estimator(self.levels, **shared)
+
+    def _grid(self) -> dict[str, Any]:
+        return {"level_gamma": self.level_gammas, "epsilon": self.epsilons}
+
+    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+        """Central interval of a coverage, see :meth:`QuantileRegressor.predict_interval`."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_interval(X, coverage)
+
+    def crossing_loss(self, X: AnyArray) -> float:
+        """How much curves cross, see :meth:`QuantileRegressor.crossing_loss`."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.crossing_loss(X))
+
+
+class QuantileRegressorCV(_LevelSearch):
+    """Quantile regression whose strength, coupling, ε and width are cross-validated.
+
+    Parameters
+    ----------
+    levels : float or sequence of float, default=0.5
+        Levels in (0, 1), in any order, without repeats.
+    alphas : int or sequence of float, default=20
+        Strengths, or how many of them on a geometric grid over seven decades in the units of
+        the problem. Each path runs from the largest to the smallest, warm-started.
+    level_gammas : sequence of float, default=(1.0,)
+        Candidates for the coupling of the levels.
+    epsilons : sequence of float, default=(0.0,)
+        Candidates for the radius of insensitivity.
+    length_scales : sequence, optional
+        Candidates for the ``length_scale`` of the kernel, numbers or rules; None keeps the
+        kernel as it is. A rule is measured on each training fold.
+    cv : int, splitter or iterable, default=5
+        Folds, as in :class:`sklearn.model_selection.GridSearchCV`.
+    scoring : str or callable, optional
+        As in scikit-learn; by default the ``score`` of the plain estimator, mean D².
+    selection : {"min", "one_standard_error"}, default="min"
+        The best mean score, or the largest alpha within one standard error of it, the other
+        parameters being those of the best.
+    n_jobs : int, optional
+        Number of processes over folds and length scales.
+    kernel, fit_intercept, features, rank, solver, tol, max_iter, random_state
+        As in :class:`fenchel.QuantileRegressor`.
+
+    Attributes
+    ----------
+    best_estimator_ : QuantileRegressor
+        Fitted on all rows with the chosen parameters.
+    best_params_, best_index_, best_score_, cv_results_
+        As in :class:`sklearn.model_selection.GridSearchCV`.
+    alpha_ : float
+        The chosen strength.
+    certificate_ : Certificate
+        Of the final fit.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.model_selection import QuantileRegressorCV
+    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
+    >>> model = QuantileRegressorCV([0.1, 0.9], alphas=[1e-1, 1e-3, 1e-5]).fit(X, y)
+    >>> model.alpha_ in (1e-1, 1e-3, 1e-5)
+    True
+    """
+
+    _estimator = QuantileRegressor
+
+
+class ExpectileRegressorCV(_LevelSearch):
+    """Expectile regression whose strength, coupling, ε and width are cross-validated.
+
+    Parameters, attributes and methods are those of :class:`QuantileRegressorCV`.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.model_selection import ExpectileRegressorCV
+    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
+    >>> ExpectileRegressorCV([0.1, 0.9], alphas=5).fit(X, y).predict(X).shape
+    (100, 2)
+    """
+
+    _estimator = ExpectileRegressor
+
+
+class SVRCV(PathSearch):
+    """Support vector regression whose strength, ε and width are cross-validated.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="epsilon_insensitive"
+        As in :class:`fenchel.SVR`.
+    epsilons : sequence of float, default=(0.1,)
+        Candidates for the width of the tube, or the threshold of the Huber loss.
+    alphas, length_scales, cv, scoring, selection, n_jobs
+        As in :class:`QuantileRegressorCV`; the default score is R².
+    kernel, fit_intercept, features, rank, solver, tol, max_iter, random_state
+        As in :class:`fenchel.SVR`.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.model_selection import SVRCV
+    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
+    >>> SVRCV(epsilons=[0.1, 0.5], alphas=5).fit(X, y).best_params_["epsilon"] in (0.1, 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: Any = "epsilon_insensitive",
+        *,
+        epsilons: Any = (0.1,),
+        alphas: Any = 20,
+        length_scales: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        selection: str = "min",
+        n_jobs: int | None = None,
+        kernel: Any = None,
+        fit_intercept: bool = True,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.epsilons = epsilons
+        self.alphas = alphas
+        self.length_scales = length_scales
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _plain(self) -> KernelRegressor:
+        return SVR(self.loss, **{name: getattr(self, name) for name in _SHARED})
+
+    def _grid(self) -> dict[str, Any]:
+        return {"epsilon": self.epsilons}
+
+
+class KernelRidgeCV(PathSearch):
+    """Kernel ridge regression whose strength and width are cross-validated.
+
+    Parameters
+    ----------
+    alphas, length_scales, cv, scoring, selection, n_jobs
+        As in :class:`QuantileRegressorCV`; the default score is R².
+    kernel, fit_intercept, features, rank, solver, tol, max_iter, random_state
+        As in :class:`fenchel.KernelRidge`.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.model_selection import KernelRidgeCV
+    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
+    >>> KernelRidgeCV(alphas=5, selection="one_standard_error").fit(X, y).predict(X).shape
+    (100,)
+    """
+
+    def __init__(
+        self,
+        alphas: Any = 20,
+        *,
+        length_scales: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        selection: str = "min",
+        n_jobs: int | None = None,
+        kernel: Any = None,
+        fit_intercept: bool = True,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        self.alphas = alphas
+        self.length_scales = length_scales
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.kernel = kernel
+        self.fit_intercept = fit_intercept
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _plain(self) -> KernelRegressor:
+        return KernelRidge(**{name: getattr(self, name) for name in _SHARED})

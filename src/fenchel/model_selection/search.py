@@ -1,0 +1,251 @@
+"""Cross-validation along warm-started paths of the regularization strength."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.features import KernelRows
+from fenchel.kernels import as_kernel
+from fenchel.regression._base import KernelRegressor
+from fenchel.solvers import WarmStart
+
+SELECTIONS = ("min", "one_standard_error")
+_STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
+
+
+class Grid(NamedTuple):
+    """Parameters that are varied: the path, and the names and values of the rest."""
+
+    alphas: FloatArray
+    features: list[dict[str, Any]]
+    """Settings that need a feature map of their own."""
+    others: list[dict[str, Any]]
+
+
+class PathSearch(RegressorMixin, BaseEstimator):
+    """Base class of the estimators that choose their parameters by cross-validation.
+
+    For each fold and each length scale one feature map is made; on it, for each setting of
+    the other parameters, alpha runs from the largest to the smallest, every fit starting
+    from the one before.
+    """
+
+    def _plain(self) -> KernelRegressor:
+        """The estimator that is tuned."""
+        raise NotImplementedError
+
+    def _grid(self) -> dict[str, Any]:
+        """Names of further parameters of the plain estimator and their candidates or None."""
+        return {}
+
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+        """Choose the parameters by cross-validation and refit on all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights, for fitting and for scoring.
+
+        Returns
+        -------
+        self
+        """
+        if self.selection not in SELECTIONS:
+            raise ValueError(f"selection must be one of {SELECTIONS}, got {self.selection!r}")
+        plain = self._plain()
+        plain._check_parameters()
+        X, y = indexable(X, y)
+        grid = self._resolved_grid(plain, X, y, sample_weight)
+        splits = list(check_cv(self.cv).split(X, y))
+        scorer = check_scoring(plain, scoring=self.scoring)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        tasks = [(own, split) for own in grid.features for split in splits]
+        run = Parallel(n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)))
+        scores = run(
+            delayed(_scores)(plain, own, grid, X, y, sample_weight, *split, scorer)
+            for own, split in tasks
+        )
+        shape = (len(grid.features), len(splits), len(grid.others), len(grid.alphas))
+        self._collect(grid, np.reshape(scores, shape).transpose(0, 2, 3, 1))
+        self.best_estimator_ = _with(plain, self.best_params_).fit(X, y, sample_weight)
+        self.alpha_ = self.best_params_["alpha"]
+        self.n_features_in_ = self.best_estimator_.n_features_in_
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        return self
+
+    def _resolved_grid(
+        self, plain: KernelRegressor, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None
+    ) -> Grid:
+        """Candidates for every parameter; alphas from the largest to the smallest."""
+        alphas = self.alphas
+        if np.ndim(alphas) == 0:
+            if not isinstance(alphas, (int, np.integer)) or alphas < 1:
+                raise ValueError(
+                    "alphas must be a number of strengths >= 1 or a sequence of positive "
+                    f"numbers, got {alphas!r}"
+                )
+            alphas = default_alphas(plain, X, y, sample_weight, int(alphas))
+        path = np.sort(np.asarray(alphas, dtype=np.float64))[::-1]
+        if path.ndim != 1 or len(path) == 0 or not np.all((path > 0.0) & np.isfinite(path)):
+            raise ValueError(f"alphas must be positive numbers, got {self.alphas!r}")
+        scales = [None] if self.length_scales is None else list(self.length_scales)
+        own = [{} if scale is None else {"length_scale": scale} for scale in scales]
+        varied = {name: values for name, values in self._grid().items() if values is not None}
+        settings = [dict(zip(varied, point, strict=True)) for point in product(*varied.values())]
+        return Grid(path, own, settings)
+
+    def _collect(self, grid: Grid, scores: FloatArray) -> None:
+        """Set cv_results_ and the choice; scores are (features, others, alphas, folds)."""
+        points = product(grid.features, grid.others, grid.alphas.tolist())
+        params = [{**own, **other, "alpha": alpha} for own, other, alpha in points]
+        flat = scores.reshape(len(params), -1)
+        mean, deviation = flat.mean(axis=1), flat.std(axis=1)
+        results: dict[str, Any] = {"params": params}
+        for name in params[0]:
+            results[f"param_{name}"] = np.ma.MaskedArray([p[name] for p in params], mask=False)
+        for k in range(flat.shape[1]):
+            results[f"split{k}_test_score"] = flat[:, k]
+        results["mean_test_score"], results["std_test_score"] = mean, deviation
+        order = np.argsort(-mean, kind="stable")
+        rank = np.empty(len(mean), dtype=np.int32)
+        rank[order] = 1 + np.searchsorted(-mean[order], -mean[order])
+        results["rank_test_score"] = rank
+        self.cv_results_ = results
+        best = int(np.argmax(mean))
+        if self.selection == "one_standard_error":
+            n_alphas = len(grid.alphas)
+            error = flat[best].std(ddof=1) / np.sqrt(flat.shape[1]) if flat.shape[1] > 1 else 0.0
+            first = best - best % n_alphas  # the largest alpha of the same other parameters
+            best = first + int(np.argmax(mean[first : best + 1] >= mean[best] - error))
+        self.best_index_ = best
+        self.best_params_ = params[best]
+        self.best_score_ = float(mean[best])
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict with the chosen parameters, fitted on all rows."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    def score(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> float:
+        """Score of the plain estimator with the chosen parameters."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y, sample_weight))
+
+    @property
+    def certificate_(self) -> Any:
+        """Certificate of the final fit."""
+        check_is_fitted(self)
+        return self.best_estimator_.certificate_
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of steps of the final fit."""
+        check_is_fitted(self)
+        return int(self.best_estimator_.n_iter_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        plain = self._plain().__sklearn_tags__()
+        tags.input_tags.pairwise = plain.input_tags.pairwise
+        tags.target_tags.multi_output = plain.target_tags.multi_output
+        return tags
+
+
+def default_alphas(
+    plain: KernelRegressor, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None, n: int
+) -> FloatArray:
+    """Strengths on a geometric grid in the units of the problem, largest first.
+
+    From nearly constant models to nearly interpolating ones: alpha has the units of loss over
+    squared function, and the kernel's mean diagonal says how large functions are.
+    """
+    prepared = clone(plain)._prepare(X, y, sample_weight)
+    loss = plain._loss(prepared.targets.shape[1])
+    shape = (len(prepared.targets), loss.n_outputs or prepared.targets.shape[1])
+    targets = np.broadcast_to(prepared.targets, shape)
+    centred = targets - loss.minimizing_offset(targets, prepared.weight)
+    value = float(np.average(loss.value(centred), weights=prepared.weight))
+    square = float(np.average(np.mean(centred**2, axis=1), weights=prepared.weight))
+    unit = value / square if value > 0.0 else 1.0
+    features = prepared.features
+    if isinstance(prepared.feature_map, KernelRows):
+        diagonal = features.diagonal()
+    else:
+        diagonal = np.einsum("ij,ij->i", features, features)
+    size = float(diagonal.mean()) or 1.0
+    return np.geomspace(_STRONGEST, _WEAKEST, n) * unit * size
+
+
+def _with(plain: KernelRegressor, params: dict[str, Any]) -> KernelRegressor:
+    """A copy with these parameters; length_scale is one of the kernel's."""
+    params = dict(params)
+    new = clone(plain)
+    if "length_scale" in params:
+        kernel = clone(as_kernel(plain.kernel))
+        if not hasattr(kernel, "length_scale"):
+            raise ValueError(f"length_scales are for kernels that have one, got {kernel!r}")
+        new.set_params(kernel=kernel.set_params(length_scale=params.pop("length_scale")))
+    return new.set_params(**params)
+
+
+def _scores(
+    plain: KernelRegressor,
+    own: dict[str, Any],
+    grid: Grid,
+    X: AnyArray,
+    y: AnyArray,
+    sample_weight: AnyArray | None,
+    train: AnyArray,
+    test: AnyArray,
+    scorer: Any,
+) -> FloatArray:
+    """Test scores (others, alphas) of one fold with one feature map."""
+
+    def part(array: Any, rows: AnyArray) -> Any:
+        return None if array is None else _safe_indexing(array, rows)
+
+    base = _with(plain, own)
+    base._check_parameters()
+    prepared = base._prepare(part(X, train), part(y, train), part(sample_weight, train))
+    held_out = part(X, test), part(y, test)
+    weights = {} if sample_weight is None else {"sample_weight": part(sample_weight, test)}
+    scores = np.empty((len(grid.others), len(grid.alphas)))
+    for i, other in enumerate(grid.others):
+        start: WarmStart | None = None
+        for j, alpha in enumerate(grid.alphas):
+            model = _like(base, {**other, "alpha": float(alpha)})
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # told of the final fit
+                solution = model._fit_prepared(prepared, start)
+            start = WarmStart(solution.dual, solution.offset, float(alpha))
+            scores[i, j] = scorer(model, *held_out, **weights)
+    return scores
+
+
+def _like(base: KernelRegressor, params: dict[str, Any]) -> KernelRegressor:
+    """A model with other parameters that has seen the same training rows as ``base``."""
+    model = clone(base).set_params(**params)
+    model._check_parameters()
+    for name in ("n_features_in_", "feature_names_in_", "_flat"):
+        if hasattr(base, name):
+            setattr(model, name, getattr(base, name))
+    return model
