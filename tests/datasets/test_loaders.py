@@ -83,7 +83,7 @@ def test_as_frame(name):
     assert bunch.target.name == plain.target_name
     assert list(bunch.frame.columns) == [*plain.feature_names, plain.target_name]
     numbers = bunch.data.copy()
-    for column, labels in plain.categories.items():
+    for column, labels in plain.factor_codes.items():
         assert list(numbers[column].cat.categories) == labels
         numbers[column] = numbers[column].cat.codes
     np.testing.assert_array_equal(numbers.to_numpy(dtype=float), plain.data)
@@ -97,10 +97,10 @@ def test_results_are_the_callers_own():
     bunch = load("crabs")
     bunch.data[:] = 0.0
     bunch.feature_names.clear()
-    bunch.categories["sp"].clear()
+    bunch.factor_codes["sp"].clear()
     assert load("crabs").data.any()
     assert load("crabs").feature_names[0] == "sp"
-    assert load("crabs").categories["sp"] == ["B", "O"]
+    assert load("crabs").factor_codes["sp"] == ["B", "O"]
 
 
 @pytest.mark.parametrize(("loader", "name"), [(load_engel, "engel"), (load_mcycle, "mcycle")])
@@ -145,7 +145,7 @@ def test_others(name, real_files):
     bunch = load(name)
     assert bunch.data.shape == (info.n_samples, info.n_features)
     assert np.isfinite(bunch.data).all()
-    for column, labels in bunch.categories.items():
+    for column, labels in bunch.factor_codes.items():
         codes = bunch.data[:, bunch.feature_names.index(column)]
         assert set(codes) == set(range(len(labels)))
 
@@ -160,7 +160,7 @@ def test_dti(real_files):
     lines = (real_files / "dti" / "dti.csv").read_text(encoding="utf-8").splitlines()
     cells = [line.split(",") for line in lines[1:]]
     sex = dti.covariates[:, dti.covariate_names.index("sex")]
-    assert [dti.categories["sex"][int(code)] for code in sex] == [row[5] for row in cells]
+    assert [dti.factor_codes["sex"][int(code)] for code in sex] == [row[5] for row in cells]
     n_missing = sum(cell == "" for row in cells for cell in row)
     assert sum(np.isnan(part).sum() for part in (dti.covariates, dti.cca, dti.rcst)) == n_missing
     assert dti.cca[5, 92] == float(cells[5][99])

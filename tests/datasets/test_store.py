@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
+import socket
 import threading
 
 import pytest
@@ -107,17 +108,36 @@ def test_failed_download_leaves_nothing(server, cache, monkeypatch):
     assert files(cache) == []
 
 
-def test_spoilt_cache_is_downloaded_again(server, cache, monkeypatch):
+def test_spoilt_cache_is_an_error_that_names_the_file(server, cache, monkeypatch):
     put(cache, b"spoilt")
-    with pytest.raises(FileNotFoundError, match="is spoilt there"):
-        fetch(RESOURCE)
+    path = cache / RESOURCE.file
     folder, address = server
-    monkeypatch.setenv("FENCHEL_DATA_URL", address)
-    with pytest.raises(OSError, match="404"):
-        fetch(RESOURCE)
     put(folder)
+    for base in ("", address):
+        monkeypatch.setenv("FENCHEL_DATA_URL", base)
+        with pytest.raises(OSError, match=rf"must have {RESOURCE.sha256}") as caught:
+            fetch(RESOURCE)
+        assert str(path) in str(caught.value)
+        assert path.read_bytes() == b"spoilt"
+    path.unlink()
     assert fetch(RESOURCE) == CONTENT
-    assert (cache / RESOURCE.file).read_bytes() == CONTENT
+
+
+def test_broken_connection_names_the_file_and_leaves_nothing(cache, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setenv("FENCHEL_DATA_URL", address)
+
+        def hang_up():
+            connection, _ = listener.accept()
+            connection.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(OSError, match=r"some.csv could not be downloaded from http"):
+            fetch(RESOURCE)
+        thread.join()
+    assert files(cache) == []
 
 
 def test_unknown_scheme(monkeypatch):

@@ -62,7 +62,7 @@ def load_dti(
         - ``covariates``: array of shape (n_samples, 7), named by ``covariate_names``;
         - ``cca``: array of shape (n_samples, 93), the curves along the corpus callosum;
         - ``rcst``: array of shape (n_samples, 55), those along the right corticospinal tract;
-        - ``categories``: the labels of ``sex`` in the order of their codes;
+        - ``factor_codes``: the labels of ``sex`` in the order of their codes;
         - ``source``, a line, and ``DESCR``, the full description.
 
         Missing values are NaN. There are 382 scans in all, 100 with ``case=1, visit=1``.
@@ -98,16 +98,16 @@ def load_dti(
         "cca": slice(_N_COVARIATES, _N_COVARIATES + _N_CCA),
         "rcst": slice(_N_COVARIATES + _N_CCA, None),
     }
-    categories = {"sex": list(_SEXES)}
+    factor_codes = {"sex": list(_SEXES)}
     return Bunch(
         **{
-            part: to_frame(values[:, columns], names[columns], categories)
+            part: to_frame(values[:, columns], names[columns], factor_codes)
             if as_frame
             else np.ascontiguousarray(values[:, columns])
             for part, columns in parts.items()
         },
         covariate_names=names[:_N_COVARIATES],
-        categories=categories,
+        factor_codes=factor_codes,
         source=_SOURCE,
         DESCR=_DESCRIPTION,
     )

@@ -95,7 +95,7 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
         - ``target``: array of shape (n_samples,), or Series;
         - ``frame``: DataFrame with the target as last column, or None without ``as_frame``;
         - ``feature_names`` and ``target_name``;
-        - ``categories``: for each categorical column, its labels in the order of their codes;
+        - ``factor_codes``: for each categorical column, its labels in the order of their codes;
         - ``source``, a line, and ``DESCR``, the full description.
 
     Raises
@@ -106,7 +106,7 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
         If the data set is not bundled and no place holds it. The message names the file and
         its checksum, and says how to provide it.
     OSError
-        If a file has the wrong checksum or a download fails.
+        If a file has the wrong checksum, wherever it was found, or a download fails.
 
     Notes
     -----
@@ -128,7 +128,7 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
     >>> X, y = load("crabs", return_X_y=True)
     >>> X.shape, y.shape
     ((200, 6), (200,))
-    >>> load("crabs").categories
+    >>> load("crabs").factor_codes
     {'sp': ['B', 'O'], 'sex': ['F', 'M']}
     """
     entry = _find(name)
@@ -149,7 +149,7 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
         frame=frame,
         feature_names=entry.feature_names,
         target_name=entry.target_name,
-        categories={column: list(labels) for column, labels in entry.categories.items()},
+        factor_codes={column: list(labels) for column, labels in entry.categories.items()},
         source=entry.source,
         DESCR=entry.description,
     )
@@ -161,6 +161,8 @@ def load_engel(*, return_X_y: Literal[False] = ..., as_frame: bool = ...) -> Bun
 def load_engel(*, return_X_y: Literal[True], as_frame: Literal[False] = ...) -> _Pair: ...
 @overload
 def load_engel(*, return_X_y: Literal[True], as_frame: Literal[True]) -> _Frames: ...
+@overload
+def load_engel(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | _Frames: ...
 def load_engel(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | _Frames:
     """Read food expenditure and income of 235 Belgian households (bundled).
 
@@ -195,6 +197,8 @@ def load_mcycle(*, return_X_y: Literal[False] = ..., as_frame: bool = ...) -> Bu
 def load_mcycle(*, return_X_y: Literal[True], as_frame: Literal[False] = ...) -> _Pair: ...
 @overload
 def load_mcycle(*, return_X_y: Literal[True], as_frame: Literal[True]) -> _Frames: ...
+@overload
+def load_mcycle(*, return_X_y: bool, as_frame: bool = ...) -> Bunch | _Frames: ...
 def load_mcycle(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | _Frames:
     """Read 133 head accelerations in a simulated motorcycle accident (bundled).
 

@@ -9,7 +9,6 @@ import hashlib
 import os
 import shutil
 import tempfile
-import urllib.error
 import urllib.parse
 import urllib.request
 from http.client import HTTPException
@@ -40,8 +39,8 @@ def fetch(resource: Resource) -> bytes:
     FileNotFoundError
         If no place holds it; the message says how to provide it.
     OSError
-        If what ``$FENCHEL_DATA`` or the download gave has another checksum, or if the
-        download failed. A spoilt file in the cache is downloaded again.
+        If what was found has another checksum, whatever place held it, or if a download
+        failed. A spoilt file is never replaced: it may be what somebody put there.
     """
     folder = os.environ.get("FENCHEL_DATA", "")
     if folder and (path := Path(folder, resource.file)).is_file():
@@ -51,8 +50,8 @@ def fetch(resource: Resource) -> bytes:
     cached = cache_folder() / resource.file
     if cached.is_file():
         content = cached.read_bytes()
-        if _sha256(content) == resource.sha256:
-            return content
+        _check(content, resource, f"the cache, {cached}, where it can be deleted,")
+        return content
     base = os.environ.get("FENCHEL_DATA_URL", "")
     if not base:
         raise FileNotFoundError(_missing(resource, folder, cached))
@@ -60,25 +59,20 @@ def fetch(resource: Resource) -> bytes:
     return cached.read_bytes()
 
 
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def _check(content: bytes, resource: Resource, origin: str) -> None:
-    if (given := _sha256(content)) != resource.sha256:
+    if (given := hashlib.sha256(content).hexdigest()) != resource.sha256:
         raise OSError(
             f"{resource.file} from {origin} has sha256 {given}, but must have {resource.sha256}."
         )
 
 
 def _missing(resource: Resource, folder: str, cached: Path) -> str:
-    state = "is spoilt there" if cached.is_file() else "is not there"
     given = f"now {folder!r}, which does not hold it" if folder else "now unset"
     return (
         f"{resource.file} (sha256 {resource.sha256}) is not bundled and was not found: either set "
         f"FENCHEL_DATA ({given}) to a folder that holds {resource.file}, or put the file at "
-        f"{cached} (it {state}), or set FENCHEL_DATA_URL (now unset) to a base address that "
-        f"serves {resource.file}."
+        f"{cached}, or set FENCHEL_DATA_URL (now unset) to a base address that serves "
+        f"{resource.file}."
     )
 
 
@@ -95,7 +89,7 @@ def _download(base: str, resource: Resource, target: Path) -> None:
             try:
                 with urllib.request.urlopen(address, timeout=_TIMEOUT_SECONDS) as source:
                     shutil.copyfileobj(source, sink)
-            except (urllib.error.URLError, HTTPException, TimeoutError) as error:
+            except (OSError, HTTPException) as error:  # URLError is an OSError
                 raise OSError(
                     f"{resource.file} could not be downloaded from {address}: {error}."
                 ) from error
