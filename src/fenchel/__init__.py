@@ -5,29 +5,36 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from fenchel import features, kernels, losses
-from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
-
 if TYPE_CHECKING:
-    from fenchel import datasets, testing
+    from fenchel import datasets, features, kernels, losses, model_selection, testing
     from fenchel.persistence import load, save
+    from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 
 __version__ = "0.1.0"
 
-_ON_DEMAND = {
-    "datasets": "fenchel.datasets",
+_HOMES = {
+    "ExpectileRegressor": "fenchel.regression",
+    "KernelRidge": "fenchel.regression",
+    "QuantileRegressor": "fenchel.regression",
+    "SVR": "fenchel.regression",
     "load": "fenchel.persistence",
     "save": "fenchel.persistence",
-    "testing": "fenchel.testing",
 }
+_ROOMS = ("datasets", "features", "kernels", "losses", "model_selection", "testing")
 
 
 def __getattr__(name: str) -> Any:
-    """Import the less used parts when they are asked for."""
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
-    module = importlib.import_module(_ON_DEMAND[name])
-    return module if module.__name__ == f"fenchel.{name}" else getattr(module, name)
+    """Import what is asked for, when it is asked for."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return importlib.import_module(f"fenchel.{name}")
+    raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Everything public, imported or not."""
+    return sorted({*globals(), *__all__})
 
 
 __all__ = [
@@ -40,6 +47,7 @@ __all__ = [
     "kernels",
     "load",
     "losses",
+    "model_selection",
     "save",
     "testing",
 ]

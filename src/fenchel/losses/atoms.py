@@ -105,6 +105,9 @@ class Pinball(BoxQuadratic):
         self.levels = check_levels(levels)
         super().__init__(self.levels - 1.0, self.levels, 0.0, 0.0)
 
+    def _arguments(self) -> str:
+        return _listed(self.levels)
+
 
 class SquaredPinball(BoxQuadratic):
     r"""Sum over levels of the squared pinball loss.
@@ -133,6 +136,9 @@ class SquaredPinball(BoxQuadratic):
         self.levels = check_levels(levels)
         super().__init__(-np.inf, np.inf, 1.0 / (1.0 - self.levels), 1.0 / self.levels)
 
+    def _arguments(self) -> str:
+        return _listed(self.levels)
+
 
 class Huber(BoxQuadratic):
     r"""Quadratic up to kappa, linear beyond, output by output.
@@ -159,6 +165,9 @@ class Huber(BoxQuadratic):
         self.kappa = check_kappa(kappa)
         super().__init__(-self.kappa, self.kappa, 1.0, 1.0)
 
+    def _arguments(self) -> str:
+        return f"{self.kappa:g}"
+
 
 class L2Norm(Radial):
     r"""Length of the residual.
@@ -179,6 +188,13 @@ class L2Norm(Radial):
 
     def __init__(self) -> None:
         super().__init__(0.0, 1.0)
+
+    def _arguments(self) -> str:
+        return ""
+
+
+def _listed(levels: FloatArray) -> str:
+    return ", ".join(f"{level:g}" for level in levels).join("[]")
 
 
 def check_kappa(kappa: float) -> float:

@@ -58,6 +58,16 @@ class Loss:
     lipschitz: float = np.inf
     smoothness: float = np.inf
 
+    def _arguments(self) -> str:
+        """What stands between the parentheses of the constructor."""
+        return ""
+
+    def __repr__(self) -> str:
+        """Show how the loss is made."""
+        epsilon = getattr(self, "epsilon", 0.0)
+        tube = f".insensitive({epsilon:g})" if epsilon else ""
+        return f"{type(self).__name__}({self._arguments()}){tube}"
+
     def value(self, residual: FloatArray) -> FloatArray:
         """Loss of each row, (n,)."""
         raise NotImplementedError(f"{type(self).__name__} must define value")

@@ -55,6 +55,13 @@ class BoxQuadratic(Loss):
         flattest = min(qlo.min(), qhi.min())
         self.smoothness = float(1.0 / flattest) if flattest > 0 else np.inf
 
+    def _arguments(self) -> str:
+        if type(self) is not BoxQuadratic:
+            return ""
+        names = ("lower", "upper", "below", "above")
+        pairs = zip(names, self._parameters, strict=True)
+        return ", ".join(f"{name}={values.tolist()}" for name, values in pairs)
+
     @property
     def separable(self) -> bool:  # type: ignore[override]
         """Whether outputs do not interact: no ε, or a single output."""

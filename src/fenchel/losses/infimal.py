@@ -44,6 +44,10 @@ class Insensitive(Loss):
         self.lipschitz = loss.lipschitz
         self.smoothness = loss.smoothness
 
+    def __repr__(self) -> str:
+        """Show how the loss is made."""
+        return f"{self.loss!r}.insensitive({self.epsilon:g})"
+
     def insensitive(self, epsilon: float) -> Insensitive:
         """Return the infimal convolution with a further ball: the radii add up."""
         return Insensitive(self.loss, self.epsilon + check_epsilon(epsilon))

@@ -40,6 +40,9 @@ class Radial(Loss):
         self.lipschitz = radius
         self.smoothness = 1.0 / curvature if curvature > 0 else np.inf
 
+    def _arguments(self) -> str:
+        return f"curvature={self.curvature:g}, radius={self.radius:g}"
+
     def insensitive(self, epsilon: float) -> Self:
         """Return the infimal convolution with a further ball: the radii add up."""
         new = copy.copy(self)

@@ -74,11 +74,6 @@ class _LevelSearch(PathSearch):
     def _grid(self) -> dict[str, Any]:
         return {"level_gamma": self.level_gammas, "epsilon": self.epsilons}
 
-    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
-        """Central interval of a coverage, see :meth:`QuantileRegressor.predict_interval`."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_interval(X, coverage)
-
     def crossing_loss(self, X: AnyArray) -> float:
         """How much curves cross, see :meth:`QuantileRegressor.crossing_loss`."""
         check_is_fitted(self)
@@ -136,6 +131,11 @@ class QuantileRegressorCV(_LevelSearch):
     """
 
     _estimator = QuantileRegressor
+
+    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+        """Central interval of a coverage, see :meth:`QuantileRegressor.predict_interval`."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_interval(X, coverage)
 
 
 class ExpectileRegressorCV(_LevelSearch):

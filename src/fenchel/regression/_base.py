@@ -10,8 +10,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
 
+from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.features import FeatureMap, KernelRows, fit_feature_map
 from fenchel.kernels import Precomputed, as_kernel, resolve
@@ -47,9 +53,9 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
     def _fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
         self._check_parameters()
-        prepared = self._prepare(X, y, sample_weight)
-        previous = self._previous(prepared)
-        solution = self._fit_prepared(prepared, previous)
+        with threads_that_pay(_num_samples(X)):
+            prepared = self._prepare(X, y, sample_weight)
+            solution = self._fit_prepared(prepared, self._previous(prepared))
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.n_rows, solution.dual.shape[1]))
@@ -112,6 +118,8 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         self.certificate_ = solution.certificate
         self.history_ = solution.history
         self.n_iter_ = solution.n_iter
+        self.loss_ = problem.loss
+        self.status_ = solution.status
 
     def _decision(self, X: AnyArray) -> FloatArray:
         """All outputs for new rows, (n, p)."""
@@ -119,7 +127,8 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._kept]
-        return np.asarray(self.feature_map_.transform(X) @ self.weights_ + self.offset_)
+        with threads_that_pay(min(len(X), len(self.weights_))):
+            return np.asarray(self.feature_map_.transform(X) @ self.weights_ + self.offset_)
 
     def _validated(self, X: AnyArray, y: AnyArray) -> tuple[FloatArray, FloatArray]:
         multi = self.__sklearn_tags__().target_tags.multi_output

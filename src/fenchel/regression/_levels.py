@@ -117,36 +117,6 @@ class LevelRegressor(KernelRegressor):
         prediction = self._decision(X)
         return prediction[:, 0] if prediction.shape[1] == 1 else prediction
 
-    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
-        """Predict the central interval of a coverage, from the two levels that bound it.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float
-            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper end.
-        """
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
-        prediction = self._decision(X)
-        ends = []
-        for level in (0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)):
-            match = np.flatnonzero(np.isclose(self.levels_, level, rtol=0.0, atol=1e-9))
-            if len(match) == 0:
-                raise ValueError(
-                    f"coverage={coverage:g} needs the levels {0.5 * (1 - coverage):g} and "
-                    f"{0.5 * (1 + coverage):g}, but the fitted levels are "
-                    f"{[float(level) for level in self.levels_]}"
-                )
-            ends.append(prediction[:, match[0]])
-        return np.column_stack(ends)
-
     def crossing_loss(self, X: AnyArray) -> float:
         r"""Mean amount by which curves of neighbouring levels cross on these rows.
 

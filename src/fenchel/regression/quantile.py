@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from fenchel._typing import AnyArray, FloatArray
 from fenchel.losses import Loss, Pinball
 from fenchel.regression._levels import LevelRegressor
 
@@ -75,6 +78,10 @@ class QuantileRegressor(LevelRegressor):
         and the map.
     levels_ : ndarray of shape (n_levels,)
         The levels as an array.
+    loss_ : Loss
+        The loss of the residual vectors.
+    status_ : Status
+        ``converged`` and a ``message``: how the solver ended.
     n_iter_, history_
         Number of Newton steps; objectives and gap after each outer iteration.
     n_features_in_, feature_names_in_
@@ -99,3 +106,33 @@ class QuantileRegressor(LevelRegressor):
 
     def _level_loss(self, levels: Any) -> Loss:
         return Pinball(levels)
+
+    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+        """Predict the central interval of a coverage, from the two levels that bound it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float
+            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper end.
+        """
+        if not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+        prediction = self._decision(X)
+        ends = []
+        for level in (0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)):
+            match = np.flatnonzero(np.isclose(self.levels_, level, rtol=0.0, atol=1e-9))
+            if len(match) == 0:
+                raise ValueError(
+                    f"coverage={coverage:g} needs the levels {0.5 * (1 - coverage):g} and "
+                    f"{0.5 * (1 + coverage):g}, but the fitted levels are "
+                    f"{[float(level) for level in self.levels_]}"
+                )
+            ends.append(prediction[:, match[0]])
+        return np.column_stack(ends)

@@ -51,8 +51,8 @@ class KernelRidge(TargetRegressor):
         Rows with a dual coefficient that is not zero: all, as a rule.
     offset_ : ndarray of shape (n_outputs,)
         The offsets b.
-    weights_, certificate_, kernel_, kernel_error_, feature_map_, n_iter_, history_, \
-n_features_in_, feature_names_in_
+    weights_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
+history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     References

@@ -67,8 +67,8 @@ class SVR(TargetRegressor):
         Rows outside of the tube or on its edge.
     offset_ : ndarray of shape (n_outputs,)
         The offsets b.
-    weights_, certificate_, kernel_, kernel_error_, feature_map_, n_iter_, history_, \
-n_features_in_, feature_names_in_
+    weights_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
+history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     References

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.blocks import Block
 from fenchel.problem import Certified, Problem
@@ -20,6 +21,10 @@ _FIRST_STEP = 20.0  # in units of mean loss / spread²: kinks within 1/20 of the
 _GROWTH = 4.0
 _ROUNDING = 1e-12
 _COARSE_ROWS = 50_000
+_ROUNDED = (
+    "rounding errors allow no better; increase alpha, or rescale the features if the values of "
+    "the kernel are huge"
+)
 _COARSE_TOL = 1e-4
 _COARSE_STEP = 18.0
 
@@ -63,7 +68,8 @@ class Newton:
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
         run = _Run(self, problem, callback)
-        return run.finish(*run.iterate(warm_start))
+        with threads_that_pay(min(problem.features.shape)):
+            return run.finish(*run.iterate(warm_start))
 
 
 @dataclass(frozen=True)
@@ -289,7 +295,10 @@ class _Run:
             function = space.start(dual, problem.alpha / before)
         while not self._report(best):
             if self.steps >= self.solver.max_iter:
-                return best, f"the limit max_iter={self.solver.max_iter} was reached"
+                return (
+                    best,
+                    f"max_iter={self.solver.max_iter} was reached; increase max_iter or tol",
+                )
             inner = _Inner(problem, space, scale, dual, offset, step, ridge)
             worth = 0.1 * min(best.certificate.gap, 1e-3 * problem.baseline)
             tolerance = 0.02 * max(tol * problem.baseline, worth)
@@ -298,7 +307,7 @@ class _Run:
                     inner.at(function, offset), tolerance, self.solver.max_iter - self.steps
                 )
             except np.linalg.LinAlgError:
-                return best, "rounding errors allow no better"
+                return best, _ROUNDED
             self.steps += used
             new = problem.certify(point.dual, point.offset, space.weights(point.function))
             if new.certificate.gap < best.certificate.gap:
@@ -310,7 +319,7 @@ class _Run:
             step *= _GROWTH
             ridge /= 10.0
             if step > 1e18 * scale.step:
-                return best, "rounding errors allow no better"
+                return best, _ROUNDED
         reached = best.certificate.relative_gap <= tol
         return best, None if reached else "the callback asked for it"
 
@@ -378,7 +387,7 @@ class _Run:
             status = Status(
                 False,
                 f"stopped at a relative gap of {certificate.relative_gap:.1e} > tol={tol:g}: "
-                f"{reason}; increase max_iter, or accept the gap by increasing tol",
+                + str(reason),
             )
         return Solution(
             linked.dual,

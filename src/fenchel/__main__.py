@@ -1,0 +1,10 @@
+"""``python -m fenchel`` is the command ``fenchel``."""
+
+from __future__ import annotations
+
+import sys
+
+from fenchel.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""Commands and their options; what they do is imported when one runs."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Annotated, Any
+
+import typer
+
+from fenchel.cli.errors import InputError, one_line
+
+app = typer.Typer(
+    name="fenchel",
+    help="Kernel regression beyond the mean, with a certificate for every fit.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_Data = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="A .csv or .parquet file, or the name of a data set."),
+]
+_Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A .skops file that fenchel fit wrote.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+_Target = Annotated[str | None, typer.Option(help="Column to learn; data sets know theirs.")]
+
+
+_Kind = Annotated[str, typer.Option(help="quantile, expectile, svr or ridge.")]
+_Levels = Annotated[
+    str | None,
+    typer.Option(help="Levels of quantiles or expectiles.", show_default="0.1,0.5,0.9"),
+]
+_Alpha = Annotated[
+    float | None,
+    typer.Option(
+        help="Strength of the regularization.",
+        show_default="0.001; over the spread of the target for quantile and svr",
+    ),
+]
+_LevelGamma = Annotated[
+    float | None,
+    typer.Option(
+        help="Coupling of levels: 0 makes curves parallel, inf independent.",
+        show_default="1",
+    ),
+]
+_Epsilon = Annotated[
+    float | None,
+    typer.Option(
+        help="Radius of insensitivity, in the units of the target.",
+        show_default="0; a tenth of the spread of the target for svr",
+    ),
+]
+_Kernel = Annotated[
+    str,
+    typer.Option(help="gaussian, laplacian, matern12, matern32, matern52, polynomial, linear."),
+]
+_LengthScale = Annotated[
+    str | None,
+    typer.Option(
+        help="A number, median, scale, or q0.7 for a quantile of the distances.",
+        show_default="scale",
+    ),
+]
+_Cv = Annotated[
+    int | None,
+    typer.Option(
+        help="Choose alpha, and the length scale unless it is given, by cross-validation "
+        "with so many folds."
+    ),
+]
+_Seed = Annotated[int, typer.Option(help="Seed of folds and subsamples.", min=0)]
+_Tol = Annotated[float, typer.Option(help="Relative duality gap to reach.")]
+_Out = Annotated[str | None, typer.Option(help="Where to write the model (.skops).")]
+_Plot = Annotated[str | None, typer.Option(help="Where to write a picture (.png, .pdf, .svg).")]
+_PlotFeature = Annotated[
+    str | None,
+    typer.Option(help="Column to draw along.", show_default="the first that is a number"),
+]
+_Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings.")]
+
+
+@app.command()
+def fit(
+    data: _Data,
+    target: _Target = None,
+    model: _Kind = "quantile",
+    levels: _Levels = None,
+    alpha: _Alpha = None,
+    level_gamma: _LevelGamma = None,
+    epsilon: _Epsilon = None,
+    kernel: _Kernel = "gaussian",
+    length_scale: _LengthScale = None,
+    cv: _Cv = None,
+    seed: _Seed = 0,
+    tol: _Tol = 1e-6,
+    out: _Out = None,
+    plot: _Plot = None,
+    plot_feature: _PlotFeature = None,
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+) -> None:
+    """Fit a model to a table and report its certificate.
+
+    Columns that are not numbers are one-hot encoded. Without --out nothing is kept.
+    """
+    from fenchel.cli import commands, fitting  # noqa: PLC0415
+
+    settings = fitting.Settings(
+        model=model,
+        levels=levels,
+        alpha=alpha,
+        level_gamma=level_gamma,
+        epsilon=epsilon,
+        kernel=kernel,
+        length_scale=length_scale,
+        cv=cv,
+        seed=seed,
+        tol=tol,
+    )
+    commands.fit(
+        data,
+        target,
+        settings,
+        out=out,
+        plot=plot,
+        plot_feature=plot_feature,
+        as_json=as_json,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def predict(
+    model: _Model,
+    data: _Data,
+    out: Annotated[
+        str | None, typer.Option(help="Where to write the predictions (.csv); stdout if left out.")
+    ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(help="Add lower and upper ends of the central interval of this coverage."),
+    ] = None,
+) -> None:
+    """Predict the rows of a table, in their order, as CSV."""
+    _commands().predict(model, data, out=out, interval=interval)
+
+
+@app.command()
+def evaluate(model: _Model, data: _Data, target: _Target = None, as_json: _Json = False) -> None:
+    """Report loss, coverage and crossing of a model on a table."""
+    _commands().evaluate(model, data, target, as_json=as_json)
+
+
+@app.command()
+def datasets(as_json: _Json = False) -> None:
+    """List the data sets that can be named instead of a file."""
+    _commands().datasets(as_json=as_json)
+
+
+@app.command()
+def demo(
+    out_dir: Annotated[str, typer.Option(help="Folder for the model and the picture.")] = ".",
+) -> None:
+    """Fit quantiles of food expenditure given income, and draw them."""
+    _commands().demo(out_dir)
+
+
+def _commands() -> types.ModuleType:
+    from fenchel.cli import commands  # noqa: PLC0415
+
+    return commands
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command; complaints about options become an :class:`InputError`."""
+    command: Any = typer.main.get_command(app)
+    try:
+        result = command.main(
+            args=arguments or ["--help"], prog_name="fenchel", standalone_mode=False
+        )
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's own exceptions have it
+            raise
+        message = one_line(error.format_message())
+        raise InputError(f"{message.rstrip('.')} (see fenchel --help)") from error
+    sys.stdout.flush()
+    return int(result or 0)
+
+
+__all__ = ["app", "run"]

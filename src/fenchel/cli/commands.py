@@ -1,0 +1,227 @@
+"""What each command does; their options are in ``app``."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fenchel.cli import data_io, fitting, measures, models, reports
+from fenchel.cli.errors import InputError, one_line
+from fenchel.datasets import list_datasets
+from fenchel.regression import QuantileRegressor
+
+_MODELS = (".skops",)
+_PICTURES = (".png", ".pdf", ".svg")
+_UNKNOWN_SHOWN = 3
+
+
+def fit(
+    data: str,
+    target: str | None,
+    settings: fitting.Settings,
+    *,
+    out: str | None,
+    plot: str | None,
+    plot_feature: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Fit, report, save, draw."""
+    place = data_io.check_output(out, "--out", _MODELS)
+    picture = data_io.check_output(plot, "--plot", _PICTURES)
+    if place is not None:
+        models.check_skops()
+    if picture is not None:
+        _check_matplotlib()
+    table = data_io.read_data(data)
+    name = data_io.target_of(table, target)
+    features, y = data_io.split_target(table, name)
+    columns = data_io.columns_of(features)
+    X = data_io.prepare(features, columns)
+    if picture is not None:
+        _check_plot_feature(plot_feature, columns)
+    fitted = _fit_with_progress(settings, X, y, columns, hidden=quiet or as_json)
+    measured = measures.measure(fitted.pipeline, X, y)
+    if place is not None:
+        models.save_model(fitted, name, place)
+    if picture is not None:
+        draw(fitted.pipeline, X, y, picture, plot_feature)
+    warn(fitted.warnings)
+    if as_json:
+        record = reports.fit_record(fitted, measured, table.label, name)
+        reports.print_json({**record, "out": out, "plot": plot})
+        return
+    if quiet:
+        return
+    reports.print_fit(fitted, measured, table.label, name)
+    console = Console(highlight=False, soft_wrap=True)
+    for what, path in (("model", place), ("picture", picture)):
+        if path is not None:
+            console.print(f" {what} written to {path}", markup=False)
+
+
+def _fit_with_progress(
+    settings: fitting.Settings, X: Any, y: Any, columns: data_io.Columns, *, hidden: bool
+) -> fitting.Fit:
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=hidden or not console.is_terminal,
+    )
+    with progress:
+        task = progress.add_task("fitting", total=fitting.n_ticks(settings))
+        return fitting.fit(settings, X, y, columns, lambda: progress.advance(task))
+
+
+def predict(model: str, data: str, *, out: str | None, interval: float | None) -> None:
+    """Predict the rows of a table."""
+    place = data_io.check_output(out, "--out", (".csv",))
+    saved = models.load_model(model)
+    _check_interval(saved.model, interval)
+    X = _rows(saved, data_io.read_data(data))
+    prediction = saved.pipeline.predict(X)
+    columns = dict(
+        zip(measures.output_names(saved.model), measures.outputs(prediction).T, strict=True)
+    )
+    if interval is not None:
+        try:
+            ends = saved.model.predict_interval(saved.pipeline[:-1].transform(X), interval)
+        except ValueError as error:
+            raise InputError(one_line(error).replace("coverage=", "--interval ")) from error
+        columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+    text = pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")
+    if place is None:
+        sys.stdout.write(text)
+    else:
+        data_io.write_output(place, text.encode())
+
+
+def _check_interval(model: Any, interval: float | None) -> None:
+    if interval is None:
+        return
+    if not isinstance(model, QuantileRegressor):
+        raise InputError("--interval needs a model of quantiles (fenchel fit --model quantile)")
+    if not 0.0 < interval < 1.0:
+        raise InputError(f"--interval must lie strictly between 0 and 1, got {interval:g}")
+
+
+def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> None:
+    """Report loss, coverage and crossing on a table."""
+    saved = models.load_model(model)
+    table = data_io.read_data(data)
+    name = data_io.target_of(table, saved.target if target is None else target)
+    _, y = data_io.split_target(table, name)
+    measured = measures.measure(saved.pipeline, _rows(saved, table), y)
+    if as_json:
+        head = {"model": type(saved.model).__name__, "data": table.label, "target": name}
+        reports.print_json({**head, **reports.measures_record(saved.model, measured)})
+    else:
+        reports.print_measures(saved.model, measured, table.label, name)
+
+
+def datasets(*, as_json: bool) -> None:
+    """List the data sets."""
+    infos = list_datasets()
+    if as_json:
+        reports.print_json([info._asdict() for info in infos])
+        return
+    reports.print_datasets(infos)
+
+
+def demo(out_dir: str) -> None:
+    """Fit the Engel data and draw the fan."""
+    folder = data_io.check_folder(Path(out_dir), "--out-dir")
+    settings = fitting.Settings(levels="0.1,0.25,0.5,0.75,0.9", cv=5)
+    model, picture = folder / "fenchel-demo.skops", folder / "fenchel-demo.png"
+    fit(
+        "engel",
+        None,
+        settings,
+        out=str(model),
+        plot=str(picture),
+        plot_feature=None,
+        as_json=False,
+        quiet=False,
+    )
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"\nNext, with your own table:\n {_next(model)}", markup=False)
+
+
+def _next(model: Path) -> str:
+    return "\n ".join(
+        [
+            f"fenchel predict {model} engel --interval 0.8",
+            "fenchel fit YOUR.csv --target COLUMN --cv 5 --out model.skops --plot fan.png",
+            "fenchel fit --help",
+        ]
+    )
+
+
+def _rows(saved: models.Saved, table: data_io.Table) -> Any:
+    """Rows of a table in the form that the model reads; says which labels are new to it."""
+    X = data_io.select(table, saved.columns)
+    messages = list(saved.warnings)
+    if saved.columns.categorical:
+        encoder = saved.pipeline[0].named_transformers_["categories"]
+        for name, known in zip(saved.columns.categorical, encoder.categories_, strict=True):
+            new = X[name][~X[name].isin(list(known))]
+            if len(new):
+                labels = [str(label) for label in new.unique()[:_UNKNOWN_SHOWN]]
+                messages.append(
+                    f"{len(new)} rows have labels of {name} that the model has not seen "
+                    f"({', '.join(labels)}): they count as none of those it knows"
+                )
+    warn(messages)
+    return X
+
+
+def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None:
+    """Write the picture of a model."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    from fenchel.plotting import FanDisplay  # noqa: PLC0415
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    FanDisplay.from_estimator(pipeline, X, y, feature=feature, ax=figure.add_subplot())
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix.lower()[1:], dpi=200)
+    data_io.write_output(path, content.getvalue())
+
+
+def _check_matplotlib() -> None:
+    try:
+        import matplotlib  # noqa: F401, PLC0415  (an optional dependency)
+    except ImportError as error:
+        raise InputError("--plot needs matplotlib: pip install 'fenchel[plot]'") from error
+
+
+def _check_plot_feature(feature: str | None, columns: data_io.Columns) -> None:
+    if not columns.numeric:
+        raise InputError("--plot draws along a column that is a number, and there is none")
+    if feature is not None and feature not in columns.numeric:
+        raise InputError(
+            f"--plot-feature must be a column that is a number: one of "
+            f"{', '.join(columns.numeric)}, got {feature}"
+        )
+
+
+def warn(messages: list[str]) -> None:
+    """One line on stderr for each warning."""
+    for message in messages:
+        sys.stderr.write(f"fenchel: warning: {message}\n")
+
+
+__all__ = ["datasets", "demo", "draw", "evaluate", "fit", "predict", "warn"]

@@ -1,0 +1,197 @@
+"""What is printed: tables for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fenchel.cli.fitting import Fit
+from fenchel.cli.measures import LOSS_NAMES, Measures
+from fenchel.datasets import DatasetInfo
+
+_TITLES = {
+    "QuantileRegressor": "Quantiles",
+    "ExpectileRegressor": "Expectiles",
+    "SVR": "Support vector regression",
+    "KernelRidge": "Kernel ridge regression",
+}
+
+
+def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[str, Any]:
+    """Everything known of a fit, for JSON."""
+    model, certificate = fit.model, fit.model.certificate_
+    search = fit.search
+    return {
+        "model": type(model).__name__,
+        "data": label,
+        "target": target,
+        "features": {"numeric": fit.columns.numeric, "categorical": fit.columns.categorical},
+        "alpha": float(model.alpha),
+        "epsilon": getattr(model, "epsilon", None),
+        "level_gamma": getattr(model, "level_gamma", None),
+        "kernel": repr(model.kernel_),
+        **measures_record(model, measures),
+        "n_support": len(model.support_),
+        "rank": int(model.feature_map_.rank_),
+        "kernel_error": model.kernel_error_,
+        "certificate": {
+            "primal": certificate.primal,
+            "dual": certificate.dual,
+            "gap": certificate.gap,
+            "relative_gap": certificate.relative_gap,
+            "feasibility": certificate.feasibility,
+        },
+        "tol": model.tol,
+        "converged": model.status_.converged,
+        "n_iter": int(model.n_iter_),
+        "seconds": fit.seconds,
+        "cv": None
+        if search is None
+        else {
+            "folds": search.folds,
+            "alphas": search.alphas,
+            "widths": search.widths,
+            "losses": search.losses,
+            "alpha": search.alpha,
+            "width": search.width,
+            "at_the_end": search.at_the_end,
+        },
+        "warnings": fit.warnings,
+    }
+
+
+def measures_record(model: Any, measures: Measures) -> dict[str, Any]:
+    """What was measured on a table, for JSON."""
+    return {
+        "n_rows": measures.n_rows,
+        "loss": LOSS_NAMES[type(model).__name__],
+        "levels": [
+            {"level": c.level, "coverage": c.coverage, "loss": c.loss} for c in measures.columns
+        ],
+        "crossing_loss": measures.crossing_loss,
+        "d2" if measures.score_name == "D²" else "r2": measures.score,
+    }
+
+
+def print_json(record: Any) -> None:
+    """One line of JSON on stdout; numbers that JSON does not have become null or words."""
+    sys.stdout.write(json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def print_fit(fit: Fit, measures: Measures, label: str, target: str) -> None:
+    """Table of a fit."""
+    console, model = Console(highlight=False), fit.model
+    names = fit.columns.names
+    on = names[0] if len(names) == 1 else f"{len(names)} columns"
+    title = f"{_TITLES[type(model).__name__]} of {target} on {on}: {label}, {measures.n_rows} rows"
+    console.print(Text(title, style="bold"))
+    console.print(_measured(model, measures))
+    facts = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _facts(fit, measures):
+        facts.add_row(Text(name), Text(value))
+    console.print(facts)
+    gap = max(model.certificate_.relative_gap, 0.0)
+    console.print(
+        f" Certified: no model with this kernel and alpha has an objective lower by more than\n"
+        f" {gap:.1e} times that of the best constant.",
+        soft_wrap=True,
+    )
+
+
+def print_measures(model: Any, measures: Measures, label: str, target: str) -> None:
+    """Table of an evaluation."""
+    console = Console(highlight=False)
+    title = f"{_TITLES[type(model).__name__]} of {target}: {label}, {measures.n_rows} rows"
+    console.print(Text(title, style="bold"))
+    console.print(_measured(model, measures))
+    facts = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
+    if measures.crossing_loss is not None:
+        facts.add_row("crossing loss", f"{measures.crossing_loss:.4g}")
+    if measures.score is not None:
+        facts.add_row(f"{measures.score_name} (explained)", f"{measures.score:.4f}")
+    console.print(facts)
+
+
+def print_datasets(infos: list[DatasetInfo]) -> None:
+    """Table of data sets."""
+    table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("name", "rows", "features", "target", "bundled", "source"):
+        table.add_column(name, justify="right" if name in ("rows", "features") else "left")
+    for info in infos:
+        numbers = str(info.n_samples), str(info.n_features)
+        bundled = "yes" if info.bundled else "no"
+        table.add_row(info.name, *numbers, info.target, bundled, info.source)
+    Console(highlight=False).print(table)
+
+
+def _measured(model: Any, measures: Measures) -> RichTable:
+    table = RichTable(box=None, padding=(0, 2, 0, 1), header_style="dim")
+    of_levels = measures.crossing_loss is not None
+    if of_levels:
+        table.add_column("level", justify="right")
+        table.add_column("coverage", justify="right")
+    table.add_column(LOSS_NAMES[type(model).__name__], justify="right")
+    for column in measures.columns:
+        start = (
+            [f"{100.0 * (column.level or 0.0):g} %", f"{100.0 * column.coverage:.1f} %"]
+            if of_levels
+            else []
+        )
+        table.add_row(*start, f"{column.loss:.5g}")
+    return table
+
+
+def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
+    model, search = fit.model, fit.search
+    facts = [("alpha", f"{model.alpha:.4g}")]
+    if search is not None:
+        what = "alpha and width" if len(search.widths) > 1 else "alpha"
+        facts.append((what, f"chosen by {search.folds}-fold cross-validation"))
+        if search.at_the_end:
+            others = f"{' and '.join(search.at_the_end)}: others may do better"
+            facts.append(("", others))
+    if getattr(model, "epsilon", 0.0):
+        facts.append(("epsilon", f"{model.epsilon:.4g}"))
+    facts.append(("kernel", repr(model.kernel_)))
+    if measures.crossing_loss is not None:
+        facts.append(("crossing loss", f"{measures.crossing_loss:.4g}"))
+    if measures.score is not None:
+        facts.append((f"{measures.score_name} (explained)", f"{measures.score:.4f}"))
+    gap = model.certificate_.relative_gap
+    met = "" if gap <= model.tol else f", above the {model.tol:g} asked for"
+    facts += [
+        ("support vectors", f"{len(model.support_)} of {measures.n_rows}"),
+        ("rank", str(model.feature_map_.rank_)),
+        ("kernel error", f"{model.kernel_error_:.1e}"),
+        ("relative gap", f"{gap:.1e}{met}"),
+        ("seconds", f"{fit.seconds:.2f}"),
+    ]
+    return facts
+
+
+__all__ = [
+    "fit_record",
+    "measures_record",
+    "print_datasets",
+    "print_fit",
+    "print_json",
+    "print_measures",
+]

@@ -1,0 +1,286 @@
+"""Models in files, through skops: no pickle, and nothing unknown is loaded."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+import sys
+import warnings
+import zipfile
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import sklearn
+from sklearn.gaussian_process import kernels as gaussian_process_kernels
+
+from fenchel import features, kernels, losses, regression, solvers
+from fenchel.problem import Certificate
+
+_RECORD = "fenchel.json"
+_FORMAT = 1
+_NEEDS = "fenchel.{} needs skops: pip install 'fenchel[io]'"
+
+
+def save(
+    model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
+) -> Path:
+    """Write a model to a file, which is whole or not there.
+
+    Parameters
+    ----------
+    model : estimator
+        An estimator of fenchel, fitted or not, bare or inside scikit-learn's pipelines.
+    path : str or path
+        Where to; ``.skops`` is the usual ending. The folder must exist. A file that is there
+        is replaced once the new one is complete.
+    metadata : mapping, optional
+        Anything that JSON can hold, to be read by :func:`load_metadata`.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ImportError
+        If skops is not installed.
+    TypeError
+        If the model holds something that cannot be stored, such as a lambda as a kernel.
+
+    See Also
+    --------
+    load : Read the model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import fenchel
+    >>> from fenchel.datasets import load_engel
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = fenchel.QuantileRegressor([0.1, 0.9]).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = fenchel.save(model, Path(folder) / "model.skops")
+    ...     same = fenchel.load(path)
+    >>> bool((same.predict(X) == model.predict(X)).all())
+    True
+    """
+    skops_io = _skops("save")
+    for function in _functions(model, set()):
+        _check_function(function)
+    try:
+        content = skops_io.dumps(model)
+    except Exception as error:  # skops and the objects inside may raise anything
+        raise TypeError(f"{type(model).__name__} cannot be saved: {_one_line(error)}") from error
+    record = {"format": _FORMAT, "versions": _versions(), "metadata": dict(metadata or {})}
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(_RECORD, json.dumps(record, indent=2))
+    return write_whole(path, buffer.getvalue())
+
+
+def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> Any:
+    """Read a model that :func:`save` wrote.
+
+    Only types of fenchel, scikit-learn and NumPy are built; a file that names any other is
+    refused before anything in it is.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    trusted : iterable of str or type, optional
+        Further types and functions to build, for instance a loss of your own.
+
+    Returns
+    -------
+    estimator
+        The model: predictions, certificate and parameters are exactly those of the saved one.
+
+    Raises
+    ------
+    ImportError
+        If skops is not installed.
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not one of :func:`save`, is damaged, or holds unknown types.
+
+    Warns
+    -----
+    UserWarning
+        If another version of fenchel (in the first two numbers) wrote the file.
+
+    See Also
+    --------
+    save : Write a model, with an example.
+    """
+    skops_io = _skops("load")
+    path = Path(path)
+    record = _record(path)
+    content = path.read_bytes()
+    known = [*trusted_types(), *map(_name, trusted)]
+    try:
+        unknown = sorted(set(skops_io.get_untrusted_types(data=content)) - set(known))
+    except Exception as error:  # a damaged file may fail anywhere
+        raise ValueError(f"{path} is damaged: {_one_line(error)}") from error
+    if unknown:
+        raise ValueError(
+            f"{path} holds types that fenchel does not know ({', '.join(unknown)}): if you know "
+            "where the file comes from, name them in trusted=[...]"
+        )
+    _warn_of_version(path, record["versions"])
+    try:
+        return skops_io.loads(content, trusted=known)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read: {_one_line(error)}") from error
+
+
+def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what :func:`save` was given as ``metadata``, and the versions that wrote the file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    dict
+        The metadata, with the versions of fenchel, NumPy and scikit-learn as ``"versions"``.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As :func:`load`.
+    """
+    record = _record(Path(path))
+    return {**record["metadata"], "versions": record["versions"]}
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write a file through a temporary one beside it, so that no half file can be seen."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+@cache
+def trusted_types() -> tuple[str, ...]:
+    """Names of the types that models of fenchel consist of, beside those skops knows."""
+    own = [
+        Certificate,
+        kernels.DistanceQuantile,
+        solvers.ClosedForm,
+        solvers.Newton,
+        solvers.Progress,
+        solvers.WarmStart,
+    ]
+    for module, base in (
+        (kernels, kernels.ScalarKernel),
+        (gaussian_process_kernels, gaussian_process_kernels.Kernel),
+        (losses, losses.Loss),
+        (features, features.FeatureMap),
+        (regression, sklearn.base.BaseEstimator),
+    ):
+        own += [t for t in vars(module).values() if isinstance(t, type) and issubclass(t, base)]
+    return tuple(sorted({_name(t) for t in own}))
+
+
+def _skops(function: str) -> Any:
+    try:
+        return importlib.import_module("skops.io")
+    except ImportError as error:
+        raise ImportError(_NEEDS.format(function)) from error
+
+
+def _record(path: Path) -> dict[str, Any]:
+    """The member of the archive that says who wrote it."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            record = json.loads(archive.read(_RECORD))
+        known = record["format"]
+        if not isinstance(record["versions"]["fenchel"], str):
+            raise TypeError("versions")
+        record["metadata"].items()
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a model that fenchel saved") from error
+    if known != _FORMAT:
+        raise ValueError(
+            f"{path} has format {known}, but this version of fenchel reads format {_FORMAT} only"
+        )
+    return dict(record)
+
+
+def _versions() -> dict[str, str]:
+    own = sys.modules[__name__.partition(".")[0]].__version__
+    return {"fenchel": own, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
+
+
+def _warn_of_version(path: Path, written: Mapping[str, str]) -> None:
+    here = _versions()["fenchel"]
+    if written["fenchel"].split(".")[:2] != here.split(".")[:2]:
+        warnings.warn(
+            f"{path} was written by fenchel {written['fenchel']}, and this is {here}: predictions "
+            "may differ; fit and save the model again",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _name(t: str | type) -> str:
+    return t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _functions(value: Any, seen: set[int]) -> Iterable[FunctionType]:
+    """All Python functions that an object holds, however deep."""
+    if id(value) in seen or isinstance(value, (str, bytes, int, float, np.ndarray, type)):
+        return
+    seen.add(id(value))
+    if isinstance(value, FunctionType):
+        yield value
+        return
+    parts: list[Any] = []
+    if isinstance(value, Mapping):
+        parts += value.values()
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts += value
+    parts += getattr(value, "__dict__", {}).values()
+    for part in parts:
+        yield from _functions(part, seen)
+
+
+def _check_function(function: FunctionType) -> None:
+    """Refuse a function that a file could not name."""
+    module = sys.modules.get(function.__module__)
+    if getattr(module, function.__name__, None) is not function:
+        raise TypeError(
+            f"the model holds the function {function.__qualname__}, which cannot be saved because "
+            "it is not defined at the top of a module: define it there with def, or use a kernel "
+            "of fenchel.kernels"
+        )
+
+
+__all__ = ["load", "load_metadata", "save", "trusted_types", "write_whole"]

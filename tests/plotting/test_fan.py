@@ -1,0 +1,231 @@
+"""The fan, compared by its data and not by its pixels."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.datasets import load_engel
+from fenchel.plotting import FanDisplay
+
+LEVELS = [0.9, 0.1, 0.5, 0.25, 0.75]
+
+
+@pytest.fixture
+def ax():
+    figure = Figure()
+    FigureCanvasAgg(figure)
+    return figure.add_subplot()
+
+
+@pytest.fixture(scope="module")
+def engel():
+    X, y = load_engel(return_X_y=True, as_frame=True)
+    return QuantileRegressor(LEVELS, alpha=1e-5).fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Three features: a word, and two numbers; the second number is what matters."""
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "colour": random.choice(["red", "blue", "blue"], 80),
+            "size": random.uniform(size=80),
+            "weight": random.uniform(5, 9, size=80),
+            "flag": random.uniform(size=80) < 0.7,
+        }
+    )
+    y = pd.Series(X["weight"] + (X["colour"] == "red") + 0.1 * X["size"], name="price")
+    encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = ColumnTransformer(
+        [("c", encode, ["colour", "flag"]), ("n", "passthrough", ["size", "weight"])]
+    )
+    return make_pipeline(columns, QuantileRegressor([0.2, 0.8], alpha=1e-4)).fit(X, y), X, y
+
+
+def test_curves_are_the_predictions(engel, ax):
+    model, X, y = engel
+    display = FanDisplay.from_estimator(model, X, y, ax=ax, grid_resolution=50)
+    grid = np.linspace(X["income"].min(), X["income"].max(), 50)
+    expected = model.predict(pd.DataFrame({"income": grid}))
+    assert len(display.lines_) == len(LEVELS)
+    for j, line in enumerate(display.lines_):
+        np.testing.assert_allclose(line.get_xdata(), grid)
+        np.testing.assert_allclose(line.get_ydata(), expected[:, j])
+        assert line.get_label() == f"{100 * LEVELS[j]:g} %"
+    points = np.asarray(display.points_.get_offsets())
+    np.testing.assert_array_equal(points, np.column_stack([X["income"], y]))
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+
+
+def test_bands_lie_between_symmetric_levels(engel, ax):
+    model, X, y = engel
+    display = FanDisplay.from_estimator(model, X, y, ax=ax)
+    assert len(display.bands_) == 2
+    for band, (low, high) in zip(display.bands_, [(1, 0), (3, 4)], strict=True):
+        (path,) = band.get_paths()
+        lower, upper = display.curves[:, low], display.curves[:, high]
+        found = np.unique(np.round(path.vertices[:, 1], 6))
+        wanted = np.unique(np.round(np.concatenate([lower, upper]), 6))
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_curves_are_told_apart_in_grey_and_named_from_the_top(engel, ax):
+    model, X, y = engel
+    display = FanDisplay.from_estimator(model, X, y, ax=ax)
+    styles = {j: line.get_linestyle() for j, line in enumerate(display.lines_)}
+    dashes = [line._unscaled_dash_pattern[1] for line in display.lines_]
+    assert styles[2] == "-"
+    assert dashes[0] == dashes[1] != dashes[3] == dashes[4]
+    colours = [line.get_color() for line in display.lines_]
+    assert colours[0] == colours[4] != colours[1] == colours[3]
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["90 %", "75 %", "50 %", "25 %", "10 %", "data"]
+    assert ax.get_legend().get_title().get_text() == "quantiles"
+
+
+def test_labels_of_axes(engel, ax):
+    model, X, y = engel
+    FanDisplay.from_estimator(model, X, y, ax=ax)
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title(loc="left")) == (
+        "income",
+        "foodexp",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    "model", [SVR(epsilon=5.0), KernelRidge(), SVR(epsilon=5.0, kernel="laplacian")]
+)
+def test_one_curve_without_levels(model, engel, ax):
+    _, X, y = engel
+    model = model.fit(X.to_numpy(), y.to_numpy())
+    display = FanDisplay.from_estimator(model, X.to_numpy(), y.to_numpy(), ax=ax)
+    (line,) = display.lines_
+    np.testing.assert_allclose(line.get_ydata(), model.predict(line.get_xdata()[:, None]))
+    assert display.bands_ == []
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "y")
+
+
+def test_expectiles_and_odd_levels(engel, ax):
+    _, X, y = engel
+    model = ExpectileRegressor([0.1, 0.4], alpha=1e-4).fit(X, y)
+    display = FanDisplay.from_estimator(model, X, y, ax=ax)
+    assert len(display.lines_) == 2
+    assert display.bands_ == []
+    assert ax.get_legend().get_title().get_text() == "expectiles"
+
+
+def test_one_of_several_outputs(engel, ax):
+    _, X, y = engel
+    both = np.column_stack([y, -2.0 * y])
+    model = KernelRidge().fit(X, both)
+    display = FanDisplay.from_estimator(model, X, both, output=1, ax=ax)
+    (line,) = display.lines_
+    rows = pd.DataFrame({"income": line.get_xdata()})
+    np.testing.assert_allclose(line.get_ydata(), model.predict(rows)[:, 1])
+    np.testing.assert_array_equal(np.asarray(display.points_.get_offsets())[:, 1], both[:, 1])
+
+
+def test_other_features_are_held_at_typical_values(mixed, ax):
+    pipeline, X, y = mixed
+    display = FanDisplay.from_estimator(
+        pipeline, X, y, feature="weight", ax=ax, grid_resolution=20
+    )
+    rows = pd.DataFrame(
+        {
+            "colour": "blue",
+            "size": np.median(X["size"]),
+            "weight": np.linspace(X["weight"].min(), X["weight"].max(), 20),
+            "flag": True,
+        }
+    )
+    np.testing.assert_allclose(display.curves, pipeline.predict(rows))
+    assert np.ptp(display.curves[:, 0]) > 1.0
+    note = ax.get_title(loc="left")
+    assert note == f"at colour = blue, size = {np.median(X['size']):.4g}, flag = True"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("weight", "price")
+
+
+def test_default_feature_is_the_first_number(mixed, ax):
+    pipeline, X, y = mixed
+    FanDisplay.from_estimator(pipeline, X, y, ax=ax)
+    assert ax.get_xlabel() == "size"
+
+
+def test_arrays_and_many_features(ax):
+    X = np.random.default_rng(0).uniform(size=(50, 6))
+    model = QuantileRegressor([0.5]).fit(X, X[:, 3])
+    display = FanDisplay.from_estimator(model, X, X[:, 3], feature=3, ax=ax, grid_resolution=9)
+    rows = np.tile(np.median(X, axis=0), (9, 1))
+    rows[:, 3] = np.linspace(X[:, 3].min(), X[:, 3].max(), 9)
+    np.testing.assert_allclose(display.curves[:, 0], model.predict(rows))
+    assert "the other 5 features at their median" in ax.get_title(loc="left")
+
+
+@pytest.mark.parametrize(
+    ("feature", "sentence"),
+    [
+        ("colour", "must be a number to draw along, and 'colour' is not"),
+        ("shape", "feature must be one of colour, size, weight, flag, got 'shape'"),
+        (9, r"feature must be in 0\.\.3, got 9"),
+        (0, "'colour' is not"),
+    ],
+)
+def test_bad_feature(mixed, ax, feature, sentence):
+    pipeline, X, y = mixed
+    with pytest.raises(ValueError, match=sentence):
+        FanDisplay.from_estimator(pipeline, X, y, feature=feature, ax=ax)
+
+
+def test_without_targets(engel, ax):
+    model, X, _ = engel
+    display = FanDisplay.from_estimator(model, X, ax=ax, target_name="food")
+    assert display.points_ is None
+    assert ax.get_ylabel() == "food"
+
+
+def test_picture_file(engel, ax, tmp_path):
+    model, X, y = engel
+    FanDisplay.from_estimator(model, X, y, ax=ax).figure_.savefig(tmp_path / "fan.png")
+    assert (tmp_path / "fan.png").read_bytes().startswith(b"\x89PNG")
+    image = np.asarray(ax.figure.canvas.buffer_rgba())
+    assert len(np.unique(image.reshape(-1, 4), axis=0)) > 20
+
+
+def test_axes_given_leave_pyplot_alone(engel, ax, monkeypatch):
+    model, X, y = engel
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    FanDisplay.from_estimator(model, X, y, ax=ax)
+
+
+def test_without_axes_a_new_figure_is_made(engel, monkeypatch):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    model, X, y = engel
+    display = FanDisplay.from_estimator(model, X, y)
+    try:
+        assert display.figure_.number in plt.get_fignums()
+    finally:
+        plt.close(display.figure_)
+
+
+def test_without_matplotlib(engel, monkeypatch):
+    model, X, y = engel
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'fenchel\[plot\]'"):
+        FanDisplay.from_estimator(model, X, y)
