@@ -20,7 +20,7 @@ import numpy as np
 import sklearn
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
-from fenchel import features, kernels, losses, regression, solvers
+from fenchel import features, kernels, losses, model_selection, regression, solvers
 from fenchel.problem import Certificate
 
 _RECORD = "fenchel.json"
@@ -184,23 +184,23 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
 @cache
 def trusted_types() -> tuple[str, ...]:
     """Names of the types that models of fenchel consist of, beside those skops knows."""
-    own = [
-        Certificate,
-        kernels.DistanceQuantile,
-        solvers.ClosedForm,
-        solvers.Newton,
-        solvers.Progress,
-        solvers.WarmStart,
-    ]
+    own: list[type] = [Certificate, kernels.DistanceQuantile]
+    own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (
         (kernels, kernels.ScalarKernel),
         (gaussian_process_kernels, gaussian_process_kernels.Kernel),
         (losses, losses.Loss),
         (features, features.FeatureMap),
         (regression, sklearn.base.BaseEstimator),
+        (model_selection, sklearn.base.BaseEstimator),
     ):
         own += [t for t in vars(module).values() if isinstance(t, type) and issubclass(t, base)]
     return tuple(sorted({_name(t) for t in own}))
+
+
+def _is_own(kind: type) -> bool:
+    """Whether a type is defined in this package."""
+    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _skops(function: str) -> Any:

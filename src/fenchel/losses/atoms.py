@@ -15,9 +15,14 @@ from fenchel.losses.radial import Radial
 
 def check_levels(levels: float | Sequence[float] | FloatArray, name: str = "levels") -> FloatArray:
     """Return levels as an array (n_levels,): inside (0, 1), none repeated."""
-    array = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    try:
+        array = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} must be a number or a non-empty sequence, got {levels!r}")
+        raise ValueError(
+            f"{name} must be a number or a non-empty sequence of numbers, got {levels!r}"
+        )
     if not np.all((array > 0.0) & (array < 1.0)):
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {levels!r}")
     if len(np.unique(array)) < len(array):

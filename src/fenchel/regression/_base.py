@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
     _check_sample_weight,
-    _num_samples,
     check_is_fitted,
     validate_data,
 )
@@ -53,9 +52,8 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
     def _fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
         self._check_parameters()
-        with threads_that_pay(_num_samples(X)):
-            prepared = self._prepare(X, y, sample_weight)
-            solution = self._fit_prepared(prepared, self._previous(prepared))
+        prepared = self._prepare(X, y, sample_weight)
+        solution = self._fit_prepared(prepared, self._previous(prepared))
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.n_rows, solution.dual.shape[1]))
@@ -72,9 +70,10 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         rows = X[np.ix_(kept, kept)] if isinstance(kernel, Precomputed) else X[kept]
         weight = weight[kept]
         kernel = resolve(kernel, rows, weight, self.random_state)
-        feature_map, features = fit_feature_map(
-            self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
-        )
+        with threads_that_pay(len(rows)):
+            feature_map, features = fit_feature_map(
+                self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
+            )
         return Prepared(kept, len(X), targets[kept], weight, feature_map, features)
 
     def _fit_prepared(self, prepared: Prepared, warm_start: WarmStart | None) -> Solution:
@@ -97,10 +96,11 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             fit_intercept=bool(self.fit_intercept),
         )
         solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
-        solution = solver.solve(problem, warm_start, self._callback())
+        with threads_that_pay(min(prepared.features.shape)):
+            solution = solver.solve(problem, warm_start, self._callback())
+            self._keep(problem, solution)
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
-        self._keep(problem, solution)
         return solution
 
     def _keep(self, problem: Problem, solution: Solution) -> None:
@@ -144,7 +144,13 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         return X, y[:, None] if y.ndim == 1 else y
 
     def _weights(self, X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(
+            sample_weight,
+            X,
+            dtype=np.float64,
+            ensure_non_negative=True,
+            allow_all_zero_weights=True,
+        )
         if not np.any(weight > 0.0):
             raise ValueError("sample_weight must have a positive entry, got zeros only")
         return np.asarray(weight)

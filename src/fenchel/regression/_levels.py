@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.losses import Loss
@@ -133,8 +134,10 @@ class LevelRegressor(KernelRegressor):
         1 is perfect, 0 is no better than the best constant of ``y`` itself.
         """
         prediction = self._decision(X)
-        y = np.asarray(y, dtype=np.float64).reshape(-1, 1)
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        check_consistent_length(prediction, y)
+        weight = self._weights(y, sample_weight)
+        y = y[:, None]
         scores = []
         for j, level in enumerate(self.levels_):
             loss = self._level_loss(level)

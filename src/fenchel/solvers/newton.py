@@ -9,7 +9,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.blocks import Block
 from fenchel.problem import Certified, Problem
@@ -68,8 +67,7 @@ class Newton:
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
         run = _Run(self, problem, callback)
-        with threads_that_pay(min(problem.features.shape)):
-            return run.finish(*run.iterate(warm_start))
+        return run.finish(*run.iterate(warm_start))
 
 
 @dataclass(frozen=True)
