@@ -30,7 +30,7 @@ ESTIMATORS: dict[str, Any] = {
     "ridge": KernelRidge,
 }
 _OF_LEVELS = ("quantile", "expectile")
-_WIDTHS = (1 / 3, 1.0, 3.0, 9.0)
+_WIDTHS = (1 / 3, 1.0, 3.0, 9.0, 27.0)
 _DEGREE_ONE = ("quantile", "svr")  # their losses grow like y, the penalty like y²
 
 

@@ -25,6 +25,7 @@ from fenchel.problem import GramProblem, Problem
 from fenchel.solvers import Callback, Progress, Solution, WarmStart, make_solver, takes_gram
 
 KERNEL_ERROR_LEVEL = 1e-3
+_LARGEST = 1e150
 
 
 class Prepared(NamedTuple):
@@ -33,6 +34,8 @@ class Prepared(NamedTuple):
     kept: IntArray
     n_rows: int
     targets: FloatArray
+    shift: FloatArray
+    """Taken off the targets, to keep digits where they are far from zero."""
     weight: FloatArray
     feature_map: FeatureMap
     features: FloatArray
@@ -58,7 +61,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         if self.warm_start:
             whole = np.zeros((prepared.n_rows, solution.dual.shape[1]))
             whole[prepared.kept] = solution.dual
-            self._last = WarmStart(whole, solution.offset, float(self.alpha))
+            self._last = WarmStart(whole, self.offset_, float(self.alpha))
         return self
 
     def _prepare(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Prepared:
@@ -74,7 +77,11 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             feature_map, features = fit_feature_map(
                 self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
             )
-        return Prepared(kept, len(X), targets[kept], weight, feature_map, features)
+        targets, shift = targets[kept], np.zeros(targets.shape[1])
+        if self.fit_intercept:
+            # a value of the data, so that constant targets become exactly zero
+            shift = np.partition(targets, len(targets) // 2, axis=0)[len(targets) // 2]
+        return Prepared(kept, len(X), targets - shift, shift, weight, feature_map, features)
 
     def _fit_prepared(self, prepared: Prepared, warm_start: WarmStart | None) -> Solution:
         """Solve on prepared rows, and set the fitted attributes."""
@@ -99,6 +106,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         with threads_that_pay(min(prepared.features.shape)):
             solution = solver.solve(problem, warm_start, self._callback())
             self._keep(problem, solution)
+            self.offset_ = solution.offset + prepared.shift
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
         return solution
@@ -108,7 +116,6 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         carrying = np.flatnonzero(np.any(dual != 0.0, axis=1))
         self.support_ = self._kept[carrying]
         self.dual_coef_ = dual[carrying]
-        self.offset_ = solution.offset
         self.coupling_ = problem.coupling @ problem.coupling.T
         self.weights_ = problem.directions(solution.weights)
         if isinstance(self.feature_map_, KernelRows):
@@ -139,6 +146,12 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         if isinstance(as_kernel(self.kernel), Precomputed) and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
+            )
+        largest = float(np.abs(y).max())
+        if largest > _LARGEST:
+            raise ValueError(
+                f"y must be at most {_LARGEST:g} in absolute value, got {largest:g}: its square "
+                "would overflow"
             )
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y
@@ -180,7 +193,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             return None
         if last.dual.shape != (prepared.n_rows, n_outputs):
             return None
-        return last._replace(dual=last.dual[prepared.kept])
+        return last._replace(dual=last.dual[prepared.kept], offset=last.offset - prepared.shift)
 
     def _callback(self) -> Callback | None:
         if not self.verbose:

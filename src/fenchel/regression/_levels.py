@@ -144,8 +144,9 @@ class LevelRegressor(KernelRegressor):
             constant = loss.minimizing_offset(y, weight)
             unexplained = float(weight @ loss.value(y - prediction[:, [j]]))
             total = float(weight @ loss.value(y - constant))
-            if total > 0.0:
+            rounding = float(weight @ loss.value(1e-14 * np.abs(y)))
+            if total > rounding:
                 scores.append(1.0 - unexplained / total)
             else:
-                scores.append(1.0 if unexplained == 0.0 else 0.0)
+                scores.append(1.0 if unexplained <= rounding else 0.0)
         return float(np.mean(scores))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class QuantileRegressor(LevelRegressor):
         ndarray of shape (n_samples, 2)
             Lower and upper end.
         """
-        if not 0.0 < coverage < 1.0:
+        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
         prediction = self._decision(X)
         ends = []

@@ -19,6 +19,7 @@ from fenchel.solvers.newton_system import Kinks
 _FIRST_STEP = 20.0  # in units of mean loss / spread²: kinks within 1/20 of the spread of y
 _GROWTH = 4.0
 _ROUNDING = 1e-12
+_PATIENCE = 6  # steps of the outer loop without a better gap
 _COARSE_ROWS = 50_000
 _ROUNDED = (
     "rounding errors allow no better; increase alpha, or rescale the features if the values of "
@@ -223,41 +224,52 @@ class _Inner:
         """
         weight, loss = self.problem.weight, self.problem.loss
         change = point.residual - end.residual
-        linear = point.function.dot(move.function)
-        linear += self.ridge * float((point.offset - self.centre) @ move.offset)
+        away = point.offset - self.centre
+        linear = point.function.dot(move.function) + self.ridge * float(away @ move.offset)
         bend = move.function.dot(move.function)
         bend += self.ridge * float(move.offset @ move.offset)
+        fixed = 0.5 * (point.function.dot(point.function) + self.ridge * float(away @ away))
 
         def residual_at(size: float) -> FloatArray:
             return point.residual - size * change
 
-        def slope_at(size: float) -> float:
-            dual = loss.envelope(self.anchor, residual_at(size), self.step).dual
-            return linear + size * bend - float(weight @ np.einsum("ij,ij->i", dual, change))
+        def ray(size: float) -> tuple[float, float]:
+            envelope = loss.envelope(self.anchor, residual_at(size), self.step)
+            value = fixed + size * (linear + 0.5 * size * bend)
+            slope = linear + size * bend
+            return (
+                value + float(weight @ envelope.value),
+                slope - float(weight @ np.einsum("ij,ij->i", envelope.dual, change)),
+            )
 
-        size = _vanishing(slope_at, slope)
+        size = _least_on_ray(ray, point.value, slope)
         function = point.function.plus(size, move.function)
         return self.at(function, point.offset + size * move.offset, residual_at(size))
 
 
-def _vanishing(slope_at: Callable[[float], float], start: float) -> float:
-    """Bracketed secant in (0, 1] on an increasing function that is ``start`` < 0 in 0."""
-    low, slope_low = 0.0, start
-    high, slope_high = 1.0, slope_at(1.0)
-    size = 1.0
+def _least_on_ray(
+    ray: Callable[[float], tuple[float, float]], value: float, slope: float
+) -> float:
+    """Nearly minimize a convex function on (0, 1], given its value and slope < 0 in 0.
+
+    Bracketed secant on the slope, until that is a tenth of what it was and the value is
+    lower; the lower end of the bracket always is.
+    """
+    low, slope_low = 0.0, slope
+    high, slope_high = 1.0, ray(1.0)[1]
     for _ in range(60):
         if slope_high <= 0.0:
             return high
         size = low + (high - low) * slope_low / (slope_low - slope_high)
         size = min(max(size, 0.95 * low + 0.05 * high), 0.05 * low + 0.95 * high)
-        here = slope_at(size)
-        if abs(here) <= 0.1 * abs(start):
-            break
-        if here < 0.0:
-            low, slope_low = size, here
+        here, slope_here = ray(size)
+        if abs(slope_here) <= 0.1 * abs(slope) and here < value:
+            return size
+        if slope_here < 0.0:
+            low, slope_low = size, slope_here
         else:
-            high, slope_high = size, here
-    return size
+            high, slope_high = size, slope_here
+    return low
 
 
 def _many(problem: Problem) -> bool:
@@ -291,6 +303,7 @@ class _Run:
         else:
             before = getattr(warm_start, "alpha", None) or problem.alpha
             function = space.start(dual, problem.alpha / before)
+        stale = 0
         while not self._report(best):
             if self.steps >= self.solver.max_iter:
                 return (
@@ -308,15 +321,15 @@ class _Run:
                 return best, _ROUNDED
             self.steps += used
             new = problem.certify(point.dual, point.offset, space.weights(point.function))
-            if new.certificate.gap < best.certificate.gap:
-                best = new
+            stale = 0 if new.certificate.gap < best.certificate.gap else stale + 1
+            best = best if stale else new
             if best.certificate.relative_gap <= tol:
                 self._report(best)
                 return self._tighten(inner, point, tolerance, best), None
             dual, function, offset = point.dual, point.function, point.offset
             step *= _GROWTH
             ridge /= 10.0
-            if step > 1e18 * scale.step:
+            if stale == _PATIENCE or not step <= 1e18 * scale.step:
                 return best, _ROUNDED
         reached = best.certificate.relative_gap <= tol
         return best, None if reached else "the callback asked for it"

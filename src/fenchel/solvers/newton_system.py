@@ -11,6 +11,7 @@ It is formed in its r q + p unknowns, or by Woodbury in one unknown for each kin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,11 @@ def solve_in_weights(
     diagonal[: r * q] += 1.0
     diagonal[r * q :] += ridge
     right = np.concatenate([gradient.ravel(), offset_gradient])
-    factor = _cholesky(hessian[:size, :size].T)
+
+    def fill(matrix: FloatArray) -> None:
+        matrix[...] = hessian[:size, :size]
+
+    factor = _cholesky(fill, size)
     step = np.zeros(r * q + p)
     step[:size] = _solve(factor, -right[:size])
     return step[: r * q].reshape(r, q), step[r * q :]
@@ -114,9 +119,8 @@ def _solve_bordered(
     p = len(ridge)
     if len(rows) == 0:
         return pulled, -offset_gradient / ridge if problem.fit_intercept else np.zeros(p)
-    matrix = np.empty((len(rows), len(rows)), order="F")
-    _fill(gram, rows, outputs @ problem.coupling, matrix)
-    factor = _cholesky(matrix)
+    mixed = outputs @ problem.coupling
+    factor = _cholesky(lambda matrix: _fill(gram, rows, mixed, matrix), len(rows))
     if not problem.fit_intercept:
         return -_solve(factor, pulled), np.zeros(p)
     solved = _solve(factor, np.column_stack([outputs, pulled]))
@@ -163,12 +167,21 @@ def _hessian(problem: Problem, kinks: Kinks, r: int, q: int, p: int) -> FloatArr
     return hessian
 
 
-def _cholesky(matrix: FloatArray) -> FloatArray:
-    """Lower factor of a positive definite matrix in Fortran order, in its place."""
-    factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
-    if failed:
-        raise np.linalg.LinAlgError("a Newton system is not positive definite: rounding errors")
-    return factor
+def _cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
+    """Lower factor of a positive definite matrix, Fortran order, that ``fill`` writes.
+
+    Where rounding has made it indefinite, a multiple of the identity at the level of rounding
+    is added: the direction is less exact then, but still one of descent.
+    """
+    matrix = np.empty((size, size), order="F")
+    for level in (0.0, 1e-14, 1e-12, 1e-10):
+        fill(matrix)
+        diagonal = np.einsum("ii->i", matrix)
+        diagonal += level * diagonal.max(initial=0.0)
+        factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+        if not failed:
+            return factor
+    raise np.linalg.LinAlgError("a Newton system is not positive definite: rounding errors")
 
 
 def _solve(factor: FloatArray, right: FloatArray) -> FloatArray:

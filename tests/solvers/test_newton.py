@@ -1,0 +1,337 @@
+"""The Newton solver on its own: stopping, starting, memory, and what must not change it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.problem import GramProblem, Problem
+from fenchel.solvers import Newton, WarmStart
+from fenchel.solvers.newton_spaces import FeatureSpace, KernelSpace, choose_space
+
+TOL = 1e-7
+LEVELS = [0.2, 0.5, 0.9]
+LOSSES = {
+    "pinball": Pinball(LEVELS),
+    "insensitive pinball": Pinball(LEVELS).insensitive(0.5),
+    "insensitive squared": Squared().insensitive(0.5),
+    "squared pinball": SquaredPinball(LEVELS),
+    "huber": Huber(0.3),
+    "length": L2Norm(),
+}
+
+
+def random_problem(loss, *, n=60, rank=8, p=3, seed=0, alpha=1e-2, fit_intercept=True, **change):
+    rng = np.random.default_rng(seed)
+    problem = Problem(
+        loss=loss,
+        features=rng.normal(size=(n, rank)) / np.sqrt(rank),
+        targets=rng.normal(size=(n, p)),
+        coupling=rng.normal(size=(p, 2)) if p > 1 else np.eye(1),
+        sample_weight=rng.uniform(0.3, 2.0, n),
+        alpha=alpha,
+        fit_intercept=fit_intercept,
+    )
+    return replace(problem, **change)
+
+
+def predictions(problem, solution):
+    return problem.features @ problem.directions(solution.weights) + solution.offset
+
+
+def assert_same_model(first, second, problem, tol=TOL):
+    """Two solutions within tol of one optimum are close, by strong convexity in the weights."""
+    # P(V) >= P* + ½‖V - V*‖², so that ‖V - V'‖ <= 2 sqrt(2 gap)
+    distance = np.sqrt(problem.squared_norm(first.weights - second.weights))
+    assert distance <= 2.0 * np.sqrt(2.0 * tol * problem.baseline)
+    unit = problem.baseline
+    assert abs(first.certificate.primal - second.certificate.primal) <= tol * unit
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_warm_start_from_the_solution_costs_nothing(name):
+    problem = random_problem(LOSSES[name])
+    cold = Newton(TOL).solve(problem)
+    warm = Newton(TOL).solve(problem, WarmStart(cold.dual, cold.offset, problem.alpha))
+    assert cold.n_iter > 0
+    assert warm.n_iter == 0
+    assert warm.status.converged
+    assert_same_model(cold, warm, problem)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_warm_start_from_another_strength_agrees(name):
+    problem = random_problem(LOSSES[name])
+    before = replace(problem, alpha=3.0 * problem.alpha)
+    start = Newton(TOL).solve(before)
+    warm = Newton(TOL).solve(problem, WarmStart(start.dual, start.offset, before.alpha))
+    cold = Newton(TOL).solve(problem)
+    assert warm.status.converged
+    assert_same_model(cold, warm, problem)
+    without_alpha = Newton(TOL).solve(problem, WarmStart(start.dual, start.offset))
+    assert_same_model(cold, without_alpha, problem)
+
+
+def test_warm_start_may_be_infeasible():
+    problem = random_problem(LOSSES["insensitive pinball"])
+    rng = np.random.default_rng(1)
+    wild = WarmStart(rng.normal(scale=50.0, size=(60, 3)), np.array([1e3, -1e3, 0.0]))
+    warm = Newton(TOL).solve(problem, wild)
+    assert warm.status.converged
+    assert_same_model(Newton(TOL).solve(problem), warm, problem)
+
+
+def test_callback_sees_history_stops_and_leaves_a_usable_fit():
+    problem = random_problem(LOSSES["pinball"])
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) == 3
+
+    solution = Newton(1e-12).solve(problem, callback=stop)
+    assert solution.history == seen
+    assert len(seen) == 3
+    assert not solution.status.converged
+    assert "callback" in solution.status.message
+    certificate = solution.certificate
+    assert 1e-12 < certificate.relative_gap < 1.0
+    assert np.isfinite(predictions(problem, solution)).all()
+    # still a proof
+    assert problem.primal(solution.weights, solution.offset) == pytest.approx(certificate.primal)
+    optimum = Newton(1e-10).solve(problem).certificate
+    assert certificate.dual <= optimum.primal
+    assert certificate.primal >= optimum.dual
+
+
+def test_callback_without_an_answer_goes_on():
+    problem = random_problem(LOSSES["pinball"])
+    seen = []
+    solution = Newton(TOL).solve(problem, callback=seen.append)
+    assert solution.status.converged
+    assert len(seen) == len(solution.history) > 1
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_history_of_gaps_falls(name):
+    solution = Newton(TOL).solve(random_problem(LOSSES[name]))
+    gaps = [progress.relative_gap for progress in solution.history]
+    assert len(gaps) > 1
+    assert all(after <= before for before, after in itertools.pairwise(gaps))
+    assert gaps[-1] <= TOL < gaps[0]
+    for name_of_count in ("iteration", "seconds"):
+        counts = [getattr(progress, name_of_count) for progress in solution.history]
+        assert counts == sorted(counts)
+    assert solution.history[-1].iteration <= solution.n_iter
+    for progress in solution.history:
+        assert progress.primal >= progress.dual
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_too_few_steps_are_admitted(name):
+    problem = random_problem(LOSSES[name])
+    solution = Newton(1e-12, max_iter=1).solve(problem)
+    assert solution.n_iter == 1
+    assert not solution.status.converged
+    message = solution.status.message
+    assert "max_iter=1 was reached" in message
+    assert "> tol=1e-12" in message
+    assert "increase max_iter" in message
+    certificate = solution.certificate
+    assert f"{certificate.relative_gap:.1e}" in message
+    assert certificate.relative_gap > 1e-12
+    assert problem.primal(solution.weights, solution.offset) == pytest.approx(certificate.primal)
+    optimum = Newton(1e-10).solve(problem).certificate
+    assert certificate.dual <= optimum.primal
+    assert certificate.primal >= optimum.dual
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", LOSSES)
+def test_both_spaces_of_linear_algebra_agree(name, fit_intercept):
+    """One kernel, written with 8 features, with as many as rows, and as its Gram matrix."""
+    few = random_problem(LOSSES[name], fit_intercept=fit_intercept)
+    n = len(few.features)
+    rotation, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(n, n)))
+    many = replace(few, features=few.features @ rotation[:8])
+    gram = GramProblem(**{**vars_of(few), "features": few.features @ few.features.T})
+    assert isinstance(choose_space(few), FeatureSpace)
+    if few.coupling.shape[1] == few.n_outputs:
+        assert isinstance(choose_space(many), KernelSpace)
+    assert isinstance(choose_space(gram), KernelSpace)
+    # a full square coupling makes the second one work on kernel coefficients
+    square = np.eye(3) + 0.3
+    few, many, gram = (replace(each, coupling=square) for each in (few, many, gram))
+    assert isinstance(choose_space(many), KernelSpace)
+    solutions = [Newton(TOL).solve(each) for each in (few, many, gram)]
+    reference = predictions(few, solutions[0])
+    slack = 2.0 * np.sqrt(2.0 * TOL * few.baseline)
+    largest = np.sqrt(np.einsum("ij,ij->i", few.features, few.features).max())
+    for problem, solution in zip((few, many, gram), solutions, strict=True):
+        assert solution.status.converged
+        assert solution.certificate.primal == pytest.approx(
+            solutions[0].certificate.primal, abs=TOL * few.baseline
+        )
+        function = predictions(problem, solution) - solution.offset
+        expected = reference - solutions[0].offset
+        bound = slack * largest * np.linalg.norm(square, 2)
+        np.testing.assert_allclose(function, expected, atol=bound)
+
+
+def vars_of(problem):
+    names = (
+        "loss",
+        "features",
+        "targets",
+        "coupling",
+        "sample_weight",
+        "alpha",
+        "fit_intercept",
+    )
+    return {name: getattr(problem, name) for name in names}
+
+
+@pytest.mark.parametrize("rank", [8, 60])
+@pytest.mark.parametrize("name", LOSSES)
+def test_blocks_of_rows_change_nothing(name, rank):
+    whole = random_problem(LOSSES[name], rank=rank)
+    blocks = replace(whole)
+    blocks.rows.block_rows = 7
+    assert len(list(blocks.rows)) == 9
+    assert len(list(whole.rows)) == 1
+    first, second = Newton(TOL).solve(whole), Newton(TOL).solve(blocks)
+    assert second.status.converged
+    assert_same_model(first, second, whole)
+
+
+def test_memory_mapped_features(tmp_path):
+    problem = random_problem(LOSSES["insensitive pinball"])
+    features = np.lib.format.open_memmap(
+        tmp_path / "features.npy", mode="w+", dtype=np.float64, shape=problem.features.shape
+    )
+    features[:] = problem.features
+    features.flush()
+    read_only = np.load(tmp_path / "features.npy", mmap_mode="r")
+    mapped = replace(problem, features=read_only)
+    mapped.rows.block_rows = 16
+    solution = Newton(TOL).solve(mapped)
+    assert solution.status.converged
+    assert_same_model(Newton(TOL).solve(problem), solution, problem)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_deterministic_to_the_last_bit(name):
+    first = Newton(TOL).solve(random_problem(LOSSES[name]))
+    second = Newton(TOL).solve(random_problem(LOSSES[name]))
+    np.testing.assert_array_equal(first.dual, second.dual)
+    np.testing.assert_array_equal(first.weights, second.weights)
+    np.testing.assert_array_equal(first.offset, second.offset)
+    assert first.n_iter == second.n_iter
+
+
+def test_leaves_its_input_alone():
+    problem = random_problem(LOSSES["insensitive pinball"])
+    start = WarmStart(np.full((60, 3), 0.7), np.zeros(3))
+    arrays = (
+        problem.features,
+        problem.targets,
+        problem.coupling,
+        problem.sample_weight,
+        *start[:2],
+    )
+    copies = [array.copy() for array in arrays]
+    for array in arrays:
+        array.setflags(write=False)
+    Newton(TOL).solve(problem, start)
+    for array, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_weights_are_repetition(name):
+    count = np.random.default_rng(3).integers(1, 4, 60).astype(float)
+    weighted = random_problem(LOSSES[name], sample_weight=count)
+    rows = np.repeat(np.arange(60), count.astype(int))
+    repeated = replace(weighted.subset(rows), sample_weight=np.ones(len(rows)))
+    assert repeated.baseline == pytest.approx(weighted.baseline, rel=1e-12)
+    first, second = Newton(TOL).solve(weighted), Newton(TOL).solve(repeated)
+    assert_same_model(first, second, weighted)
+    # and the one's model is as good in the other problem
+    assert repeated.primal(first.weights, first.offset) == pytest.approx(
+        weighted.primal(first.weights, first.offset), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_zero_weight_is_removal(name):
+    whole = random_problem(LOSSES[name])
+    weight = whole.sample_weight.copy()
+    gone = np.arange(60) % 3 == 0
+    weight[gone] = 0.0
+    targets = whole.targets.copy()
+    targets[gone] *= 1e3  # would matter
+    with_zeros = replace(whole, sample_weight=weight, targets=targets)
+    removed = whole.subset(np.flatnonzero(~gone))
+    first, second = Newton(TOL).solve(with_zeros), Newton(TOL).solve(removed)
+    assert first.status.converged
+    assert_same_model(first, second, removed)
+
+
+def test_scale_of_the_weights_does_not_matter():
+    problem = random_problem(LOSSES["pinball"])
+    scaled = replace(problem, sample_weight=1e5 * problem.sample_weight)
+    assert_same_model(Newton(TOL).solve(problem), Newton(TOL).solve(scaled), problem)
+
+
+def test_one_column_of_targets_serves_every_output():
+    problem = random_problem(LOSSES["pinball"])
+    column = problem.targets[:, :1].copy()
+    narrow = replace(problem, targets=column)
+    wide = replace(problem, targets=np.repeat(column, 3, axis=1))
+    assert_same_model(Newton(TOL).solve(narrow), Newton(TOL).solve(wide), wide)
+
+
+@pytest.mark.parametrize("alpha", [1e-12, 1e12])
+@pytest.mark.parametrize("name", LOSSES)
+def test_extreme_strengths(name, alpha):
+    """Huge alpha: the best constant. Tiny alpha: an honest certificate either way."""
+    problem = random_problem(LOSSES[name], alpha=alpha)
+    solution = Newton(TOL).solve(problem)
+    certificate = solution.certificate
+    assert np.isfinite(predictions(problem, solution)).all()
+    assert certificate.gap >= -1e-9 * problem.baseline
+    if alpha > 1:
+        assert solution.status.converged
+        assert certificate.primal == pytest.approx(problem.baseline, rel=2 * TOL)
+    else:
+        assert solution.status.converged == (certificate.relative_gap <= TOL)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_of_y(unit):
+    """Absolute losses grow like y, penalties like y²: alpha / unit gives the same fit."""
+    problem = random_problem(Absolute(), p=1)
+    scaled = replace(problem, targets=unit * problem.targets, alpha=problem.alpha / unit)
+    first, second = Newton(TOL).solve(problem), Newton(TOL).solve(scaled)
+    assert second.status.converged
+    slack = 2.0 * np.sqrt(2.0 * TOL * problem.baseline)
+    assert np.linalg.norm(second.weights / unit - first.weights) <= slack
+
+
+def test_constant_targets_need_no_steps():
+    problem = random_problem(LOSSES["pinball"], targets=np.full((60, 3), 0.1))
+    solution = Newton(TOL).solve(problem)
+    assert solution.status.converged
+    assert solution.certificate.relative_gap == 0.0
+    np.testing.assert_allclose(predictions(problem, solution), 0.1, rtol=1e-12)
+
+
+def test_one_row():
+    problem = random_problem(LOSSES["pinball"], n=1)
+    solution = Newton(TOL).solve(problem)
+    assert solution.status.converged
+    np.testing.assert_allclose(predictions(problem, solution), problem.targets, rtol=1e-12)
