@@ -88,7 +88,7 @@ def prox_separable(
         threshold = step * epsilon
         for j in range(p):
             v = point[i, j]
-            if v > threshold:
+            if v > threshold or (v == threshold == 0.0):
                 slope = 1.0 / (1.0 + step * above[j])
                 x = (v - threshold) * slope
                 free = x < upper[j]
@@ -136,7 +136,7 @@ def envelope_separable(
             slope = 1.0 / (1.0 + step * q)
             x = max(abs(v) - threshold, 0.0) * slope
             x = x if v > 0.0 else -x
-            free = abs(v) > threshold and lower[j] < x < upper[j]
+            free = (abs(v) > threshold or threshold == 0.0) and lower[j] < x < upper[j]
             x = min(max(x, lower[j]), upper[j])
             dual[i, j] = x
             jacobian[m, j] = slope if free else 0.0

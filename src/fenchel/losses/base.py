@@ -127,7 +127,9 @@ class Loss:
         dual = np.zeros_like(residual)
         for _ in range(40):
             previous = offset
-            offset, dual = self._proximal_offset(dual, residual, sample_weight, offset, step)
+            offset, dual = self._proximal_offset(
+                dual, residual, sample_weight, offset, step, scale / spread
+            )
             step *= 8.0
             if np.abs(offset - previous).max() <= 1e-14 * spread:
                 break
@@ -140,8 +142,9 @@ class Loss:
         sample_weight: FloatArray,
         offset: FloatArray,
         step: float,
+        unit: float,
     ) -> tuple[FloatArray, FloatArray]:
-        """Minimize the envelope over the offset by Newton with backtracking."""
+        """Minimize the envelope over the offset by Newton; ``unit`` is a typical dual entry."""
         weight = sample_weight / sample_weight.sum()
         envelope = self.envelope(anchor, residual - offset, step)
         objective = weight @ envelope.value
@@ -152,7 +155,7 @@ class Loss:
                 hessian = np.diag(step * (active @ envelope.jacobian))
             else:
                 hessian = step * np.einsum("i,ijk->jk", active, envelope.jacobian)
-            ridge = 1e-12 * step + 1e-3 * step * np.sqrt(np.abs(gradient).max())
+            ridge = 1e-12 * step + 1e-3 * step * np.sqrt(np.abs(gradient).max() / unit)
             move = np.linalg.solve(hessian + ridge * np.eye(len(offset)), -gradient)
             slope = float(gradient @ move)
             if -slope <= 1e-28 * (abs(objective) + 1e-300):

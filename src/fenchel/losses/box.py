@@ -51,7 +51,8 @@ class BoxQuadratic(Loss):
             raise ValueError("a box loss needs lower < 0 < upper and curvatures >= 0")
         if np.any(np.isinf(lo) & (qlo == 0)) or np.any(np.isinf(hi) & (qhi == 0)):
             raise ValueError("a box loss needs a positive curvature where it has no bound")
-        self.lipschitz = float(np.linalg.norm(np.maximum(-lo, hi)))
+        many = self.n_outputs is None  # no number is right for all sizes: it grows as sqrt(p)
+        self.lipschitz = np.inf if many else float(np.linalg.norm(np.maximum(-lo, hi)))
         flattest = min(qlo.min(), qhi.min())
         self.smoothness = float(1.0 / flattest) if flattest > 0 else np.inf
 

@@ -64,7 +64,7 @@ class Insensitive(Loss):
             scale = rho / (rho + threshold)
             return self.loss.conjugate_prox(point * scale, step * scale)
 
-        dual = _fixed_length(dual_of_length, np.maximum(length, np.finfo(float).tiny))
+        dual = _fixed_length(dual_of_length, np.where(length > threshold, length, 1.0))
         return np.where(length > threshold, dual, 0.0)
 
     def conjugate_prox_jacobian(  # noqa: D102
@@ -114,4 +114,5 @@ def _fixed_length(
         too_short = np.linalg.norm(dual_of_length(middle), axis=1, keepdims=True) > middle
         low = np.where(too_short, middle, low)
         high = np.where(too_short, high, middle)
-    return dual_of_length(0.5 * (low + high))
+    # what has shrunk all the way down to 0 is 0, exactly
+    return np.where(low > 0.0, dual_of_length(0.5 * (low + high)), 0.0)

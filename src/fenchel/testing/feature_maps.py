@@ -1,0 +1,163 @@
+"""What a feature map must satisfy."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.features import FeatureMap, KernelRows
+from fenchel.kernels import Precomputed
+from fenchel.testing._saying import require, require_shape
+
+_TOL = 1e-7
+
+
+def check_feature_map(feature_map: FeatureMap, X: AnyArray | None = None) -> None:
+    r"""Check that a feature map reproduces its kernel within the error that it states.
+
+    With Φ the features of the rows X: :math:`\|K - \Phi\Phi^\top\|_F` at most ``kernel_error_``
+    times trace(K), which holds for an error in trace as well as in the Frobenius norm (Φ = K
+    for :class:`KernelRows`);
+    ``transform(X)`` equal to the features of the training rows, row by row; ``fit_transform``
+    equal to ``fit`` and ``transform``, and the same each time; ``coefficients``, where there
+    are landmarks; ``clone``; parameters and rows unchanged; ``set_output``.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        It is cloned, and left as it is.
+    X : array-like of shape (n_samples, n_features), optional
+        Rows to check on; by default 60 random rows of 2 features, or a Gram matrix for a
+        precomputed kernel.
+
+    Raises
+    ------
+    AssertionError
+        With a sentence on what is wrong and where.
+
+    Examples
+    --------
+    >>> from fenchel.features import Nystroem, PivotedCholesky
+    >>> from fenchel.testing import check_feature_map
+    >>> check_feature_map(PivotedCholesky("laplacian", rank=20))
+    >>> class Optimist(Nystroem):
+    ...     def _fit(self, X):
+    ...         features = super()._fit(X)
+    ...         self.kernel_error_ = 0.0
+    ...         return features
+    >>> check_feature_map(Optimist("laplacian", rank=20))
+    Traceback (most recent call last):
+        ...
+    AssertionError: Optimist(kernel='laplacian', rank=20): kernel_error_ is 0, too low: ...
+    """
+    mapping = clone(feature_map)
+    given = bool(mapping.__sklearn_tags__().input_tags.pairwise)
+    rows = _rows(given) if X is None else np.array(X, dtype=np.float64)
+    try:
+        _check(mapping, rows)
+    except AssertionError as error:
+        raise AssertionError(f"{feature_map!r}: {error}") from None
+
+
+def _rows(given: bool) -> FloatArray:
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    X[3] = X[2]
+    if not given:
+        return X
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    return np.exp(-squares)
+
+
+def _check(mapping: Any, X: FloatArray) -> None:
+    n = len(X)
+    before, parameters = X.copy(), repr(mapping)
+    features = np.asarray(mapping.fit_transform(X))
+    rank = mapping.rank_
+    require_shape(features, (n, rank), "fit_transform(X), with rank_ columns,")
+    require(np.all(np.isfinite(features)), "the features are not finite")
+    size = float(np.abs(features).max())
+
+    def same(found: Any, truth: AnyArray, sentence: str) -> None:
+        found = np.asarray(found)
+        require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
+        difference = float(np.abs(found - truth).max())
+        require(difference <= _TOL * size, f"{sentence}: they differ by {difference:.3g}")
+
+    some = np.arange(0, n, 7)
+    same(mapping.transform(X), features, "transform(X) must be the features of the training rows")
+    same(mapping.transform(X[some]), features[some], "transform must work row by row")
+    _check_error(mapping, X, features)
+    _check_coefficients(mapping, X, features)
+    again = clone(mapping).fit(X)
+    same(again.transform(X), features, "fit and transform must do what fit_transform does")
+    same(clone(mapping).fit_transform(X), features, "a fit must be the same each time")
+    require(repr(mapping) == parameters, "fit must not change the parameters")
+    require(np.array_equal(X, before), "fit or transform changes the rows that it is given")
+    names = mapping.get_feature_names_out()
+    require(len(names) == rank, f"get_feature_names_out gives {len(names)} names for {rank}")
+    if importlib.util.find_spec("pandas") is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what pandas warns about while it is imported
+            frame = clone(mapping).set_output(transform="pandas").fit_transform(X)
+        require(hasattr(frame, "columns"), "set_output(transform='pandas') must give a data frame")
+        require(list(frame.columns) == list(names), "columns must be get_feature_names_out()")
+        same(frame.to_numpy(), features, "set_output must not change the features")
+
+
+def _check_error(mapping: Any, X: FloatArray, features: FloatArray) -> None:
+    """What is left of the Gram matrix is no more than stated."""
+    error = mapping.kernel_error_
+    require(
+        isinstance(error, float) and 0.0 <= error < np.inf,
+        f"kernel_error_ must be a finite number >= 0, got {error!r}",
+    )
+    if isinstance(mapping.kernel_, Precomputed):
+        gram = X
+    else:
+        transformer = getattr(mapping, "transformer_", None)
+        own = X if transformer is None else transformer.transform(X)
+        gram = np.asarray(mapping.kernel_(own.toarray() if hasattr(own, "toarray") else own))
+    trace = float(np.trace(gram))
+    if isinstance(mapping, KernelRows):  # its features are K itself, with another inner product
+        require(
+            float(np.abs(features - gram).max()) <= _TOL * trace,
+            "the features must be the kernel values against the training rows",
+        )
+        return
+    left = float(np.linalg.norm(gram - features @ features.T))
+    require(
+        left <= (error + _TOL) * trace,
+        f"kernel_error_ is {error:.3g}, too low: the Frobenius norm of K - ΦΦᵀ is "
+        f"{left / trace:.3g} times the trace of K",
+    )
+
+
+def _check_coefficients(mapping: Any, X: FloatArray, features: FloatArray) -> None:
+    """Features times weights are kernel values at landmarks times coefficients."""
+    weights = np.random.default_rng(1).standard_normal((mapping.rank_, 2))
+    try:
+        coefficients = np.asarray(mapping.coefficients(weights))
+    except NotImplementedError:
+        return
+    if isinstance(mapping.kernel_, Precomputed):
+        columns = getattr(mapping, "pivots_", getattr(mapping, "landmarks_", None))
+        values = X[:, columns]
+    else:
+        values = np.asarray(mapping.kernel_(X, mapping.landmarks_))
+    require(
+        coefficients.shape == (values.shape[1], 2),
+        f"coefficients(weights) must have a row for each of the {values.shape[1]} landmarks, got "
+        f"shape {coefficients.shape}",
+    )
+    rounding = float((np.abs(values) @ np.abs(coefficients)).max())
+    difference = float(np.abs(values @ coefficients - features @ weights).max())
+    require(
+        difference <= _TOL * rounding,
+        "kernel values at the landmarks times coefficients(weights) must be features times "
+        f"weights: they differ by {difference:.3g}",
+    )

@@ -1,0 +1,340 @@
+"""What a loss must satisfy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.losses import Loss
+from fenchel.testing._prox import (
+    check_domain,
+    check_envelope,
+    check_jacobian,
+    check_prox,
+    check_steps,
+)
+from fenchel.testing._saying import require, require_rows, require_shape, show
+from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
+
+
+def check_loss(
+    loss: Loss, n_outputs: int | None = None, *, scale: float = 1.0, random_state: int = 0
+) -> None:
+    r"""Check that a loss is convex, and that its parts belong together.
+
+    On random points and independently of formulas: value(0) = 0 and value >= 0; convexity;
+    the stated Lipschitz and smoothness constants; the inequality of Fenchel and Young,
+
+    .. math:: \ell(\xi) + \ell^*(\beta) \ge \langle\beta, \xi\rangle,
+
+    with equality at :math:`\beta = \operatorname{prox}_{t\ell^*}(v)`,
+    :math:`\xi = (v - \beta)/t`; that no point near or far is a better prox; Jacobians by finite
+    differences, symmetric and between 0 and I; steps given row by row; a solid domain; the
+    envelope against its definition; the minimizing offset against a numerical one, and weights
+    against repetition; and the ε-insensitive version in all of these, and against a numerical
+    infimal convolution.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss to check.
+    n_outputs : int, optional
+        Number of outputs of the trial points; by default the loss's own, and both 1 and 3 for
+        a loss of any number.
+    scale : float
+        Typical length of residuals: the units of y.
+    random_state : int
+        Seed of the trial points.
+
+    Raises
+    ------
+    AssertionError
+        With a sentence on what is wrong and where.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Loss
+    >>> from fenchel.testing import check_loss
+    >>> class Cubic(Loss):
+    ...     def value(self, residual):
+    ...         return (np.abs(residual) ** 3).sum(axis=1) / 3
+    ...
+    ...     def conjugate(self, dual):
+    ...         return 2 / 3 * (np.abs(dual) ** 1.5).sum(axis=1)
+    ...
+    ...     def root(self, point, step):  # of x, where x + step * sqrt(x) = |point|
+    ...         return 2 * np.abs(point) / (step + np.sqrt(step**2 + 4 * np.abs(point)))
+    ...
+    ...     def conjugate_prox(self, point, step):
+    ...         return np.sign(point) * self.root(point, step) ** 2
+    ...
+    ...     def conjugate_prox_jacobian(self, point, step):
+    ...         root = self.root(point, step)
+    ...         return 2 * root / (2 * root + step)
+    >>> check_loss(Cubic())
+
+    With a conjugate that belongs to another loss:
+
+    >>> class Wrong(Cubic):
+    ...     def conjugate(self, dual):
+    ...         return (dual**2).sum(axis=1) / 2
+    >>> check_loss(Wrong())
+    Traceback (most recent call last):
+        ...
+    AssertionError: Wrong with 1 output(s): value and conjugate do not belong together: ...
+    """
+    if loss.n_outputs is not None and n_outputs not in (None, loss.n_outputs):
+        raise ValueError(f"n_outputs must be {loss.n_outputs} for this loss, got {n_outputs!r}")
+    asked = loss.n_outputs if n_outputs is None else n_outputs
+    sizes = [1, 3] if asked is None else [asked]
+    for size in sizes:
+        trial = Trial(loss, size, scale, random_state)
+        _tell(f"{type(loss).__name__} with {size} output(s)", _check_all, trial)
+        epsilon = 0.4 * trial.scale
+        wide = Trial(loss.insensitive(epsilon), size, scale, random_state + 1)
+        name = f"{type(loss).__name__}.insensitive({epsilon:.3g}) with {size} output(s)"
+        _tell(name, _check_all, wide)
+        _tell(name, _check_insensitive, trial, wide, epsilon)
+
+
+def _tell(name: str, check: Callable[..., None], *arguments: Any) -> None:
+    """Run a check, and say about which loss its complaint is."""
+    try:
+        check(*arguments)
+    except AssertionError as error:
+        raise AssertionError(f"{name}: {error}") from None
+
+
+def _check_all(trial: Trial) -> None:
+    for check in (
+        _check_shapes,
+        _check_values,
+        _check_constants,
+        _check_conjugate,
+        check_prox,
+        check_domain,
+        check_jacobian,
+        check_steps,
+        check_envelope,
+        _check_offset,
+    ):
+        check(trial)
+
+
+def _check_shapes(trial: Trial) -> None:
+    loss, n, p = trial.loss, ROWS, trial.size
+    residual, point = trial.residuals(), trial.points(ROWS, trial.slope)
+    before, step = point.copy(), trial.step
+    require_shape(loss.value(residual), (n,), "value(residual)")
+    dual = loss.conjugate_prox(point, step)
+    require_shape(dual, (n, p), "conjugate_prox(point, step)")
+    require_shape(loss.conjugate(dual), (n,), "conjugate(dual)")
+    shape = (n, p) if loss.separable else (n, p, p)
+    what = f"conjugate_prox_jacobian(point, step) of a loss with separable={loss.separable}"
+    require_shape(loss.conjugate_prox_jacobian(point, step), shape, what)
+    require(np.array_equal(point, before), "conjugate_prox changes the points it is given")
+    zero = np.zeros((1, p))
+    for name, found in (
+        ("value(0)", loss.value(zero)),
+        ("conjugate(0)", loss.conjugate(zero)),
+        ("conjugate_prox(0, step)", loss.conjugate_prox(zero, step)),
+    ):
+        require(
+            np.all(np.abs(found) <= TOL * min(trial.slope, trial.slope * trial.scale)),
+            f"{name} must be 0, and is {show(found)}",
+        )
+
+
+def _check_values(trial: Trial) -> None:
+    loss = trial.loss
+    first, second = trial.residuals(4 * ROWS), trial.residuals(4 * ROWS)
+    value = loss.value(first)
+    require_rows(
+        value >= 0.0, lambda i: f"value is negative at {show(first[i])}: {float(value[i]):.6g}"
+    )
+    share = trial.random.random((len(first), 1))
+    between = loss.value(share * first + (1.0 - share) * second)
+    chord = share[:, 0] * value + (1.0 - share[:, 0]) * loss.value(second)
+    require_rows(
+        between <= chord + TOL * (chord + between),
+        lambda i: (
+            f"value is not convex: between {show(first[i])} and {show(second[i])} it is "
+            f"{float(between[i]):.6g}, above the chord at {float(chord[i]):.6g}"
+        ),
+    )
+
+
+def _check_constants(trial: Trial) -> None:
+    loss = trial.loss
+    first, second = trial.residuals(4 * ROWS), trial.residuals(4 * ROWS)
+    second[::2] = first[::2] + 1e-2 * second[::2]
+    left, right = loss.value(first), loss.value(second)
+    distance = np.linalg.norm(first - second, axis=1)
+    rounding = TOL * (left + right) + TOL * trial.slope * distance
+    if loss.lipschitz < np.inf:
+        require_rows(
+            np.abs(left - right) <= loss.lipschitz * distance + rounding,
+            lambda i: (
+                f"lipschitz={loss.lipschitz:.6g} is too small: the slope between "
+                f"{show(first[i])} and {show(second[i])} is "
+                f"{float(abs(left[i] - right[i]) / distance[i]):.6g}"
+            ),
+        )
+    if loss.smoothness < np.inf:
+        bend = 0.5 * (left + right) - loss.value(0.5 * (first + second))
+        require_rows(
+            bend <= loss.smoothness * distance**2 / 8.0 + rounding,
+            lambda i: (
+                f"smoothness={loss.smoothness:.6g} is too small: the curvature between "
+                f"{show(first[i])} and {show(second[i])} is "
+                f"{float(8.0 * bend[i] / distance[i] ** 2):.6g}"
+            ),
+        )
+
+
+def _check_conjugate(trial: Trial) -> None:
+    """Fenchel and Young: an inequality for all pairs, an equality at subgradients."""
+    loss = trial.loss
+    points = trial.points(ROWS, trial.slope)
+    dual = np.concatenate([trial.duals(), points])
+    dual = dual[np.isfinite(loss.conjugate(dual))]
+    residual = np.concatenate([trial.residuals(len(dual)), dual / trial.step])
+    residual = np.concatenate([residual, 1e3 * residual])
+    dual = np.tile(dual, (4, 1))
+    product = np.einsum("ij,ij->i", dual, residual)
+    total = loss.value(residual) + loss.conjugate(dual)
+    rounding = TOL * np.linalg.norm(dual, axis=1) * np.linalg.norm(residual, axis=1)
+    require_rows(
+        total >= product - rounding - TOL * total,
+        lambda i: (
+            f"value and conjugate do not belong together: at residual {show(residual[i])} and "
+            f"dual point {show(dual[i])} their sum {float(total[i]):.6g} must be at least the "
+            f"inner product {float(product[i]):.6g}"
+        ),
+    )
+    for factor in STEPS:
+        step = factor * trial.step
+        point = trial.points(ROWS, trial.slope)
+        dual = loss.conjugate_prox(point, step)
+        residual = (point - dual) / step
+        left, right = loss.value(residual), loss.conjugate(dual)
+        product = np.einsum("ij,ij->i", dual, residual)
+        rounding = np.linalg.norm(dual, axis=1) * np.linalg.norm(point, axis=1) / step
+        gap = np.abs(left + right - product)
+        require_rows(
+            gap <= 1e-7 * (np.abs(left) + np.abs(right) + rounding),
+            lambda i: (
+                f"value, conjugate and conjugate_prox do not belong together: the prox of "
+                f"{show(point[i])} with step {step:.6g} is {show(dual[i])}, a subgradient at the "  # noqa: B023
+                f"residual {show(residual[i])}; there value {float(left[i]):.6g} + conjugate "  # noqa: B023
+                f"{float(right[i]):.6g} must equal the inner product {float(product[i]):.6g}"  # noqa: B023
+            ),
+        )
+
+
+def _check_offset(trial: Trial) -> None:
+    loss, n, p = trial.loss, 12, trial.size
+    residual = trial.scale * (trial.random.standard_normal((n, p)) + 0.5)
+    residual[0] = residual[1]
+    count = trial.random.integers(1, 4, n)
+    weight = count / count.sum()
+
+    def objective(offsets: FloatArray) -> FloatArray:
+        values = loss.value((residual - offsets[:, None]).reshape(-1, p))
+        return values.reshape(len(offsets), n) @ weight
+
+    offset = np.asarray(loss.minimizing_offset(residual, count.astype(float)))
+    require_shape(offset, (p,), "minimizing_offset(residual, sample_weight)")
+    best = float(objective(offset[None])[0])
+    rounding = TOL * best + 1e-10 * trial.slope * trial.scale
+    other, value = _lowest_near(objective, offset, trial.scale, trial.random, 20, 1e-5)
+    require(
+        best <= value + rounding,
+        f"minimizing_offset is not optimal: {show(offset)} gives a weighted mean loss of "
+        f"{best:.9g}, and {show(other)} one of {value:.9g}",
+    )
+    repeated = loss.minimizing_offset(np.repeat(residual, count, axis=0), np.ones(count.sum()))
+    value = float(objective(np.asarray(repeated)[None])[0])
+    require(
+        abs(best - value) <= rounding,
+        "minimizing_offset does not treat a weight like repeated rows: weights give "
+        f"{show(offset)} (mean loss {best:.9g}), repetition {show(repeated)} ({value:.9g})",
+    )
+    constant = np.tile(residual[:1], (n, 1))
+    offset = np.asarray(loss.minimizing_offset(constant, weight))
+    require(
+        np.all(loss.value(constant[:1] - offset) <= TOL * trial.slope * trial.scale),
+        f"minimizing_offset of equal residuals {show(constant[0])} is {show(offset)}, which has a "
+        "positive loss",
+    )
+
+
+def _check_insensitive(trial: Trial, wide: Trial, epsilon: float) -> None:
+    """The version ``wide.loss`` of ``trial.loss``: zeros, conjugate, infimal convolution."""
+    loss, insensitive, p = trial.loss, wide.loss, trial.size
+    inside = trial.directions(ROWS) * epsilon * trial.random.random((ROWS, 1)) * (1.0 - 1e-12)
+    value = insensitive.value(inside)
+    require_rows(
+        value == 0.0,
+        lambda i: (
+            f"the loss must be exactly zero within epsilon, and is {float(value[i]):.3g} at "
+            f"{show(inside[i])}"
+        ),
+    )
+    dual = insensitive.conjugate_prox(inside * trial.step, trial.step)
+    require_rows(
+        ~dual.any(axis=1),
+        lambda i: (
+            f"conjugate_prox must be exactly zero within step * epsilon, and is {show(dual[i])} "
+            f"at {show(inside[i] * trial.step)} with step {trial.step:.6g}"
+        ),
+    )
+    dual = trial.duals()
+    found = insensitive.conjugate(dual)
+    truth = loss.conjugate(dual) + epsilon * np.linalg.norm(dual, axis=1)
+    require_rows(
+        np.abs(found - truth) <= TOL * truth,
+        lambda i: (
+            "the conjugate must be that of the loss plus epsilon times the length: at "
+            f"{show(dual[i])} it is {float(found[i]):.9g} instead of {float(truth[i]):.9g}"
+        ),
+    )
+    residual = trial.points(6, trial.scale, -0.3, 1.0)
+    value = insensitive.value(residual)
+    for row, mine in zip(residual, value, strict=True):
+        _, lowest = _lowest_near(loss.value, row, epsilon, trial.random)
+        unit = float(loss.value(row[None])[0]) + trial.slope * epsilon
+        slack = (1e-8 if p == 1 else 1e-3 if p <= 3 else 1e-2) * unit
+        require(
+            lowest - slack <= mine <= lowest + 1e-9 * unit,
+            f"the value at {show(row)} is {float(mine):.9g}, and the lowest loss in the ball of "
+            f"radius {epsilon:.6g} around it {lowest:.9g}",
+        )
+
+
+def _lowest_near(
+    function: Callable[[FloatArray], FloatArray],
+    centre: FloatArray,
+    radius: float,
+    random: np.random.Generator,
+    candidates: int = 100,
+    accuracy: float = 1e-9,
+) -> tuple[FloatArray, float]:
+    """Minimum of a convex function in a ball, by random search in shrinking neighbourhoods."""
+    p, n = len(centre), candidates * len(centre)
+    best, lowest, reach = np.zeros(p), float(function(centre[None])[0]), 2.0 * radius
+    while reach > accuracy * radius:
+        moves = random.standard_normal((n, p))
+        moves *= reach * random.random((n, 1)) / np.linalg.norm(moves, axis=1, keepdims=True)
+        moves += best
+        moves /= np.maximum(np.linalg.norm(moves, axis=1, keepdims=True) / radius, 1.0)
+        values = function(centre + moves)
+        winner = int(np.argmin(values))
+        if values[winner] < lowest:
+            best, lowest = moves[winner], float(values[winner])
+        reach *= 0.7
+    return centre + best, lowest

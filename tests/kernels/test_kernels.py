@@ -1,0 +1,72 @@
+"""Every kernel that there is a name for keeps its contract, and so do what is made of them."""
+
+from __future__ import annotations
+
+from inspect import isclass
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import kernels as sk
+
+from fenchel import kernels
+from fenchel.kernels import (
+    ALIASES,
+    Callable,
+    DistanceQuantile,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    ScalarKernel,
+)
+from fenchel.testing import check_kernel
+
+KERNELS = [
+    Gaussian(),
+    Gaussian(2.0),
+    Gaussian([1.0, 10.0, 0.1]),
+    Gaussian("median"),
+    Gaussian(DistanceQuantile(0.7)),
+    Laplacian(),
+    Laplacian("median"),
+    Matern(nu=0.5),
+    Matern(nu=1.5),
+    Matern(2.0, nu=2.5),
+    Linear(),
+    Polynomial(),
+    Polynomial(degree=5, gain=0.1, offset=0.0),
+    Callable(lambda X, Y: np.exp(-np.abs(X[:, :1] - Y[:, 0]))),
+    Gaussian() + 0.5 * Linear(),
+    Gaussian("median") * Laplacian() + 1.0,
+    Matern() ** 2,
+    sk.RBF(2.0) + Gaussian(),
+    sk.RationalQuadratic(),
+    sk.DotProduct() * sk.Matern(nu=1.5),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_contract(kernel):
+    check_kernel(kernel)
+
+
+@pytest.mark.parametrize("name", sorted(set(ALIASES) - {"precomputed"}))
+def test_contract_of_aliases(name):
+    check_kernel(name)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (70, 1), (30, 20)])
+@pytest.mark.parametrize("kernel", [Gaussian(), Matern(), Linear(), Polynomial()], ids=repr)
+def test_contract_on_rows_of_any_shape(kernel, shape):
+    """One row, few rows, one feature, and as many features as go through a matrix product."""
+    check_kernel(kernel, np.random.default_rng(0).standard_normal(shape))
+
+
+def test_every_kernel_is_registered():
+    public = [getattr(kernels, name) for name in kernels.__all__]
+    classes = {each for each in public if isclass(each) and issubclass(each, ScalarKernel)}
+    assert classes - {ScalarKernel, Precomputed} == {
+        type(kernel) for kernel in KERNELS if isinstance(kernel, ScalarKernel)
+    }

@@ -1,0 +1,295 @@
+"""Each contract check can fail, and says why (those of losses: tests/losses/test_custom.py)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import WhiteKernel
+
+from fenchel.features import Explicit, Nystroem, PivotedCholesky
+from fenchel.kernels import Gaussian, ScalarKernel
+from fenchel.losses import Pinball
+from fenchel.solvers import ClosedForm, Newton, Status
+from fenchel.testing import check_feature_map, check_kernel, check_solver, small_problems
+
+
+class Changed(Gaussian):
+    """A Gaussian kernel of width 1 with a method replaced, see ``changed``."""
+
+    def __init__(self, length_scale=1.0):
+        super().__init__(length_scale)
+
+
+def changed(**methods):
+    return type("Wrong", (Changed,), methods)()
+
+
+def spoil(self, X, Y):
+    K = Gaussian._evaluate(self, X, Y)
+    if Y is X:
+        X += 1.0
+    return K
+
+
+def drifting(self, X, Y):
+    self.calls = getattr(self, "calls", 0) + 1
+    return Gaussian._evaluate(self, X, Y) * (1.0 if self.calls < 7 else 0.5)
+
+
+KERNELS = {
+    "not symmetric": (lambda X, Y: np.exp(X[:, :1] - 2.0 * Y[:, 0]), r"k\(X\) must be symmetric"),
+    "not positive": (
+        lambda X, Y: -np.abs(X[:, :1] - Y[:, 0]),
+        r"not positive semi-definite: it has the eigenvalue -",
+    ),
+    "not finite": (lambda X, Y: np.full((len(X), len(Y)), np.nan), r"k\(X\) is not finite"),
+    "noise": (Gaussian(1.0) + WhiteKernel(), r"k\(X, X\) must be k\(X\) \(noise"),
+    "diagonal": (
+        changed(diag=lambda self, X: np.full(len(X), 2.0)),
+        r"diag\(X\) must be the",
+    ),
+    "diagonal of a wrong shape": (changed(diag=lambda self, X: np.ones((len(X), 1))), "diag"),
+    "columns": (
+        changed(
+            _evaluate=lambda self, X, Y: (
+                Gaussian._evaluate(self, X, Y) * (0.9 + 0.1 * (len(X) == len(Y)))
+            )
+        ),
+        "must be columns",
+    ),
+    "rows changed": (changed(_evaluate=spoil), "."),
+    "memory": (changed(_evaluate=drifting), "the same each time"),
+}
+
+
+@pytest.mark.parametrize("case", KERNELS)
+def test_wrong_kernels_are_found(case):
+    kernel, sentence = KERNELS[case]
+    with pytest.raises(AssertionError, match=sentence):
+        check_kernel(kernel)
+
+
+def test_kernel_that_a_clone_is_not():
+    class Wide(Changed):
+        def _evaluate(self, X, Y):
+            return getattr(self, "height", 1.0) * super()._evaluate(X, Y)
+
+        def diag(self, X):
+            return getattr(self, "height", 1.0) * super().diag(X)
+
+    kernel = Wide()
+    kernel.height = 2.0
+    check_kernel(kernel)  # the height is lost by the first clone: what is left is a kernel
+
+    class Grown(ScalarKernel):
+        def __init__(self, size=1.0):
+            self.size = size + 1.0
+
+        def _evaluate(self, X, Y):
+            return np.full((len(X), len(Y)), self.size)
+
+    with pytest.raises(RuntimeError, match="Cannot clone"):
+        check_kernel(Grown())
+
+
+class Wrong(Nystroem):
+    """Nyström features that subclasses spoil."""
+
+    def __init__(self, kernel="laplacian", rank=20, landmarks=None, random_state=None):
+        super().__init__(kernel, rank, landmarks, random_state)
+
+
+class OtherTraining(Wrong):
+    def _fit(self, X):
+        return 1.001 * super()._fit(X)
+
+
+class Optimistic(Wrong):
+    def _fit(self, X):
+        features = super()._fit(X)
+        self.kernel_error_ *= 0.01
+        return features
+
+
+class NoError(Wrong):
+    def _fit(self, X):
+        features = super()._fit(X)
+        self.kernel_error_ = -1.0
+        return features
+
+
+class NotByRow(Wrong):
+    def _map(self, X):
+        features = super()._map(X)
+        return features if len(X) > 20 else features[::-1]
+
+
+class Moody(Wrong):
+    def _fit(self, X):
+        self.random_state = np.random.RandomState()  # sampled anew each time
+        return super()._fit(X)
+
+
+class Unsettled(Wrong):
+    count = 0
+
+    def _fit(self, X):
+        type(self).count += 1
+        self.random_state_ = None
+        features = super()._fit(X)
+        self.whitening_ = self.whitening_ * (1.0 if type(self).count == 1 else -1.0)
+        return features if type(self).count == 1 else -features
+
+
+class OtherCoefficients(Wrong):
+    def coefficients(self, weights):
+        return 2.0 * super().coefficients(weights)
+
+
+class Names(Wrong):
+    def get_feature_names_out(self, input_features=None):
+        return super().get_feature_names_out()[1:]
+
+
+MAPS = {
+    OtherTraining: r"transform\(X\) must be the features of the training rows: they differ by",
+    Optimistic: r"kernel_error_ is .*, too low",
+    NoError: r"kernel_error_ must be a finite number >= 0, got -",
+    NotByRow: r"transform must work row by row",
+    Moody: r"fit must not change the parameters|fit and transform|same each time",
+    Unsettled: r"fit and transform must do what fit_transform does",
+    OtherCoefficients: r"times coefficients\(weights\) must be features times weights",
+    Names: r"get_feature_names_out gives 19 names for 20",
+}
+
+
+@pytest.mark.parametrize("mapping", MAPS)
+def test_wrong_maps_are_found(mapping):
+    with pytest.raises(AssertionError, match=MAPS[mapping]):
+        check_feature_map(mapping())
+
+
+def test_right_maps_stay_unfitted():
+    mapping = PivotedCholesky("laplacian")
+    check_feature_map(mapping)
+    assert not hasattr(mapping, "rank_")
+    check_feature_map(Explicit())
+
+
+def wrong_solver(change):
+    """Newton whose solution is changed by ``change(problem, solution)``."""
+
+    class WrongSolver(Newton):
+        def solve(self, problem, warm_start=None, callback=None):
+            return change(problem, super().solve(problem, warm_start, callback))
+
+    return WrongSolver()
+
+
+def with_certificate(solution, **values):
+    return replace(solution, certificate=replace(solution.certificate, **values))
+
+
+def spoil_problem(problem, solution):
+    problem.targets[0] += 1e-9
+    return solution
+
+
+def infeasible(problem, solution):
+    scale = 3.0 if isinstance(problem.loss, Pinball) else 1.0
+    return replace(solution, dual=scale * solution.dual)
+
+
+def unbalanced(problem, solution):
+    dual = solution.dual.copy()
+    dual[0] *= 0.5
+    return replace(solution, dual=dual)
+
+
+SOLVERS = {
+    "another dual point": (
+        lambda problem, s: replace(s, dual=0.9 * s.dual),
+        r"certificate\.dual is .*, and the objective of the dual vectors is",
+    ),
+    "outside the domain": (infeasible, r"not feasible: the conjugate is infinite in \d+ row"),
+    "unbalanced": (unbalanced, r"its weighted sum must be zero"),
+    "other weights": (
+        lambda problem, s: replace(s, weights=0.9 * s.weights),
+        r"certificate\.primal is .*, and the objective of the weights and offset is",
+    ),
+    "offset where there is none": (
+        lambda problem, s: replace(s, offset=s.offset + (0.0 if problem.fit_intercept else 1e-3)),
+        r"no intercept.*offset must be exactly zero",
+    ),
+    "smaller gap": (
+        lambda problem, s: with_certificate(s, gap=s.certificate.gap - 1.0),
+        r"certificate\.gap is .*, and primal - dual is",
+    ),
+    "smaller relative gap": (
+        lambda problem, s: with_certificate(s, relative_gap=-1.0),
+        r"certificate\.relative_gap is -1",
+    ),
+    "claims to have converged": (
+        lambda problem, s: replace(
+            Newton(tol=1e-1).solve(problem), status=Status(True, "it says so")
+        ),
+        r"it says that it converged, with a relative gap of",
+    ),
+    "says nothing": (
+        lambda problem, s: replace(s, status=Status(True, "")),
+        r"status\.message must be a sentence, got ''",
+    ),
+    "no history": (lambda problem, s: replace(s, history=[]), r"the history kept"),
+    "changes the problem": (spoil_problem, r"."),
+    "wrong shape": (lambda problem, s: replace(s, offset=np.zeros(7)), r"offset must have shape"),
+}
+
+
+@pytest.mark.parametrize("case", SOLVERS)
+def test_wrong_solvers_are_found(case):
+    change, sentence = SOLVERS[case]
+    with pytest.raises(AssertionError, match=f"^WrongSolver on .*{sentence}"):
+        check_solver(wrong_solver(change))
+
+
+def test_warm_start_is_to_be_used():
+    class Slow(Newton):
+        def solve(self, problem, warm_start=None, callback=None):
+            solution = super().solve(problem, None, callback)
+            return replace(solution, n_iter=solution.n_iter + (0 if warm_start is None else 20))
+
+    class Lost(Newton):
+        def solve(self, problem, warm_start=None, callback=None):
+            solution = super().solve(problem, None, callback)
+            status = Status(warm_start is None, "lost its way here")
+            return replace(solution, status=status)
+
+    with pytest.raises(AssertionError, match=r"from its own solution, it takes \d+ steps"):
+        check_solver(Slow())
+    with pytest.raises(AssertionError, match=r"does not converge: lost its way"):
+        check_solver(Lost())
+
+
+def test_refusals_are_sentences():
+    class Mute(Newton):
+        def requires(self, problem):
+            return "" if isinstance(problem.loss, Pinball) else None
+
+    class Never(Newton):
+        def requires(self, problem):
+            return "needs another kind of problem"
+
+    with pytest.raises(AssertionError, match=r"requires\(problem\) must return None or a"):
+        check_solver(Mute())
+    with pytest.raises(AssertionError, match=r"Never refuses all problems; .*another kind"):
+        check_solver(Never())
+
+
+def test_problems_of_ones_own():
+    problems = [each for each in small_problems(3) if ClosedForm().requires(each) is None]
+    assert problems
+    check_solver(ClosedForm(), problems)
+    check_solver(ClosedForm())
+    check_solver(Newton(tol=1e-9), small_problems(4)[:6])
