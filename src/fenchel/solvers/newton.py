@@ -252,16 +252,16 @@ def _least_on_ray(
 ) -> float:
     """Nearly minimize a convex function on (0, 1], given its value and slope < 0 in 0.
 
-    Bracketed secant on the slope, until that is a tenth of what it was and the value is
-    lower; the lower end of the bracket always is.
+    Secant and bisection in turn on the slope, until that is a tenth of what it was and the
+    value is lower; the lower end of the bracket always is.
     """
     low, slope_low = 0.0, slope
     high, slope_high = 1.0, ray(1.0)[1]
-    for _ in range(60):
+    for k in range(80):
         if slope_high <= 0.0:
             return high
-        size = low + (high - low) * slope_low / (slope_low - slope_high)
-        size = min(max(size, 0.95 * low + 0.05 * high), 0.05 * low + 0.95 * high)
+        share = 0.5 if k % 2 else slope_low / (slope_low - slope_high)
+        size = low + (high - low) * min(max(share, 0.05), 0.95)
         here, slope_here = ray(size)
         if abs(slope_here) <= 0.1 * abs(slope) and here < value:
             return size
