@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
 from fenchel._typing import FloatArray
-from fenchel.problem import Certificate, Problem
+from fenchel.problem import Certificate, Certified, Problem
 
 
 class Progress(NamedTuple):
@@ -98,3 +99,41 @@ class Solver(Protocol):
     ) -> Solution:
         """Return the best certified point."""
         ...
+
+
+def settled(
+    certified: Certified,
+    started: float,
+    n_iter: int,
+    how: str,
+    tol: float,
+    callback: Callback | None,
+) -> Solution:
+    """Solution of a solver that certifies once, at its end.
+
+    ``how`` says what it did, and behind a semicolon what to do if that was not good enough.
+    """
+    certificate = certified.certificate
+    progress = Progress(
+        iteration=n_iter,
+        seconds=time.perf_counter() - started,
+        primal=certificate.primal,
+        dual=certificate.dual,
+        relative_gap=certificate.relative_gap,
+    )
+    if callback is not None:
+        callback(progress)
+    good = certificate.relative_gap <= tol
+    deed, _, remedy = how.partition("; ")
+    message = f"{deed} to a relative gap of {certificate.relative_gap:.1e}"
+    if not good:
+        message += f" > tol={tol:g}: {remedy}"
+    return Solution(
+        certified.dual,
+        certified.weights,
+        certified.offset,
+        certificate,
+        Status(good, message),
+        n_iter,
+        [progress],
+    )

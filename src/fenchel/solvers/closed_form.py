@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from fenchel._typing import FloatArray
 from fenchel.losses import Squared
 from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import Callback, Progress, Solution, Status, WarmStart
+from fenchel.solvers.base import Callback, Solution, WarmStart, settled
 
 
 @dataclass(frozen=True)
@@ -55,29 +55,8 @@ class ClosedForm:
             direct = problem.certify(residual, weights=weights)
             if direct.certificate.gap < certified.certificate.gap:
                 certified = direct
-        certificate = certified.certificate
-        progress = Progress(
-            iteration=1,
-            seconds=time.perf_counter() - started,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            relative_gap=certificate.relative_gap,
-        )
-        if callback is not None:
-            callback(progress)
-        good = certificate.relative_gap <= self.tol
-        message = f"solved in closed form to a relative gap of {certificate.relative_gap:.1e}"
-        if not good:
-            message += f" > tol={self.tol:g}: rounding errors dominate; increase alpha"
-        return Solution(
-            certified.dual,
-            certified.weights,
-            certified.offset,
-            certificate,
-            Status(good, message),
-            1,
-            [progress],
-        )
+        how = "solved in closed form; rounding errors dominate; increase alpha"
+        return settled(certified, started, 1, how, self.tol, callback)
 
 
 def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:

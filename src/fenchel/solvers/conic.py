@@ -13,7 +13,7 @@ from scipy import sparse
 from fenchel._typing import FloatArray
 from fenchel.losses import BoxQuadratic, Radial
 from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import NEEDS_FEATURES, Callback, Progress, Solution, Status, WarmStart
+from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart, settled
 
 
 @dataclass(frozen=True)
@@ -81,29 +81,8 @@ class Conic:
         shape = (problem.rows.n_rows, problem.n_outputs)
         multiplier = np.array(result.z[: program.n_equalities]).reshape(shape)
         certified = problem.certify(-multiplier / problem.weight[:, None])
-        certificate = certified.certificate
-        progress = Progress(
-            iteration=int(result.iterations),
-            seconds=time.perf_counter() - started,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            relative_gap=certificate.relative_gap,
-        )
-        if callback is not None:
-            callback(progress)
-        good = certificate.relative_gap <= self.tol
-        message = f"Clarabel said {result.status}, relative gap {certificate.relative_gap:.1e}"
-        if not good:
-            message += f" > tol={self.tol:g}; increase max_iter, or use solver='newton'"
-        return Solution(
-            certified.dual,
-            certified.weights,
-            certified.offset,
-            certificate,
-            Status(good, message),
-            int(result.iterations),
-            [progress],
-        )
+        how = f"Clarabel ended with {result.status}; increase max_iter, or use solver='newton'"
+        return settled(certified, started, int(result.iterations), how, self.tol, callback)
 
 
 class _Program:
