@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import IntArray
 from fenchel.losses import BoxQuadratic
 from fenchel.problem import GramProblem, Problem
 from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart
@@ -89,24 +89,25 @@ class PDCD:
         random = np.random.default_rng(self.random_state)
         passes, done = 0.0, 0
         active = np.arange(n)
-        while not record.judge(done, state.alpha / problem.weight[:, None], self._offset(state)):
+        while not record.judge(
+            done, state.alpha / problem.weight[:, None], state.theta.mean(axis=0)
+        ):
             if passes >= self.max_iter:
                 break
-            self._sweep(problem, state, np.asarray(random.integers(0, n, n)))
+            self._sweep(problem, state, np.asarray(random.integers(0, n, n)), random)
             passes += 1.0
             if self.active_set:
                 active = self._active(problem, state)
             for _ in range(_SWEEPS_BETWEEN - 1):
                 if len(active):
-                    self._sweep(problem, state, random.choice(active, len(active)))
+                    self._sweep(problem, state, random.choice(active, len(active)), random)
                 passes += len(active) / n
             done = int(np.ceil(passes))
         return record.solution(done, "increase max_iter, or use solver='newton'")
 
-    def _offset(self, state: State) -> FloatArray:
-        return state.theta.mean(axis=0)
-
-    def _sweep(self, problem: Problem, state: State, rows: IntArray) -> None:
+    def _sweep(
+        self, problem: Problem, state: State, rows: IntArray, random: np.random.Generator
+    ) -> None:
         loss = problem.loss
         assert isinstance(loss, BoxQuadratic)
         p = problem.n_outputs
@@ -119,8 +120,7 @@ class PDCD:
             coupled = loss.epsilon > 0.0 and p > 1
             pdcd_sweep(rows, *data, box, loss.epsilon, coupled, largest, free, 0.0, *arrays)
         else:
-            shuffled = np.random.default_rng(len(rows) + int(rows[0])).permutation(len(rows) * p)
-            order = rows[shuffled // p] * p + shuffled % p
+            order = random.permutation((rows[:, None] * p + np.arange(p)).ravel())
             pdcd_coordinate_sweep(order, *data, box, loss.epsilon, free, *arrays)
 
     def _active(self, problem: Problem, state: State) -> IntArray:
