@@ -1,0 +1,1 @@
+"""One module for each published table or figure: ``python -m experiments.NAME --quick``."""

@@ -1,0 +1,154 @@
+"""What all experiments share: arguments, data, resumable tasks, files written whole.
+
+An experiment is a module with a ``main(argv=None)``. It writes into ``experiments/results/NAME``
+(``--out`` elsewhere): ``results.csv`` with one line for each measurement, ``picture.png``, and
+``page.md``, which shows the published numbers beside the measured ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.model_selection import ShuffleSplit
+from sklearn.preprocessing import StandardScaler
+
+from fenchel.datasets import load
+
+HERE = Path(__file__).parent
+DATA_SETS = (
+    "caution", "ftcollinssnow", "highway", "heights", "sniffer", "snowgeese", "ufc", "birthwt",
+    "crabs", "GAGurine", "geyser", "gilgais", "topo", "BostonHousing", "CobarOre", "engel",
+    "mcycle", "BigMac2003", "UN3", "cpus",
+)  # fmt: skip
+"""In the order of the published tables."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What was asked for on the command line."""
+
+    splits: int
+    jobs: int
+    quick: bool
+    out: Path
+
+
+def arguments(name: str, doc: str | None, splits: int, argv: Sequence[str] | None) -> Arguments:
+    """Parse ``[--splits K] [--jobs J] [--quick] [--out FOLDER]``."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m experiments.{name}",
+        description=doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--splits", type=int, help=f"random splits or data sets ({splits})")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each (1)")
+    parser.add_argument("--quick", action="store_true", help="a small version, in seconds")
+    parser.add_argument(
+        "--out", type=Path, help=f"folder to write to (experiments/results/{name})"
+    )
+    given = parser.parse_args(argv)
+    chosen = given.splits if given.splits is not None else 2 if given.quick else splits
+    if chosen < 1 or given.jobs < 1:
+        parser.error(f"--splits and --jobs must be at least 1, got {chosen} and {given.jobs}")
+    folder = given.out or HERE / "results" / (f"{name}_quick" if given.quick else name)
+    folder.mkdir(parents=True, exist_ok=True)
+    return Arguments(chosen, given.jobs, given.quick, folder)
+
+
+def published(name: str) -> pd.DataFrame:
+    """Numbers as printed in a paper, see ``experiments/published``."""
+    return pd.read_csv(HERE / "published" / f"{name}.csv")
+
+
+def standardized(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """X and y of a data set, every column with mean zero and variance one, as in the papers."""
+    data = load(name)
+    y = np.asarray(data.target, dtype=float)
+    X = StandardScaler().fit_transform(np.asarray(data.data, dtype=float))
+    return X, (y - y.mean()) / y.std()
+
+
+def split(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows for training (0.7) and test (0.3) of the k-th random split."""
+    return next(ShuffleSplit(1, test_size=0.3, random_state=k).split(np.zeros((n, 1))))
+
+
+def run_tasks(
+    function: Callable[..., list[dict[str, Any]]],
+    tasks: Iterable[tuple[Any, ...]],
+    path: Path,
+    jobs: int,
+) -> pd.DataFrame:
+    """Records of all tasks, those of an earlier, interrupted run included.
+
+    ``function(*task)`` returns records for the table. Each finished task is one line of
+    ``path``; a task found there is not run again, so that nothing is lost by stopping.
+    """
+    done = {}
+    if path.exists():
+        lines = path.read_text().splitlines()
+        done = {json.dumps(entry["task"]): entry for entry in map(json.loads, filter(None, lines))}
+    tasks = list(tasks)
+    todo = [task for task in tasks if json.dumps(list(task)) not in done]
+    started = time.perf_counter()
+    limit = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    os.environ.update(limit)  # read by the worker processes
+    results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+        delayed(_run_one)(function, task) for task in todo
+    )
+    with path.open("a") as log:
+        for k, entry in enumerate(results, start=1):
+            done[json.dumps(entry["task"])] = entry
+            log.write(json.dumps(entry) + "\n")
+            log.flush()
+            spent = time.perf_counter() - started
+            print(f"[{k}/{len(todo)}, {spent:.0f} s] {entry['task']}: {entry['seconds']:.1f} s")
+    wanted = [done[json.dumps(list(task))] for task in tasks]
+    return pd.DataFrame.from_records([record for entry in wanted for record in entry["records"]])
+
+
+def _run_one(
+    function: Callable[..., list[dict[str, Any]]], task: tuple[Any, ...]
+) -> dict[str, Any]:
+    started = time.perf_counter()
+    records = function(*task)
+    return {
+        "task": list(task),
+        "seconds": round(time.perf_counter() - started, 3),
+        "records": records,
+    }
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    draft = path.with_name(f".{path.name}.part")
+    draft.write_text(text)
+    draft.replace(path)
+
+
+def write_csv(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table whole or not at all."""
+    write_text(path, frame.to_csv(index=False, float_format="%.6g"))
+
+
+def save_picture(path: Path, figure: Any) -> None:
+    """Write a figure as PNG, whole or not at all."""
+    draft = path.with_name(f".{path.name}.part")
+    figure.savefig(draft, format="png", dpi=130, bbox_inches="tight")
+    draft.replace(path)
+
+
+def markdown_table(frame: pd.DataFrame) -> str:
+    """Pipe table of a frame whose cells are ready to print."""
+    rows = [list(frame.columns), ["---"] * frame.shape[1], *frame.astype(str).to_numpy().tolist()]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
