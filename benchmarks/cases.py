@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks import rough
 from benchmarks.harness import Row, in_process, timed
 from benchmarks.peers import clarabel_low_rank, cvxopt_dual
 from fenchel import QuantileRegressor
@@ -182,6 +183,9 @@ CASES = {
     "sine": sine_against_general_solvers,
     "growth": sine_growth,
     "heavy": heavy_tails,
+    "rough": rough.quantiles_and_expectiles,
+    "svr": rough.support_vectors,
+    "path": rough.path,
     "small": small_fits,
     "import": import_time,
 }

@@ -44,7 +44,7 @@ def clarabel_low_rank(problem: Problem, levels: np.ndarray) -> tuple[float, str]
     return float(solution.obj_val), str(solution.status)
 
 
-def cvxopt_dual(problem: Problem, levels: np.ndarray) -> np.ndarray:
+def cvxopt_dual(problem: Problem, levels: np.ndarray, **options: float) -> np.ndarray:
     """Dual vectors by CVXOPT's quadratic programming on the dense dual, (n, p)."""
     import cvxopt
 
@@ -68,6 +68,6 @@ def cvxopt_dual(problem: Problem, levels: np.ndarray) -> np.ndarray:
         cvxopt.matrix(np.concatenate([upper, -lower])),
         total,
         cvxopt.matrix(0.0, (p, 1)),
-        options={"show_progress": False},
+        options={"show_progress": False, **options},
     )
     return np.array(result["x"]).reshape(n, p) / problem.weight[:, None]

@@ -20,7 +20,17 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from fenchel.losses import Huber, L1Norm, L2Norm, Loss, Pinball, Radial, Squared, SquaredPinball
+from fenchel.losses import (
+    Huber,
+    L1Norm,
+    L2Norm,
+    Loss,
+    NonCrossing,
+    Pinball,
+    Radial,
+    Squared,
+    SquaredPinball,
+)
 from fenchel.problem import Problem
 
 
@@ -119,23 +129,31 @@ class _Program:
         raise AssertionError(f"the referee has no answer: {result.status}")
 
 
-def conic_optimum(problem: Problem) -> Optimum:
-    """Optimal value of the primal problem, with a model that attains it."""
-    loss, epsilon = problem.loss, float(getattr(problem.loss, "epsilon", 0.0))
-    n, r = problem.features.shape
-    p, q = problem.coupling.shape
+def conic_optimum(problem: Problem, design: np.ndarray | None = None) -> Optimum:
+    """Optimal value of the primal problem, with a model that attains it.
+
+    With a ``design`` (n p, r), functions are ``design @ w`` with norm ‖w‖, whatever the features.
+    """
+    ordered = isinstance(problem.loss, NonCrossing)
+    loss = problem.loss.pinball if ordered else problem.loss
+    epsilon = float(getattr(loss, "epsilon", 0.0))
+    n, (p, q) = len(problem.features), problem.coupling.shape
     m = n * p
-    sizes = {"V": r * q, "b": p, "d": m, **_extra_variables(loss, n, p)}
+    shape: tuple[int, ...] = (-1, q)
+    # row (i, j): Σ_kl φ_ik S_jl V_kl + b_j + d_ij + e_ij = y_ij
+    if design is None:
+        design = np.einsum("ik,jl->ijkl", problem.features, problem.coupling).reshape(m, -1)
+    else:
+        shape = (-1,)
+    sizes = {"V": design.shape[1], "b": p, "d": m, **_extra_variables(loss, n, p)}
     if epsilon > 0.0:
         sizes["e"] = m
     program = _Program(sizes)
     weight = problem.sample_weight / (problem.alpha * problem.sample_weight.sum())
     program.square[program.slices["V"]] = 1.0
 
-    # row (i, j): Σ_kl φ_ik S_jl V_kl + b_j + d_ij + e_ij = y_ij
-    prediction = np.einsum("ik,jl->ijkl", problem.features, problem.coupling).reshape(m, r * q)
     identity = sparse.identity(m)
-    parts = {"V": prediction, "b": np.tile(np.eye(p), (n, 1)), "d": identity}
+    parts = {"V": design, "b": np.tile(np.eye(p), (n, 1)), "d": identity}
     if epsilon > 0.0:
         parts["e"] = identity
         program.longest(None, "e", n, p, radius=epsilon)
@@ -143,9 +161,15 @@ def conic_optimum(problem: Problem) -> Optimum:
     if not problem.fit_intercept:
         program.equal(np.zeros(p), b=np.eye(p))
     _add_loss(program, loss, weight, n, p)
+    if ordered:
+        # one target for all levels: the lower prediction has the larger residual, row by row
+        order = np.argsort(loss.levels)
+        lower, higher = np.eye(p)[order[:-1]], np.eye(p)[order[1:]]
+        each = sparse.kron(sparse.identity(n), higher - lower)
+        program.at_most(np.zeros(n * (p - 1)), d=each)
 
     x, value, lower = program.solve(unit=float(weight.sum()))
-    weights = x[program.slices["V"]].reshape(r, q)
+    weights = x[program.slices["V"]].reshape(shape)
     return Optimum(value, lower, weights, x[program.slices["b"]])
 
 

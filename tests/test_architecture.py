@@ -19,6 +19,7 @@ FLOORS: list[set[str]] = [
     {"features"},
     {"blocks"},
     {"problem"},
+    {"operator_problem"},
     {"solvers"},
     {"functional", "online", "positive", "regression"},
     {"bounds", "model_selection", "plotting"},

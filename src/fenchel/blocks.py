@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ class Block(NamedTuple):
 
 
 class RowBlocks:
-    """Features (n, r), targets (n, p) or (n, 1), and weights (n,), seen block by block.
+    """Features (n, r) or (n, p, r), targets (n, p) or (n, 1), weights (n,): block by block.
 
     Anything that slices like an array will do, a memory-mapped one included: solvers ask
     for sums over rows through :meth:`sum` and never touch the whole.
@@ -32,8 +33,9 @@ class RowBlocks:
         self.features = features
         self.targets = targets
         self.weight = weight
-        self.n_rows, self.rank = features.shape
-        self.block_rows = max(2048, _BLOCK_VALUES // (self.rank + targets.shape[1]))
+        self.n_rows = len(features)
+        width = math.prod(features.shape[1:]) + targets.shape[1]
+        self.block_rows = max(2048, _BLOCK_VALUES // width)
 
     def __iter__(self) -> Iterator[Block]:
         for start in range(0, self.n_rows, self.block_rows):

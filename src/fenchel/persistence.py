@@ -188,6 +188,7 @@ def trusted_types() -> tuple[str, ...]:
     own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (
         (kernels, kernels.ScalarKernel),
+        (kernels, kernels.OperatorKernel),
         (gaussian_process_kernels, gaussian_process_kernels.Kernel),
         (losses, losses.Loss),
         (features, features.FeatureMap),

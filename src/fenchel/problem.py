@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import nnls
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.blocks import Block, RowBlocks
 from fenchel.losses import Loss
+
+_REPAIRS = 10  # rounds in which a moved function may leave the cone at further rows
+_MOST_CONSTRAINTS = 1000  # violated at once, beyond which a model is not worth moving
 
 
 @dataclass(frozen=True)
@@ -135,19 +140,43 @@ class Problem:
             return 0.0
         return self.primal(self.no_weights(), self.best_constant)
 
+    def kernel_among(self, rows: IntArray) -> FloatArray:
+        """Scalar kernel between some of the rows."""
+        features = self.features[rows]
+        return features @ features.T
+
+    def gram_among(self, rows: IntArray, vectors: FloatArray) -> FloatArray:
+        """Inner products of the functions K(·, x_i) v, a row i and a vector v of each."""
+        mixed = vectors @ self.coupling
+        return self.kernel_among(rows) * (mixed @ mixed.T)
+
     def no_weights(self) -> FloatArray:
         """Weights of the function zero."""
         return np.zeros((self.features.shape[1], self.coupling.shape[1]))
 
     def primal(self, weights: FloatArray, offset: FloatArray) -> float:
         """Objective of the model ``x -> S Vᵀ φ(x) + b`` with ``weights`` V of shape (r, q)."""
-        directions = self.directions(weights)
+        predicted = self._predictor(weights)
 
         def task(block: Block) -> tuple[float]:
-            residual = block.targets - (block.features @ directions + offset)
+            residual = block.targets - (predicted(block) + offset)
+            if self.loss.cone is not None:
+                nearest = self.loss.nearest(residual)
+                rounded = np.abs(nearest - residual).max(axis=1) <= self.rounding
+                residual[rounded] = nearest[rounded]
             return (float(block.weight @ self.loss.value(residual)),)
 
         return 0.5 * self.squared_norm(weights) + float(self.rows.sum(task)[0])
+
+    @cached_property
+    def rounding(self) -> float:
+        """How far residuals may be out of the cone of a loss before they count as outside."""
+        return 1e-12 * float(np.abs(self.targets).max())
+
+    def _predictor(self, weights: FloatArray) -> Callable[[Block], FloatArray]:
+        """Predictions of a block of rows, without offset."""
+        directions = self.directions(weights)
+        return lambda block: block.features @ directions
 
     def directions(self, weights: FloatArray) -> FloatArray:
         """What features are multiplied with to predict, (r, p)."""
@@ -161,9 +190,13 @@ class Problem:
         """Φᵀ (c β), (r, p)."""
 
         def task(block: Block) -> tuple[FloatArray]:
-            return (block.features.T @ (block.weight[:, None] * dual[block.rows]),)
+            return (self.pulled(block, block.weight[:, None] * dual[block.rows]),)
 
         return self.rows.sum(task)[0]
+
+    def pulled(self, block: Block, push: FloatArray) -> FloatArray:
+        """Φᵀ times a push (m, p) on the rows of a block."""
+        return block.features.T @ push
 
     def link(self, dual: FloatArray) -> FloatArray:
         """Weights V = Φᵀ (c β) S of a dual point, (r, q)."""
@@ -185,7 +218,8 @@ class Problem:
         """Return a feasible point near ``dual``, with the same zeros.
 
         The domain of the conjugate is met by projection, the constraint of the intercept by
-        shrinking, output by output, the positive or the negative coordinates.
+        the rule of the loss: shrinking, output by output, the positive or the negative
+        coordinates, where the domain is solid.
         """
         outside = ~np.isfinite(self.loss.conjugate(dual))
         if outside.any():
@@ -194,20 +228,8 @@ class Problem:
         return self._balanced(dual)
 
     def _balanced(self, dual: FloatArray) -> FloatArray:
-        """Shrink coordinates of one sign until Σ c_i β_i = 0: stays in a solid domain."""
-        if not self.fit_intercept:
-            return dual
-        magnitude = self.weight @ np.abs(dual)
-        total = self.weight @ dual
-        positive, negative = 0.5 * (magnitude + total), 0.5 * (magnitude - total)
-        smaller = np.minimum(positive, negative)
-        up = np.divide(smaller, positive, out=np.ones_like(smaller), where=positive > 0)
-        down = np.divide(smaller, negative, out=np.ones_like(smaller), where=negative > 0)
-        scaled = np.empty_like(dual)
-        for block in self.rows:
-            mine = dual[block.rows]
-            np.multiply(mine, np.where(mine > 0.0, up, down), out=scaled[block.rows])
-        return scaled
+        """Meet the constraint Σ c_i β_i = 0 of the intercept."""
+        return self.loss.balanced(dual, self.weight) if self.fit_intercept else dual
 
     def subset(self, rows: IntArray) -> Problem:
         """Return the problem of some of the rows, with the same strength."""
@@ -227,7 +249,8 @@ class Problem:
         """Certificate of a dual point after projection on the feasible set.
 
         The primal value is that of the model with the given weights and offset: those that
-        the projected point stands for, and the minimizing ones, where they are None.
+        the projected point stands for, and the minimizing ones, where they are None. Where the
+        loss has a cone, the model is first moved into it.
         """
         balanced = self._balanced(dual)
         linked = self.link(balanced)
@@ -236,8 +259,16 @@ class Problem:
             balanced = self.feasible(dual)
             linked = self.link(balanced)
             lower = self._dual(balanced, linked)
+        own = weights is None
         weights = linked if weights is None else weights
         offset = self.minimizing_offset(weights) if offset is None else offset
+        if self.loss.cone is not None:
+            offset, push = repair(self, self.loss.cone, weights, offset)
+            if push is not None:
+                weights = weights + self.link(push)
+                if own:  # the point with these multipliers is the better one, and feasible
+                    balanced = balanced + push
+                    lower = self._dual(balanced, weights)
         primal = self.primal(weights, offset)
         certificate = self._certificate(primal, lower, balanced)
         return Certified(balanced, weights, offset, certificate)
@@ -269,6 +300,10 @@ class GramProblem(Problem):
     objectives are those of :class:`Problem` for any factor of K.
     """
 
+    _images: list[tuple[FloatArray, FloatArray]] = field(
+        default_factory=list, init=False, repr=False
+    )
+
     @property
     def gram(self) -> FloatArray:
         """The features themselves."""
@@ -278,6 +313,10 @@ class GramProblem(Problem):
     def output(self) -> FloatArray:
         """The matrix B = S Sᵀ."""
         return self.coupling @ self.coupling.T
+
+    def kernel_among(self, rows: IntArray) -> FloatArray:
+        """A part of the features."""
+        return self.features[np.ix_(rows, rows)]
 
     def no_weights(self) -> FloatArray:
         """Coefficients of the function zero."""
@@ -291,11 +330,78 @@ class GramProblem(Problem):
         """What the rows of K are multiplied with to predict, (n, p)."""
         return weights @ self.output
 
+    def _predictor(self, weights: FloatArray) -> Callable[[Block], FloatArray]:
+        image = self.image(weights)
+        return lambda block: image[block.rows]
+
     def squared_norm(self, weights: FloatArray) -> float:
         """<u, K u B>."""
-        return float(np.vdot(weights, self.features @ self.directions(weights)))
+        return float(np.vdot(weights, self.image(weights)))
+
+    def image(self, weights: FloatArray) -> FloatArray:
+        """K u B, kept for the last two arrays that were asked for: a product costs n² p."""
+        for known, image in self._images:
+            if known is weights:
+                return image
+        image = self.features @ self.directions(weights)
+        self.remember(weights, image)
+        return image
+
+    def remember(self, weights: FloatArray, image: FloatArray) -> None:
+        """Take note of a product that is there already."""
+        self._images[:] = [(weights, image), *self._images[:1]]
 
     def subset(self, rows: IntArray) -> Problem:
         """Return the problem of some of the rows, with the same strength."""
         part = super().subset(rows)
         return replace(part, features=self.features[np.ix_(rows, rows)])
+
+
+def repair(
+    problem: Problem, cone: FloatArray, weights: FloatArray, offset: FloatArray
+) -> tuple[FloatArray, FloatArray | None]:
+    """Move a model into the cone of its loss, on all rows: return offset and a dual point.
+
+    With an intercept by the least change of the offset. Without, by the least change of the
+    function: what the returned dual point stands for, to be added. A model too far out is left.
+    """
+    outside = _outside(problem, cone, weights, offset)
+    if outside.max() <= 0.0:
+        return offset, None
+    if problem.fit_intercept:
+        wanted = outside.max(axis=0) + 0.5 * problem.rounding
+        multipliers = _least_distance(cone @ cone.T, wanted)
+        return offset - multipliers @ cone, None
+    first, chosen, push = outside, outside > 0.0, None
+    for _ in range(_REPAIRS):
+        rows, which = np.nonzero(chosen)
+        if outside.max() <= problem.rounding or len(rows) > _MOST_CONSTRAINTS:
+            break
+        gram = problem.gram_among(rows, cone[which])
+        multipliers = np.zeros_like(outside)
+        multipliers[rows, which] = _least_distance(gram, first[rows, which])
+        push = -(multipliers @ cone) / problem.weight[:, None]
+        outside = _outside(problem, cone, weights + problem.link(push), offset)
+        chosen |= outside > 0.0
+    return (offset, push) if outside.max() <= problem.rounding else (offset, None)
+
+
+def _outside(
+    problem: Problem, cone: FloatArray, weights: FloatArray, offset: FloatArray
+) -> FloatArray:
+    """By how much residuals violate each constraint, (n, m)."""
+    prediction = problem.features @ problem.directions(weights) + offset
+    return (prediction - problem.targets) @ cone.T
+
+
+def _least_distance(gram: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Multipliers u >= 0 of the shortest x = Gᵀu with G x >= wanted, given G Gᵀ."""
+    unit, size = float(np.einsum("ii->i", gram).max()), float(np.abs(wanted).max())
+    if unit == 0.0:
+        return np.zeros_like(wanted)
+    values, vectors = np.linalg.eigh(gram / unit)
+    factor = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    system = np.vstack([factor, wanted / size])
+    u = nnls(system, np.append(np.zeros(len(wanted)), 1.0))[0]
+    left = 1.0 - float(u @ wanted) / size
+    return u * (size / unit / left) if left > 0.0 else np.zeros_like(wanted)

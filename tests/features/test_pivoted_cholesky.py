@@ -117,13 +117,13 @@ def test_blocks_do_not_spend_rank_on_near_duplicates():
 
 def test_smooth_kernels_stop_early_whatever_the_number_of_rows(monkeypatch):
     asked = []
-    block = module._Gram.block
+    block = module.Gram.block
 
     def counted(self, rows, pivots):
         asked.append(len(pivots))
         return block(self, rows, pivots)
 
-    monkeypatch.setattr(module._Gram, "block", counted)
+    monkeypatch.setattr(module.Gram, "block", counted)
     X = np.random.default_rng(0).uniform(0, 1.5, (20_000, 1))
     phi = PivotedCholesky(Gaussian(0.5)).fit(X)
     assert phi.rank_ <= 14
@@ -143,9 +143,9 @@ def test_no_square_array_where_the_rank_is_capped():
 
 def test_default_cap_shrinks_with_the_number_of_rows(monkeypatch):
     caps = []
-    blocked = module._blocked
+    blocked = module.blocked
     monkeypatch.setattr(
-        module, "_blocked", lambda gram, cap, *rest: caps.append(cap) or blocked(gram, 70, *rest)
+        module, "blocked", lambda gram, cap, *rest: caps.append(cap) or blocked(gram, 70, *rest)
     )
     for n in (6000, 30_000, 260_000):
         PivotedCholesky(Laplacian(0.1)).fit(rows(n, 2))

@@ -16,6 +16,7 @@ from fenchel.losses import (
     L1Norm,
     L2Norm,
     Loss,
+    NonCrossing,
     Pinball,
     Radial,
     Squared,
@@ -64,6 +65,14 @@ LOSSES: list[Loss] = [
 COMPILED = [loss for loss in LOSSES if not isinstance(loss, Insensitive)]
 
 
+# Infinite outside of a cone, and tested in a file of their own.
+CONSTRAINED: list[Loss] = [
+    NonCrossing(Pinball(0.3)),
+    NonCrossing(Pinball(THREE)),
+    NonCrossing(Pinball([0.6, 0.05, 0.99, 0.3, 0.5])),
+]
+
+
 def name(loss: Loss) -> str:
     epsilon = getattr(loss, "epsilon", 0.0)
     size = "" if loss.n_outputs is None else f"-{loss.n_outputs}"
@@ -74,16 +83,17 @@ def sizes(loss: Loss) -> tuple[int, ...]:
     return (1, 3, 5) if loss.n_outputs is None else (loss.n_outputs,)
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=name)
+@pytest.mark.parametrize("loss", LOSSES + CONSTRAINED, ids=name)
 def test_contract(loss):
-    for size in sizes(loss) if loss in COMPILED else sizes(loss)[:1]:
+    for size in sizes(loss)[:1] if isinstance(loss, Insensitive) else sizes(loss):
         check_loss(loss, size)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 @pytest.mark.parametrize(
     "loss",
-    [loss for loss in COMPILED if type(loss) is not BoxQuadratic],  # has units of its own
+    # a BoxQuadratic has units of its own
+    [loss for loss in COMPILED if type(loss) is not BoxQuadratic] + CONSTRAINED,
     ids=name,
 )
 def test_contract_in_other_units(loss, scale):
@@ -93,7 +103,7 @@ def test_contract_in_other_units(loss, scale):
 def test_every_loss_is_registered():
     public = {getattr(losses, each) for each in losses.__all__}
     classes = {cls for cls in public if issubclass(cls, Loss)} - {Loss}
-    assert classes == {type(loss) for loss in LOSSES}
+    assert classes == {type(loss) for loss in LOSSES + CONSTRAINED}
 
 
 @pytest.mark.parametrize("loss", COMPILED, ids=name)

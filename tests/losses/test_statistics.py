@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared, SquaredPinball
 
@@ -132,3 +133,26 @@ def test_one_row_and_equal_rows(loss):
         rows = np.full((n, loss.n_outputs or 2), 3.3)
         offset = loss.minimizing_offset(rows, np.ones(n))
         np.testing.assert_allclose(loss.value(rows - offset), 0.0, atol=1e-14)
+
+
+def test_offset_with_few_rows_outside_the_tube():
+    """Where nearly all residuals are inside, the offset is judged by another minimizer."""
+    rng = np.random.default_rng(1)
+    loss = Pinball([0.25, 0.5, 0.75]).insensitive(5.0)
+    noise = rng.standard_normal((500, 1)), rng.standard_normal((500, 3))
+    residual = 1.2 * noise[0] + 0.1 * noise[1]
+    outside = np.count_nonzero(loss.value(residual - residual.mean(axis=0)))
+    assert 1 <= outside <= 20
+
+    def mean_loss(offset):
+        return loss.value(np.ascontiguousarray(residual - offset)).mean()
+
+    found = loss.minimizing_offset(residual, np.ones(500))
+    searched = min(
+        (
+            minimize(mean_loss, start, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 0})
+            for start in (found, residual.mean(axis=0))
+        ),
+        key=lambda result: result.fun,
+    )
+    assert mean_loss(found) <= searched.fun * (1 + 1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -161,3 +162,40 @@ def test_intervals_and_crossing_are_those_of_the_best():
 def test_bad_input(bad, message):
     with pytest.raises(ValueError, match=message):
         QuantileRegressorCV(**bad).fit(X, y)
+
+
+def test_callbacks_see_every_path_and_the_final_fit():
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
+    seen = []
+
+    class Recorder:
+        def setup(self, estimator, context):
+            seen.append(("setup", context.max_subtasks))
+
+        def on_fit_task_begin(self, estimator, context):
+            seen.append(("begin", context.task_name))
+
+        def on_fit_task_end(self, estimator, context):
+            seen.append(("end", context.task_name))
+
+        def teardown(self, estimator, context):
+            seen.append(("teardown", None))
+
+    assert isinstance(Recorder(), callback.FitCallback)
+    X, y, _ = make_sine_quantiles(40, random_state=0)
+    search = QuantileRegressorCV(0.5, alphas=[1e-2, 1e-3], cv=3).set_callbacks(Recorder())
+    search.fit(X, y)
+    paths = [("begin", "path"), ("end", "path")] * 3
+    final = [("begin", "refit"), ("end", "refit"), ("end", "fit")]
+    assert seen == [("setup", 4), ("begin", "fit"), *paths, *final, ("teardown", None)]
+
+
+def test_progress_bar_of_scikit_learn(capsys):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
+    pytest.importorskip("rich")
+    X, y, _ = make_sine_quantiles(40, random_state=0)
+    search = QuantileRegressorCV(0.5, alphas=[1e-2, 1e-3], cv=3)
+    plain = clone(search).fit(X, y)
+    shown = search.set_callbacks(callback.ProgressBar()).fit(X, y)
+    assert shown.alpha_ == plain.alpha_
+    assert "QuantileRegressorCV" in capsys.readouterr().out

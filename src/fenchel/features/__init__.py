@@ -14,8 +14,9 @@ from fenchel.features.explicit import Explicit
 from fenchel.features.fourier import RandomFourier
 from fenchel.features.kernel_rows import KernelRows
 from fenchel.features.nystroem import Nystroem
+from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Callable, Linear, Precomputed
+from fenchel.kernels import Callable, Linear, OperatorKernel, Precomputed
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "cholesky": PivotedCholesky,
@@ -24,9 +25,10 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "nystroem": Nystroem,
 }
 
+_OPERATOR_MAPS = ("auto", "cholesky")
 _PROBE = 64
 _ROUGH = 1e-3
-_MAX_ROWS = 5000
+_MAX_ROWS = 10_000
 
 
 def as_feature_map(
@@ -58,7 +60,7 @@ def as_feature_map(
 
 def fit_feature_map(
     features: str | FeatureMap,
-    kernel: Kernel,
+    kernel: Kernel | OperatorKernel,
     rank: int | None,
     random_state: Any,
     X: FloatArray,
@@ -68,9 +70,17 @@ def fit_feature_map(
 
     With ``kernel_rows``, ``"auto"`` may also choose the rows themselves: where 64 columns of a
     pivoted Cholesky factorization leave more than 0.1 % of the trace of the kernel, on at most
-    5000 rows. Functions and given Gram matrices are always factored, which proves them
-    positive semi-definite.
+    10 000 rows. Functions and given Gram matrices are always factored, which proves them
+    positive semi-definite, and so are operator-valued kernels.
     """
+    if isinstance(kernel, OperatorKernel):
+        if not isinstance(features, str) or features not in _OPERATOR_MAPS:
+            raise ValueError(
+                f"features must be one of {list(_OPERATOR_MAPS)} with an operator-valued kernel, "
+                f"got {features!r}"
+            )
+        operator_map = OperatorCholesky(kernel, rank=rank, random_state=random_state)
+        return operator_map, operator_map.fit_transform(X)
     chosen = as_feature_map(features, kernel, rank, random_state, *X.shape)
     may_be_rough = kernel_rows and isinstance(features, str) and features == "auto"
     may_be_rough = may_be_rough and isinstance(chosen, PivotedCholesky) and rank is None
@@ -98,6 +108,7 @@ __all__ = [
     "FeatureMap",
     "KernelRows",
     "Nystroem",
+    "OperatorCholesky",
     "PivotedCholesky",
     "RandomFourier",
     "as_feature_map",

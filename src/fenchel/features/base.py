@@ -59,7 +59,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         if isinstance(self.kernel_, Precomputed):
             check_gram(X)
         features = self._fit(X)
-        self.rank_ = features.shape[1]
+        self.rank_ = features.shape[-1]
         return features
 
     def _resolved_kernel(self, X: FloatArray) -> Kernel:
@@ -115,7 +115,7 @@ def in_chunks(
     if len(X) <= size:
         return function(X)
     first = function(X[:size])
-    features = np.empty((len(X), first.shape[1]))
+    features = np.empty((len(X), *first.shape[1:]))
     features[:size] = first
     for i in range(size, len(X), size):
         features[i : i + size] = function(X[i : i + size])

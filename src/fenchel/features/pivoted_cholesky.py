@@ -13,14 +13,14 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.features.base import FeatureMap, check_rank, not_positive
 from fenchel.kernels import Callable, Precomputed, ScalarKernel
 
-_BLOCK = 64
-_CANDIDATES = 4 * _BLOCK
+BLOCK = 64
+_CANDIDATES = 4 * BLOCK
 _SHARE = 0.3  # of the largest residual, where a block ends
 _DENSE_ROWS = 5000
 _LEAST_TOL = 1e-14  # below that, residuals are rounding
 _NEGATIVE = 1e-8
 _UNEXPLAINED = 1e-6
-_PROBES = 500
+PROBES = 500
 
 
 class PivotedCholesky(FeatureMap):
@@ -84,22 +84,21 @@ class PivotedCholesky(FeatureMap):
 
     def _fit(self, X: FloatArray) -> FloatArray:
         n = len(X)
-        cap = max(100, int(2.5e7 / n)) if self.rank is None else check_rank(self.rank)
-        cap = min(n, cap)
+        cap = self._cap(n)
         given = isinstance(self.kernel_, Precomputed)
-        gram = _Gram(self.kernel_, X, given)
+        gram = Gram(self.kernel_, X, given)
         level = self._relative_level() * max(gram.largest, 0.0)
         if given and cap == n:
             features, pivots, left = _dense(X, level)
         else:
-            features, pivots, left = _greedy(gram, min(cap, _BLOCK), level)
+            features, pivots, left = greedy(gram, min(cap, BLOCK), level)
             unfinished = left.max() > level
             if not unfinished:
                 gram.check_rest(features)
             elif cap == n <= _DENSE_ROWS and len(pivots) < cap:
                 features, pivots, left = _dense(self.kernel_(X), level)
             elif len(pivots) < cap:
-                features, pivots, left = _blocked(gram, cap, level, (features, pivots, left))
+                features, pivots, left = blocked(gram, cap, level, (features, pivots, left))
         self.pivots_ = pivots
         self.factor_ = features[pivots]
         if not given:
@@ -107,6 +106,10 @@ class PivotedCholesky(FeatureMap):
         trace = float(gram.diagonal.sum())
         self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
         return features
+
+    def _cap(self, n: int) -> int:
+        cap = max(100, int(2.5e7 / n)) if self.rank is None else check_rank(self.rank)
+        return min(n, cap)
 
     def _relative_level(self) -> float:
         if not isinstance(self.tol, Real) or not 0.0 <= self.tol < 1.0:
@@ -128,7 +131,7 @@ class PivotedCholesky(FeatureMap):
         )
 
 
-class _Gram:
+class Gram:
     """Columns and diagonal of the Gram matrix, evaluated or given."""
 
     def __init__(self, kernel: Any, X: FloatArray, given: bool) -> None:
@@ -161,7 +164,7 @@ class _Gram:
         """Refuse a residual diagonal that rounding cannot explain."""
         lowest = float(left.min())
         if not (np.isfinite(lowest) and lowest >= -_NEGATIVE * max(self.largest, 0.0)):
-            raise not_positive(lowest)
+            raise self.refusal(lowest)
 
     def check_rest(self, features: FloatArray) -> None:
         """Refuse what a zero residual diagonal must not leave beside the diagonal.
@@ -172,16 +175,23 @@ class _Gram:
         ours = isinstance(self.kernel, ScalarKernel) and not isinstance(self.kernel, Callable)
         if ours and not self.given:
             return
-        step = 1 if self.given else -(-n // _PROBES)
-        rows = np.arange(0, n, step)
-        for start in range(0, len(rows), _PROBES):
-            some = rows[start : start + _PROBES]
+        rows = np.arange(n) if self.given else self.probes(n)
+        for start in range(0, len(rows), PROBES):
+            some = rows[start : start + PROBES]
             rest = np.abs(self.block(some, rows) - features[some] @ features[rows].T).max()
             if not rest <= _UNEXPLAINED * self.largest:
-                raise not_positive(-float(rest))
+                raise self.refusal(-float(rest))
+
+    def probes(self, n: int) -> IntArray:
+        """At most 500 rows to look at."""
+        return np.arange(0, n, -(-n // PROBES))
+
+    def refusal(self, lowest: float) -> ValueError:
+        """Return the error for what is not positive semi-definite."""
+        return not_positive(lowest)
 
 
-def _greedy(gram: _Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
+def greedy(gram: Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
     """One column after the other: features, pivots, residual diagonal."""
     left = gram.diagonal.copy()
     columns = np.empty((cap, len(left)))  # features as rows: each step streams through them once
@@ -208,8 +218,8 @@ def _greedy(gram: _Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, 
     return np.ascontiguousarray(columns[:rank].T), pivots[:rank].copy(), left
 
 
-def _blocked(
-    gram: _Gram, cap: int, level: float, start: tuple[FloatArray, IntArray, FloatArray]
+def blocked(
+    gram: Gram, cap: int, level: float, start: tuple[FloatArray, IntArray, FloatArray]
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """Go on in blocks of pivots, so that the work is matrix products.
 
@@ -231,7 +241,7 @@ def _blocked(
         inner, order = _small_factor(
             gram.block(block, block) - mine @ mine.T, max(level, _SHARE * left[block].max())
         )
-        order = order[: min(_BLOCK, cap - rank)]
+        order = order[: min(BLOCK, cap - rank)]
         inner = inner[: len(order), : len(order)]
         block, mine = block[order], mine[order]
         columns = gram.columns(block)

@@ -1,7 +1,14 @@
-"""Scalar kernels, and length scales read off the data."""
+"""Kernels, scalar and operator-valued, and length scales read off the data."""
 
 from __future__ import annotations
 
+from fenchel.kernels.operator_valued import (
+    Decomposable,
+    OperatorCallable,
+    OperatorKernel,
+    OperatorSum,
+    Transformable,
+)
 from fenchel.kernels.resolving import ALIASES, as_kernel, resolve
 from fenchel.kernels.scalar import (
     Callable,
@@ -18,14 +25,19 @@ from fenchel.kernels.widths import DistanceQuantile
 __all__ = [
     "ALIASES",
     "Callable",
+    "Decomposable",
     "DistanceQuantile",
     "Gaussian",
     "Laplacian",
     "Linear",
     "Matern",
+    "OperatorCallable",
+    "OperatorKernel",
+    "OperatorSum",
     "Polynomial",
     "Precomputed",
     "ScalarKernel",
+    "Transformable",
     "as_kernel",
     "resolve",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 from scipy.spatial.distance import cdist
@@ -10,6 +12,7 @@ from fenchel._typing import FloatArray
 
 _SUMMED_FEATURES = 12  # up to here summing squared differences beats a matrix product
 _FEW_ROWS = 8  # likewise, whatever the number of features
+_BLOCK = 64
 _CANCELLED = 1e-8  # share of ||x||² + ||y||² below which the product has lost digits
 
 
@@ -35,6 +38,32 @@ def squared_distances(X: FloatArray, Y: FloatArray) -> FloatArray:
     products = X @ Y.T
     _expand(products, X, Y, x, y)
     return products
+
+
+def symmetric(
+    function: Callable[[FloatArray, FloatArray], FloatArray], X: FloatArray
+) -> FloatArray:
+    """Matrix of a symmetric function of two sets of rows, each pair computed once.
+
+    In blocks of rows that stay in the processor's cache from the distances to the values.
+    """
+    n = len(X)
+    if n <= 2 * _BLOCK:
+        return function(X, X)
+    matrix = np.empty((n, n))
+    for start in range(0, n, _BLOCK):
+        stop = min(start + _BLOCK, n)
+        matrix[start:stop, start:] = function(X[start:stop], X[start:])
+        _mirror(matrix, start, stop)
+    return matrix
+
+
+@njit(cache=True, nogil=True)
+def _mirror(matrix: FloatArray, start: int, stop: int) -> None:
+    """Copy what is above the diagonal in some rows to below it."""
+    for i in range(start, matrix.shape[0]):
+        for j in range(start, min(i, stop)):
+            matrix[i, j] = matrix[j, i]
 
 
 @njit(cache=True, nogil=True)

@@ -62,7 +62,8 @@ def as_kernel(kernel: Any) -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         return Callable(kernel)
     raise TypeError(
-        f"kernel must be None, a name, a kernel object or a function of two arrays, got {kernel!r}"
+        "kernel must be None, a name, a kernel object or a function of two arrays, with values in "
+        f"R, got {kernel!r}"
     )
 
 

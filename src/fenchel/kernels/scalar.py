@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
-from fenchel.kernels.distances import squared_distances
+from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.widths import NAMED_WIDTHS, DistanceQuantile
 
 
@@ -76,7 +76,11 @@ class _Radial(ScalarKernel):
         return scaled, scaled if Y is X else Y / scale
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return self._of_squares(squared_distances(*self._scaled(X, Y)))
+        X, Y = self._scaled(X, Y)
+        return symmetric(self._of_distances, X) if Y is X else self._of_distances(X, Y)
+
+    def _of_distances(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return self._of_squares(squared_distances(X, Y))
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""

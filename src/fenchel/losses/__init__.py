@@ -6,6 +6,7 @@ from fenchel.losses.atoms import Absolute, Huber, L1Norm, L2Norm, Pinball, Squar
 from fenchel.losses.base import Envelope, Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.infimal import Insensitive
+from fenchel.losses.non_crossing import NonCrossing
 from fenchel.losses.radial import Radial
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "L1Norm",
     "L2Norm",
     "Loss",
+    "NonCrossing",
     "Pinball",
     "Radial",
     "Squared",

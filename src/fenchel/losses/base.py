@@ -32,6 +32,8 @@ class Loss:
     :meth:`conjugate_prox` and :meth:`conjugate_prox_jacobian`; everything else follows.
     It must be convex with minimum 0 at the residual 0, so that 0 is in the domain of the
     conjugate, and that domain must be solid: shrinking a coordinate towards 0 stays in it.
+    A loss that is infinite outside of a ``cone`` is another matter: it also defines
+    :meth:`nearest` and :meth:`balanced`.
     :func:`fenchel.testing.check_loss` says what is wrong with a loss.
 
     Arrays are (n_samples, n_outputs), one row a residual ``y - prediction`` or a dual
@@ -50,6 +52,8 @@ class Loss:
         Smallest L with \|l(a) - l(b)\| <= L \|\|a - b\|\|_2; inf if there is none.
     smoothness : float
         Lipschitz constant of the gradient; inf if the loss has kinks.
+    cone : ndarray of shape (m, p) or None
+        Vectors g with the loss finite where all <g, residual> >= 0; None if it is everywhere.
     """
 
     n_outputs: int | None = None
@@ -57,6 +61,7 @@ class Loss:
     statistic: str = "minimizer of the mean loss"
     lipschitz: float = np.inf
     smoothness: float = np.inf
+    cone: FloatArray | None = None
 
     def _arguments(self) -> str:
         """What stands between the parentheses of the constructor."""
@@ -109,6 +114,26 @@ class Loss:
         active = np.flatnonzero(jacobian.reshape(len(jacobian), -1).any(axis=1))
         return Envelope(dual, value, active, jacobian[active])
 
+    def nearest(self, residual: FloatArray) -> FloatArray:
+        """Return the nearest residuals where the loss is finite, row by row."""
+        return residual
+
+    def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:
+        """Return a point of the domain near ``dual`` with Σ weight β = 0 and the same zero rows.
+
+        This default shrinks, output by output, the positive or the negative coordinates,
+        which stays in a solid domain; one that is not solid needs a rule of its own.
+        """
+        magnitude = weight @ np.abs(dual)
+        total = weight @ dual
+        positive, negative = 0.5 * (magnitude + total), 0.5 * (magnitude - total)
+        smaller = np.minimum(positive, negative)
+        up = np.divide(smaller, positive, out=np.ones_like(smaller), where=positive > 0)
+        down = np.divide(smaller, negative, out=np.ones_like(smaller), where=negative > 0)
+        balanced = np.where(dual > 0.0, up, down)
+        balanced *= dual
+        return balanced
+
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
         """Return b in R^p that minimizes the weighted mean of loss(residual - b).
 
@@ -131,7 +156,12 @@ class Loss:
                 dual, residual, sample_weight, offset, step, scale / spread
             )
             step *= 8.0
-            if np.abs(offset - previous).max() <= 1e-14 * spread:
+            if np.abs(offset - previous).max() > 1e-14 * spread:
+                continue
+            # it may stand still while the dual grows: optimal only where the two agree
+            left = self.value(residual - offset) + self.conjugate(dual)
+            left -= np.einsum("ij,ij->i", dual, residual - offset)
+            if np.average(left, weights=sample_weight) <= 1e-13 * scale:
                 break
         return np.asarray(offset)
 
@@ -155,7 +185,7 @@ class Loss:
                 hessian = np.diag(step * (active @ envelope.jacobian))
             else:
                 hessian = step * np.einsum("i,ijk->jk", active, envelope.jacobian)
-            ridge = 1e-12 * step + 1e-3 * step * np.sqrt(np.abs(gradient).max() / unit)
+            ridge = 1e-12 * step + 1e-3 * step * np.abs(gradient).max() / unit
             move = np.linalg.solve(hessian + ridge * np.eye(len(offset)), -gradient)
             slope = float(gradient @ move)
             if -slope <= 1e-28 * (abs(objective) + 1e-300):

@@ -82,6 +82,11 @@ class BoxQuadratic(Loss):
             return self._parameters
         return np.full(p, lower), np.full(p, upper), np.full(p, below), np.full(p, above)
 
+    def output(self, j: int, n_outputs: int) -> BoxQuadratic:
+        """Return the loss of the j-th of so many outputs by itself; they must not interact."""
+        lower, upper, below, above = (v[[j]] for v in self.parameters(n_outputs))
+        return BoxQuadratic(lower, upper, below, above, self.epsilon)
+
     def _uncoupled(self, array: FloatArray) -> bool:
         return self.epsilon == 0.0 or array.shape[1] == 1
 

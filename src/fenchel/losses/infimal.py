@@ -26,7 +26,7 @@ class Insensitive(Loss):
     Parameters
     ----------
     loss : Loss
-        The loss to make insensitive.
+        The loss to make insensitive, finite everywhere.
     epsilon : float
         Radius of the ball, in the units of y.
 
@@ -38,6 +38,11 @@ class Insensitive(Loss):
     separable = False
 
     def __init__(self, loss: Loss, epsilon: float) -> None:
+        if loss.cone is not None:
+            raise ValueError(
+                f"{type(loss).__name__} has no ε-insensitive version: that would allow residuals "
+                "outside of its cone by ε"
+            )
         self.loss = loss
         self.epsilon = check_epsilon(epsilon)
         self.n_outputs = loss.n_outputs

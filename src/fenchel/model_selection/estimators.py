@@ -108,6 +108,9 @@ class QuantileRegressorCV(_LevelSearch):
         Number of processes over folds and length scales.
     kernel, fit_intercept, features, rank, solver, tol, max_iter, random_state
         As in :class:`fenchel.QuantileRegressor`.
+    non_crossing : {None, "train"}, default=None
+        As in :class:`fenchel.QuantileRegressor`: "train" keeps curves in order at the rows of
+        each fit.
 
     Attributes
     ----------
@@ -131,6 +134,52 @@ class QuantileRegressorCV(_LevelSearch):
     """
 
     _estimator = QuantileRegressor
+
+    def __init__(
+        self,
+        levels: Any = 0.5,
+        *,
+        alphas: Any = 20,
+        level_gammas: Any = (1.0,),
+        epsilons: Any = (0.0,),
+        length_scales: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        selection: str = "min",
+        n_jobs: int | None = None,
+        kernel: Any = None,
+        non_crossing: str | None = None,
+        fit_intercept: bool = True,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            levels,
+            alphas=alphas,
+            level_gammas=level_gammas,
+            epsilons=epsilons,
+            length_scales=length_scales,
+            cv=cv,
+            scoring=scoring,
+            selection=selection,
+            n_jobs=n_jobs,
+            kernel=kernel,
+            fit_intercept=fit_intercept,
+            features=features,
+            rank=rank,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+        )
+        self.non_crossing = non_crossing
+
+    def _plain(self) -> KernelRegressor:
+        return super()._plain().set_params(non_crossing=self.non_crossing)
 
     def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
         """Central interval of a coverage, see :meth:`QuantileRegressor.predict_interval`."""

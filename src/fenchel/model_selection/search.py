@@ -18,7 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.features import KernelRows
-from fenchel.kernels import as_kernel
+from fenchel.kernels import OperatorKernel, as_kernel
+from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from fenchel.regression._base import KernelRegressor
 from fenchel.solvers import WarmStart
 
@@ -35,12 +36,13 @@ class Grid(NamedTuple):
     others: list[dict[str, Any]]
 
 
-class PathSearch(RegressorMixin, BaseEstimator):
+class PathSearch(CallbackSupportMixin, RegressorMixin, BaseEstimator):
     """Base class of the estimators that choose their parameters by cross-validation.
 
     For each fold and each length scale one feature map is made; on it, for each setting of
     the other parameters, alpha runs from the largest to the smallest, every fit starting
-    from the one before.
+    from the one before. Callbacks of scikit-learn, ``set_callbacks(ProgressBar())``, see a
+    task for each path and one for the final fit.
     """
 
     def _plain(self) -> KernelRegressor:
@@ -51,6 +53,7 @@ class PathSearch(RegressorMixin, BaseEstimator):
         """Names of further parameters of the plain estimator and their candidates or None."""
         return {}
 
+    @with_callbacks
     def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
         """Choose the parameters by cross-validation and refit on all rows.
 
@@ -78,14 +81,25 @@ class PathSearch(RegressorMixin, BaseEstimator):
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         tasks = [(own, split) for own in grid.features for split in splits]
-        run = Parallel(n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)))
-        scores = run(
+        report = Tasks.of(self, len(tasks) + 1)
+        run = Parallel(
+            n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)), return_as="generator"
+        )
+        results = run(
             delayed(_scores)(plain, own, grid, X, y, sample_weight, *split, scorer)
             for own, split in tasks
         )
+        scores = []
+        for _ in tasks:
+            task = report.begin("path")
+            scores.append(next(results))
+            report.end(task)
         shape = (len(grid.features), len(splits), len(grid.others), len(grid.alphas))
         self._collect(grid, np.reshape(scores, shape).transpose(0, 2, 3, 1))
+        task = report.begin("refit")
         self.best_estimator_ = _with(plain, self.best_params_).fit(X, y, sample_weight)
+        report.end(task)
+        report.end(report.root)
         self.alpha_ = self.best_params_["alpha"]
         self.n_features_in_ = self.best_estimator_.n_features_in_
         if hasattr(self.best_estimator_, "feature_names_in_"):
@@ -178,7 +192,9 @@ def default_alphas(
     From nearly constant models to nearly interpolating ones: alpha has the units of loss over
     squared function, and the kernel's mean diagonal says how large functions are.
     """
-    prepared = clone(plain)._prepare(X, y, sample_weight)
+    model = clone(plain)
+    model._check_parameters()
+    prepared = model._prepare(X, y, sample_weight)
     loss = plain._loss(prepared.targets.shape[1])
     shape = (len(prepared.targets), loss.n_outputs or prepared.targets.shape[1])
     targets = np.broadcast_to(prepared.targets, shape)
@@ -189,6 +205,8 @@ def default_alphas(
     features = prepared.features
     if isinstance(prepared.feature_map, KernelRows):
         diagonal = features.diagonal()
+    elif features.ndim == 3:  # an operator-valued kernel: the mean over outputs
+        diagonal = np.einsum("ijr,ijr->i", features, features) / features.shape[1]
     else:
         diagonal = np.einsum("ij,ij->i", features, features)
     size = float(diagonal.mean()) or 1.0
@@ -200,7 +218,8 @@ def _with(plain: KernelRegressor, params: dict[str, Any]) -> KernelRegressor:
     params = dict(params)
     new = clone(plain)
     if "length_scale" in params:
-        kernel = clone(as_kernel(plain.kernel))
+        operator = isinstance(plain.kernel, OperatorKernel)
+        kernel = clone(plain.kernel if operator else as_kernel(plain.kernel))
         if not hasattr(kernel, "length_scale"):
             raise ValueError(f"length_scales are for kernels that have one, got {kernel!r}")
         new.set_params(kernel=kernel.set_params(length_scale=params.pop("length_scale")))

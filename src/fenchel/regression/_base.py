@@ -18,9 +18,10 @@ from sklearn.utils.validation import (
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel.features import FeatureMap, KernelRows, fit_feature_map
-from fenchel.kernels import Precomputed, as_kernel, resolve
+from fenchel.features import FeatureMap, KernelRows, OperatorCholesky, fit_feature_map
+from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.losses import Loss
+from fenchel.operator_problem import OperatorProblem
 from fenchel.problem import GramProblem, Problem
 from fenchel.solvers import Callback, Progress, Solution, WarmStart, make_solver, takes_gram
 
@@ -69,10 +70,13 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         X, targets = self._validated(X, y)
         weight = self._weights(X, sample_weight)
         kept = np.flatnonzero(weight)
-        kernel = as_kernel(self.kernel)
-        rows = X[np.ix_(kept, kept)] if isinstance(kernel, Precomputed) else X[kept]
+        rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
         weight = weight[kept]
-        kernel = resolve(kernel, rows, weight, self.random_state)
+        if isinstance(self.kernel, OperatorKernel):
+            self._check_outputs(self.kernel, targets.shape[1])
+            kernel = self.kernel.resolved(rows, weight, self.random_state)
+        else:
+            kernel = resolve(as_kernel(self.kernel), rows, weight, self.random_state)
         with threads_that_pay(len(rows)):
             feature_map, features = fit_feature_map(
                 self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
@@ -92,18 +96,20 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         self._warn_of_truncation()
         n_targets = prepared.targets.shape[1]
         loss = self._loss(n_targets)
-        kind = GramProblem if isinstance(self.feature_map_, KernelRows) else Problem
-        problem = kind(
+        n_outputs = loss.n_outputs or n_targets
+        operator = isinstance(self.feature_map_, OperatorCholesky)
+        given = GramProblem if isinstance(self.feature_map_, KernelRows) else Problem
+        problem = (OperatorProblem if operator else given)(
             loss=loss,
             features=prepared.features,
             targets=prepared.targets,
-            coupling=self._coupling(loss.n_outputs or n_targets),
+            coupling=np.eye(n_outputs) if operator else self._coupling(n_outputs),
             sample_weight=prepared.weight,
             alpha=float(self.alpha),
             fit_intercept=bool(self.fit_intercept),
         )
         solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
-        with threads_that_pay(min(prepared.features.shape)):
+        with threads_that_pay(min(len(prepared.features), prepared.features.shape[-1])):
             solution = solver.solve(problem, warm_start, self._callback())
             self._keep(problem, solution)
             self.offset_ = solution.offset + prepared.shift
@@ -143,7 +149,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
         )
         y = np.asarray(y, dtype=np.float64)
-        if isinstance(as_kernel(self.kernel), Precomputed) and X.shape[0] != X.shape[1]:
+        if self._given_gram() and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
             )
@@ -155,6 +161,19 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             )
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y
+
+    def _given_gram(self) -> bool:
+        """Whether X holds kernel values."""
+        operator = isinstance(self.kernel, OperatorKernel)
+        return not operator and isinstance(as_kernel(self.kernel), Precomputed)
+
+    def _check_outputs(self, kernel: OperatorKernel, n_targets: int) -> None:
+        wanted = self._loss(n_targets).n_outputs or n_targets
+        if kernel.n_outputs != wanted:
+            raise ValueError(
+                f"kernel must have one output for each level or column of y, {wanted} here, got "
+                f"{type(kernel).__name__} with {kernel.n_outputs}"
+            )
 
     def _weights(self, X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
         weight = _check_sample_weight(

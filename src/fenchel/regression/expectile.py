@@ -22,13 +22,14 @@ class ExpectileRegressor(LevelRegressor):
     ----------
     levels : float or sequence of float, default=0.5
         Levels in (0, 1), in any order, without repeats.
-    kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`.
+    kernel : None, str, kernel, callable or OperatorKernel, default=None
+        See :func:`fenchel.kernels.as_kernel`, and :class:`QuantileRegressor` for
+        operator-valued kernels.
     alpha : float, default=1e-3
         Strength of the regularization, > 0; it does not depend on the units of y.
     level_gamma : float, default=1.0
         γ of the coupling exp(-γ(τ_j - τ_k)²): 0 makes the curves parallel, ``inf``
-        independent.
+        independent. Not used with an operator-valued kernel.
     epsilon : float, default=0.0
         Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
         get exactly zero dual coefficients.
@@ -39,7 +40,9 @@ class ExpectileRegressor(LevelRegressor):
     rank : int, optional
         Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "newton".
+        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "smo", finished by
+        "newton", for one output on kernel rows; independent outputs one by one where a joint
+        system would be large; and "newton" elsewhere.
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000

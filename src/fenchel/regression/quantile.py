@@ -8,8 +8,21 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.losses import Loss, Pinball
+from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.regression._levels import LevelRegressor
+
+_NON_CROSSING = (None, "train")
+
+
+def check_non_crossing(value: Any, epsilon: float) -> None:
+    """Say what is allowed for ``non_crossing``."""
+    if not (value is None or (isinstance(value, str) and value in _NON_CROSSING)):
+        raise ValueError(f"non_crossing must be None or 'train', got {value!r}")
+    if value is not None and epsilon > 0.0:
+        raise ValueError(
+            f"non_crossing={value!r} needs epsilon=0, got epsilon={epsilon!r}: insensitivity "
+            "would let curves cross by that much"
+        )
 
 
 class QuantileRegressor(LevelRegressor):
@@ -26,27 +39,35 @@ class QuantileRegressor(LevelRegressor):
     ----------
     levels : float or sequence of float, default=0.5
         Levels in (0, 1), in any order, without repeats.
-    kernel : None, str, kernel or callable, default=None
+    kernel : None, str, kernel, callable or OperatorKernel, default=None
         See :func:`fenchel.kernels.as_kernel`; None is a Gaussian kernel whose width for each
-        feature is read off the data.
+        feature is read off the data. An :class:`fenchel.kernels.OperatorKernel` with one
+        output for each level takes the place of k B.
     alpha : float, default=1e-3
         Strength of the regularization, > 0. The C of the papers is 1 / (alpha * sum of
         weights). Pinball losses grow like y, the penalty like y²: for y in units c times
         smaller, the same fit takes alpha / c.
     level_gamma : float, default=1.0
-        γ of the coupling: 0 makes the curves parallel, ``inf`` independent.
+        γ of the coupling: 0 makes the curves parallel, ``inf`` independent. Not used with an
+        operator-valued kernel, which has a coupling of its own.
     epsilon : float, default=0.0
         Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
         get exactly zero dual coefficients and leave ``support_``.
+    non_crossing : {None, "train"}, default=None
+        "train" adds the constraint that neighbouring levels are in order at every training row
+        of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
+        increasing order, see the notes. Needs ``epsilon=0``.
     fit_intercept : bool, default=True
         Whether each level has a free offset b_j.
     features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
         How the kernel becomes features; "auto" is pivoted Cholesky, exact to 1e-10 as long
-        as the rank allows.
+        as the rank allows, and all there is for operator-valued kernels.
     rank : int, optional
         Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "newton".
+        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "smo", finished by
+        "newton", for one output on kernel rows; independent outputs one by one where a joint
+        system would be large; and "newton" elsewhere.
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
@@ -68,8 +89,9 @@ class QuantileRegressor(LevelRegressor):
     offset_ : ndarray of shape (n_levels,)
         The offsets b.
     coupling_ : ndarray of shape (n_levels, n_levels)
-        The matrix B.
-    weights_ : ndarray of shape (rank, n_levels)
+        The matrix B; the identity with an operator-valued kernel K, where
+        h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
+    weights_ : ndarray of shape (rank, n_levels), or (rank,) with an operator-valued kernel
         h(x) = φ(x) @ weights_, φ the feature map ``feature_map_``.
     certificate_ : Certificate
         ``primal``, ``dual``, ``gap``, ``relative_gap``, ``feasibility``; objectives are the
@@ -88,10 +110,24 @@ class QuantileRegressor(LevelRegressor):
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
+    Notes
+    -----
+    With ``non_crossing="train"`` the certificate is that of the constrained problem, and the
+    fitted model satisfies the constraint, not only nearly so: whatever a solver leaves of
+    crossings is removed by the least change of the offsets (of h, without intercept) before the
+    model is certified and returned. What is guaranteed is the order at the training rows of
+    positive weight, up to rounding errors of ``predict``. Nothing is guaranteed at other rows,
+    where curves may cross (``crossing_loss`` measures it): for curves that cross nowhere, a
+    family of functions is needed that cannot. The dual coefficients then include the
+    multipliers of the constraint, and are bounded in their sums only: over the lowest levels
+    from above by those of C s_i τ_j, over the highest ones from below by those of
+    C s_i (τ_j - 1).
+
     References
     ----------
     Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs,
-    eq. (2); (2017), Data sparse nonparametric regression with ε-insensitive losses, (P2).
+    eq. (2) and appendix B; (2017), Data sparse nonparametric regression with ε-insensitive
+    losses, (P2). Takeuchi, Le, Sears, Smola (2006), Nonparametric quantile estimation.
 
     Examples
     --------
@@ -105,8 +141,54 @@ class QuantileRegressor(LevelRegressor):
     True
     """
 
+    def __init__(
+        self,
+        levels: Any = 0.5,
+        *,
+        kernel: Any = None,
+        alpha: float = 1e-3,
+        level_gamma: float = 1.0,
+        epsilon: float = 0.0,
+        non_crossing: str | None = None,
+        fit_intercept: bool = True,
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            levels,
+            kernel=kernel,
+            alpha=alpha,
+            level_gamma=level_gamma,
+            epsilon=epsilon,
+            fit_intercept=fit_intercept,
+            features=features,
+            rank=rank,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.non_crossing = non_crossing
+
     def _level_loss(self, levels: Any) -> Loss:
         return Pinball(levels)
+
+    def _loss(self, n_targets: int) -> Loss:
+        if self.non_crossing is None or len(self.levels_) == 1:
+            return super()._loss(n_targets)
+        return NonCrossing(Pinball(self.levels_))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_non_crossing(self.non_crossing, self.epsilon)
 
     def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
         """Predict the central interval of a coverage, from the two levels that bound it.

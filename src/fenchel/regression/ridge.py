@@ -22,8 +22,9 @@ class KernelRidge(TargetRegressor):
     alpha : float, default=1e-3
         Strength of the regularization, > 0. scikit-learn's ``KernelRidge(alpha)`` is
         alpha * n_samples here.
-    kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`.
+    kernel : None, str, kernel, callable or OperatorKernel, default=None
+        See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common but the loss,
+        unless an :class:`fenchel.kernels.OperatorKernel` couples them.
     fit_intercept : bool, default=True
         Whether each output has a free offset.
     features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
@@ -31,7 +32,8 @@ class KernelRidge(TargetRegressor):
     rank : int, optional
         Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form".
+        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form", and
+        "newton" with an operator-valued kernel.
     tol : float, default=1e-6
         Relative duality gap above which a warning says that rounding errors dominate.
     max_iter : int, default=1000
@@ -46,7 +48,8 @@ class KernelRidge(TargetRegressor):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_outputs)
-        α with h(x) = k(x, X[support_]) @ dual_coef_.
+        α with h(x) = k(x, X[support_]) @ dual_coef_; with an operator-valued kernel K,
+        h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
     support_ : ndarray of shape (n_support,)
         Rows with a dual coefficient that is not zero: all, as a rule.
     offset_ : ndarray of shape (n_outputs,)

@@ -35,8 +35,9 @@ class SVR(TargetRegressor):
     epsilon : float, default=0.1
         Width of the tube, or residual at which the Huber loss turns linear; in the units
         of y.
-    kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`.
+    kernel : None, str, kernel, callable or OperatorKernel, default=None
+        See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common but the loss,
+        unless an :class:`fenchel.kernels.OperatorKernel` couples them.
     alpha : float, default=1e-3
         Strength of the regularization, > 0. scikit-learn's C is 1 / (alpha * n_samples); with
         the squared loss, which carries ½ here, it is 1 / (2 * alpha * n_samples).
@@ -47,7 +48,9 @@ class SVR(TargetRegressor):
     rank : int, optional
         Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "newton".
+        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "smo", finished by
+        "newton", for one output on kernel rows; independent outputs one by one where a joint
+        system would be large; and "newton" elsewhere.
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
@@ -62,7 +65,8 @@ class SVR(TargetRegressor):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_outputs)
-        α with h(x) = k(x, X[support_]) @ dual_coef_.
+        α with h(x) = k(x, X[support_]) @ dual_coef_; with an operator-valued kernel K,
+        h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
     support_ : ndarray of shape (n_support,)
         Rows outside of the tube or on its edge.
     offset_ : ndarray of shape (n_outputs,)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fenchel.problem import Problem
+from fenchel.problem import GramProblem, Problem
 from fenchel.solvers.augmented_lagrangian import AugmentedLagrangian
 from fenchel.solvers.base import Callback, Progress, Solution, Solver, Status, WarmStart
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.conic import Conic
 from fenchel.solvers.fista import Fista
 from fenchel.solvers.newton import Newton
+from fenchel.solvers.outputwise import Outputwise
 from fenchel.solvers.pdcd import PDCD
+from fenchel.solvers.smo import SMO
 
 SOLVERS: dict[str, Callable[[float, int], Solver]] = {
     "augmented_lagrangian": AugmentedLagrangian,
@@ -20,26 +22,42 @@ SOLVERS: dict[str, Callable[[float, int], Solver]] = {
     "fista": Fista,
     "newton": Newton,
     "pdcd": PDCD,
+    "smo": SMO,
 }
-AUTOMATIC = ("closed_form", "newton")
+_MANY_UNKNOWNS = 256
 
 
 def takes_gram(solver: str | Solver) -> bool:
     """Whether the solver can do with a Gram matrix in place of features."""
     if isinstance(solver, str):
-        names = AUTOMATIC if solver == "auto" else (solver,)
-        return all(name in SOLVERS and SOLVERS[name](1.0, 1).takes_gram for name in names)
+        return solver == "auto" or (solver in SOLVERS and SOLVERS[solver](1.0, 1).takes_gram)
     return bool(getattr(solver, "takes_gram", False))
+
+
+def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
+    closed = ClosedForm(tol)
+    if closed.requires(problem) is None:
+        return closed
+    on_gram = isinstance(problem, GramProblem)
+    greedy = SMO(tol, max_iter)
+    if on_gram and greedy.requires(problem) is None:
+        return greedy
+    one_by_one = Outputwise(lambda part: _automatic(part, tol, max_iter), tol)
+    unknowns = problem.features.shape[1] * problem.coupling.shape[1]
+    if (on_gram or unknowns > _MANY_UNKNOWNS) and one_by_one.requires(problem) is None:
+        return one_by_one
+    return Newton(tol, max_iter)
 
 
 def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: int) -> Solver:
     """Return the solver of that name, or the given one, if it can solve the problem.
 
-    ``"auto"`` takes the closed form where the loss is plainly squared and Newton elsewhere.
+    ``"auto"`` takes the closed form where the loss is plainly squared; SMO for one output on
+    a Gram matrix (kernels of nearly full rank); each output by itself where several do not
+    interact and one system for all would be large; and Newton elsewhere.
     """
     if solver == "auto":
-        candidates = (SOLVERS[name](tol, max_iter) for name in AUTOMATIC)
-        return next(each for each in candidates if each.requires(problem) is None)
+        return _automatic(problem, tol, max_iter)
     if isinstance(solver, str) and solver in SOLVERS:
         chosen = SOLVERS[solver](tol, max_iter)
     elif isinstance(solver, str) or not hasattr(solver, "solve"):
@@ -54,8 +72,8 @@ def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: in
 
 
 __all__ = [
-    "AUTOMATIC",
     "PDCD",
+    "SMO",
     "SOLVERS",
     "AugmentedLagrangian",
     "Callback",
@@ -63,6 +81,7 @@ __all__ = [
     "Conic",
     "Fista",
     "Newton",
+    "Outputwise",
     "Progress",
     "Solution",
     "Solver",

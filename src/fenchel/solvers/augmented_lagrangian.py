@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel.losses import BoxQuadratic
-from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart
+from fenchel.problem import Problem
+from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
 from fenchel.solvers.coordinates import Record, State, pdcd_sweep, unsuitable
 
 
@@ -50,8 +50,9 @@ class AugmentedLagrangian:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses with an intercept, else a sentence on what is missing."""
-        if isinstance(problem, GramProblem):
-            return NEEDS_FEATURES
+        missing = needs_plain_features(problem)
+        if missing is not None:
+            return missing
         if not problem.fit_intercept:
             return "needs an intercept, whose constraint it is about; use solver='pdcd'"
         return unsuitable(problem)

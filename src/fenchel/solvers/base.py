@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
 from fenchel._typing import FloatArray
-from fenchel.problem import Certificate, Certified, Problem
+from fenchel.operator_problem import OperatorProblem
+from fenchel.problem import Certificate, Certified, GramProblem, Problem
 
 
 class Progress(NamedTuple):
@@ -77,6 +78,16 @@ class WarmStart(NamedTuple):
 
 
 NEEDS_FEATURES = "needs explicit features: features='cholesky' in place of kernel rows"
+NEEDS_SCALAR_KERNEL = (
+    "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
+)
+
+
+def needs_plain_features(problem: Problem) -> str | None:
+    """Say what is missing for a solver that knows features (n, r) only."""
+    if isinstance(problem, GramProblem):
+        return NEEDS_FEATURES
+    return NEEDS_SCALAR_KERNEL if isinstance(problem, OperatorProblem) else None
 
 
 class Solver(Protocol):

@@ -11,8 +11,9 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 
 from fenchel._typing import FloatArray
 from fenchel.losses import Squared
+from fenchel.operator_problem import OperatorProblem
 from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import Callback, Solution, WarmStart, settled
+from fenchel.solvers.base import NEEDS_SCALAR_KERNEL, Callback, Solution, WarmStart, settled
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class ClosedForm:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for the plain squared loss, else a sentence on what is missing."""
+        if isinstance(problem, OperatorProblem):
+            return NEEDS_SCALAR_KERNEL
         if isinstance(problem.loss, Squared) and problem.loss.epsilon == 0.0:
             return None
         return "needs the squared loss with epsilon=0; solver='newton' takes any loss"

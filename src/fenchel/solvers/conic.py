@@ -11,7 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from fenchel._typing import FloatArray
-from fenchel.losses import BoxQuadratic, Radial
+from fenchel.losses import BoxQuadratic, NonCrossing, Radial
+from fenchel.operator_problem import OperatorProblem
 from fenchel.problem import GramProblem, Problem
 from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart, settled
 
@@ -28,9 +29,10 @@ class Conic:
               S V^\top \varphi_i + b + s_i + t_i^+ - t_i^- + d_i = y_i,\;
               \|d_i\|_2 \le \varepsilon,
 
-    where s is split by sign too if its curvature is not the same on both sides. The dual
-    point is the multiplier of the equality, certified as any other. Needs the package
-    ``clarabel``; cost and memory grow fast with n, p and the rank.
+    where s is split by sign too if its curvature is not the same on both sides. Where curves
+    must not cross, the order of the residuals is one inequality more for each row and pair of
+    neighbouring levels. The dual point is the multiplier of the equality, certified as any
+    other. Needs the package ``clarabel``; cost and memory grow fast with n, p and the rank.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ class Conic:
             return NEEDS_FEATURES
         if importlib.util.find_spec("clarabel") is None:
             return "needs the package clarabel: pip install clarabel; solver='newton' needs none"
-        if not isinstance(problem.loss, (BoxQuadratic, Radial)):
+        if not isinstance(problem.loss, (BoxQuadratic, NonCrossing, Radial)):
             return "needs a loss of the library itself; solver='newton' takes any loss"
         return None
 
@@ -80,7 +82,9 @@ class Conic:
         result = clarabel.DefaultSolver(*program.matrices(), cones, settings).solve()
         shape = (problem.rows.n_rows, problem.n_outputs)
         multiplier = np.array(result.z[: program.n_equalities]).reshape(shape)
-        certified = problem.certify(-multiplier / problem.weight[:, None])
+        # where outputs interact, the program's own offset is the better one
+        offset = None if problem.separable else program.offset(np.array(result.x))
+        certified = problem.certify(-multiplier / problem.weight[:, None], offset)
         how = f"Clarabel ended with {result.status}; increase max_iter, or use solver='newton'"
         return settled(certified, started, int(result.iterations), how, self.tol, callback)
 
@@ -92,12 +96,16 @@ class _Program:
         self.problem = problem
         n, p = problem.rows.n_rows, problem.n_outputs
         self.n_equalities = n * p
-        design = np.einsum("nr,pq->nprq", problem.features, problem.coupling).reshape(n * p, -1)
+        features = problem.features
+        if not isinstance(problem, OperatorProblem):
+            features = np.einsum("nr,pq->nprq", features, problem.coupling)
+        design = features.reshape(n * p, -1)
         self.columns: list[Any] = [sparse.csc_matrix(design)]
         self.quadratic = [np.ones(design.shape[1])]
         self.linear = [np.zeros(design.shape[1])]
         self.inequalities: list[tuple[int, Any, FloatArray]] = []
         self.cones: list[tuple[str, int]] = [("ZeroConeT", n * p)]
+        self.offset_start = design.shape[1]
         if problem.fit_intercept:
             self._add(sparse.kron(np.ones((n, 1)), sparse.eye(p)), np.zeros(p), np.zeros(p))
         loss = problem.loss
@@ -105,8 +113,18 @@ class _Program:
             self._radial_parts(loss.curvature, loss.radius)
         elif isinstance(loss, BoxQuadratic):
             self._box_parts(loss)
+        elif isinstance(loss, NonCrossing):
+            self._box_parts(loss.pinball)
+            self._ordered(loss.cone)
         if getattr(loss, "epsilon", 0.0) > 0.0:
             self._ball(loss.epsilon)  # type: ignore[attr-defined]
+
+    def offset(self, x: FloatArray) -> FloatArray:
+        """The offset in a solution of the program; zero without intercept."""
+        p = self.problem.n_outputs
+        if not self.problem.fit_intercept:
+            return np.zeros(p)
+        return x[self.offset_start : self.offset_start + p]
 
     def _add(self, columns: Any, quadratic: FloatArray, linear: FloatArray) -> int:
         """Append variables; return where they start."""
@@ -132,6 +150,14 @@ class _Program:
                 positive = -sparse.eye(len(which), format="csc")
                 self.inequalities.append((start, positive, np.zeros(len(which))))
                 self.cones.append(("NonnegativeConeT", len(which)))
+
+    def _ordered(self, cone: FloatArray) -> None:
+        """All of ``cone`` @ residual >= 0, the residuals being the last two parts added."""
+        n, p = self.problem.rows.n_rows, self.problem.n_outputs
+        start = sum(block.shape[1] for block in self.columns) - 2 * n * p
+        each = sparse.kron(sparse.eye(n), cone)
+        self.inequalities.append((start, sparse.hstack([-each, each]), np.zeros(each.shape[0])))
+        self.cones.append(("NonnegativeConeT", each.shape[0]))
 
     def _radial_parts(self, curvature: float, radius: float) -> None:
         n, p = self.problem.rows.n_rows, self.problem.n_outputs

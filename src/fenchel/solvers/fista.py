@@ -9,8 +9,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fenchel._typing import FloatArray
-from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart
+from fenchel.problem import Problem
+from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
 from fenchel.solvers.coordinates import Record
 
 _ROOT_STEPS = 60
@@ -48,8 +48,9 @@ class Fista:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None unless an intercept meets a loss that couples the outputs."""
-        if isinstance(problem, GramProblem):
-            return NEEDS_FEATURES
+        missing = needs_plain_features(problem)
+        if missing is not None:
+            return missing
         if problem.fit_intercept and not problem.separable:
             return (
                 "needs a loss without coupling of the outputs where there is an intercept; "

@@ -65,9 +65,13 @@ class Newton:
         problem: Problem,
         warm_start: WarmStart | None = None,
         callback: Callback | None = None,
+        started: float | None = None,
     ) -> Solution:
-        """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
-        run = _Run(self, problem, callback)
+        """Return the best certified point; see :class:`fenchel.solvers.base.Solver`.
+
+        ``started`` is when the clock of the history started, if before this call.
+        """
+        run = _Run(self, problem, callback, started or time.perf_counter())
         return run.finish(*run.iterate(warm_start))
 
 
@@ -153,7 +157,7 @@ class _Inner:
             if known or not with_pull:
                 return (value,)
             envelope.dual[...] *= block.weight[:, None]
-            return value, block.features.T @ envelope.dual
+            return value, problem.pulled(block, envelope.dual)
 
         value, *pull = problem.rows.sum(task)
         away = offset - self.centre
@@ -302,7 +306,7 @@ class _Run:
             step *= _COARSE_STEP
         else:
             before = getattr(warm_start, "alpha", None) or problem.alpha
-            function = space.start(dual, problem.alpha / before)
+            function = space.start(best, problem.alpha / before)
         stale = 0
         while not self._report(best):
             if self.steps >= self.solver.max_iter:

@@ -13,11 +13,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.problem import GramProblem, Problem
+from fenchel.operator_problem import OperatorProblem
+from fenchel.problem import Certified, GramProblem, Problem
 from fenchel.solvers.newton_system import (
     Kinks,
     solve_in_kernel,
     solve_in_kinks,
+    solve_in_operator_kinks,
     solve_in_weights,
 )
 
@@ -54,8 +56,8 @@ class Move(NamedTuple):
 class Space(Protocol):
     """What the Newton solver asks of the representation of functions."""
 
-    def start(self, dual: FloatArray, scale: float) -> Function:
-        """Return ``scale`` times the function that a dual point stands for."""
+    def start(self, certified: Certified, scale: float) -> Function:
+        """Return ``scale`` times the function of a certified point."""
         ...
 
     def weights(self, function: Function) -> FloatArray:
@@ -81,6 +83,8 @@ def choose_space(problem: Problem) -> Space:
     """Kernel coefficients where the features are as many as the dual variables, or nearly."""
     if isinstance(problem, GramProblem):
         return KernelSpace(problem)
+    if isinstance(problem, OperatorProblem):
+        return OperatorSpace(problem)
     n, rank = problem.features.shape
     full = rank * problem.coupling.shape[1] >= _FULL_RANK * n * problem.n_outputs
     return KernelSpace(problem) if full and problem.gram is not None else FeatureSpace(problem)
@@ -92,9 +96,9 @@ class FeatureSpace:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
-    def start(self, dual: FloatArray, scale: float) -> Function:
-        """Return ``scale`` times the function that a dual point stands for."""
-        return self.function(scale * self.problem.link(dual))
+    def start(self, certified: Certified, scale: float) -> Function:
+        """Return ``scale`` times the function of a certified point."""
+        return self.function(scale * certified.weights)
 
     def function(self, weights: FloatArray) -> Function:
         """Return the function with these weights."""
@@ -123,6 +127,26 @@ class FeatureSpace:
         return Move(self.function(weights), offset, None)
 
 
+class OperatorSpace(FeatureSpace):
+    """The same for an operator-valued kernel: weights are vectors (r,)."""
+
+    problem: OperatorProblem
+
+    def gradient(self, function: Function, dual: FloatArray, pull: FloatArray | None) -> Function:
+        """w - Σ c_i Φ_iᵀ β_i."""
+        pull = self.problem.pull(dual) if pull is None else pull
+        return self.function(function.coef - pull)
+
+    def move(
+        self, kinks: Kinks, gradient: Function, offset_gradient: FloatArray, ridge: FloatArray
+    ) -> Move:
+        """Solve the Newton system."""
+        size = gradient.coef.size + (len(ridge) if self.problem.fit_intercept else 0)
+        solve = solve_in_operator_kinks if kinks.size < size else solve_in_weights
+        weights, offset = solve(self.problem, kinks, gradient.coef, offset_gradient, ridge)
+        return Move(self.function(weights), offset, None)
+
+
 class KernelSpace:
     """Functions by their coefficients on the rows; a Newton system in the kinks."""
 
@@ -135,14 +159,21 @@ class KernelSpace:
         self._pushed = np.zeros(shape)
         self._product = np.zeros(shape)
 
-    def start(self, dual: FloatArray, scale: float) -> Function:
-        """Return ``scale`` times the function that a dual point stands for."""
-        coef = scale * self.problem.weight[:, None] * dual
-        return Function(coef, self.gram @ coef @ self.output)
+    def start(self, certified: Certified, scale: float) -> Function:
+        """Return ``scale`` times the function of a certified point."""
+        if isinstance(self.problem, GramProblem):
+            coef, image = certified.weights, self.problem.image(certified.weights)
+        else:
+            coef = self.problem.weight[:, None] * certified.dual
+            image = self.gram @ coef @ self.output
+        if self.problem.n_outputs == 1 and self.output[0, 0] > 0.0:
+            self._pushed, self._product = coef, image / self.output
+        return Function(scale * coef, scale * image)
 
     def weights(self, function: Function) -> FloatArray:
         """Weights of a function, as the problem has them."""
         if isinstance(self.problem, GramProblem):
+            self.problem.remember(function.coef, function.image)
             return function.coef
         return self.problem.features.T @ function.coef @ self.problem.coupling
 

@@ -19,6 +19,7 @@ from numba import njit
 from scipy.linalg import lapack
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.operator_problem import OperatorProblem
 from fenchel.problem import Problem
 
 
@@ -34,7 +35,7 @@ class Kinks(NamedTuple):
         """Number of unknowns in the space of the kinks."""
         if self.jacobian.ndim == 2:
             return int(np.count_nonzero(self.jacobian))
-        return self.jacobian.shape[0] * self.jacobian.shape[1]
+        return int(np.linalg.matrix_rank(self.jacobian, hermitian=True).sum())
 
 
 def solve_in_weights(
@@ -44,23 +45,29 @@ def solve_in_weights(
     offset_gradient: FloatArray,
     ridge: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Form and factor the matrix in r q + p unknowns; return (dV, db)."""
-    r, q = gradient.shape
-    p = problem.n_outputs
-    hessian = _hessian(problem, kinks, r, q, p)
-    size = r * q + (p if problem.fit_intercept else 0)
+    """Form and factor the matrix in r q + p unknowns; return (dV, db).
+
+    With an operator-valued kernel, weights and gradient are vectors (r,).
+    """
+    inner = gradient.size
+    if isinstance(problem, OperatorProblem):
+        hessian = _operator_hessian(problem, kinks)
+    else:
+        r, q = gradient.shape
+        hessian = _hessian(problem, kinks, r, q, problem.n_outputs)
+    size = inner + (problem.n_outputs if problem.fit_intercept else 0)
     diagonal = np.einsum("ii->i", hessian)
-    diagonal[: r * q] += 1.0
-    diagonal[r * q :] += ridge
+    diagonal[:inner] += 1.0
+    diagonal[inner:] += ridge
     right = np.concatenate([gradient.ravel(), offset_gradient])
 
     def fill(matrix: FloatArray) -> None:
         matrix[...] = hessian[:size, :size]
 
     factor = _cholesky(fill, size)
-    step = np.zeros(r * q + p)
+    step = np.zeros(len(right))
     step[:size] = _solve(factor, -right[:size])
-    return step[: r * q].reshape(r, q), step[r * q :]
+    return step[:inner].reshape(gradient.shape), step[inner:]
 
 
 def solve_in_kinks(
@@ -76,12 +83,38 @@ def solve_in_kinks(
     features = problem.features[unique]
     mixed = outputs @ problem.coupling
     pulled = np.einsum("iq,iq->i", (features @ gradient)[inverse], mixed)
+    gram = features @ features.T
     z, offset = _solve_bordered(
-        problem, features @ features.T, inverse, outputs, pulled, offset_gradient, ridge
+        problem,
+        lambda matrix: _fill(gram, inverse, mixed, matrix),
+        outputs,
+        pulled,
+        offset_gradient,
+        ridge,
     )
     push = np.zeros((len(unique), mixed.shape[1]))
     np.add.at(push, inverse, z[:, None] * mixed)
     return -gradient - features.T @ push, offset
+
+
+def solve_in_operator_kinks(
+    problem: OperatorProblem,
+    kinks: Kinks,
+    gradient: FloatArray,
+    offset_gradient: FloatArray,
+    ridge: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Woodbury, with a row Φ_iᵀu of U for each kink; return (dw, db)."""
+    functions, outputs = _kink_features(problem, kinks)
+
+    def fill(matrix: FloatArray) -> None:
+        np.matmul(functions, functions.T, out=matrix)
+        np.einsum("ii->i", matrix)[:] += 1.0
+
+    z, offset = _solve_bordered(
+        problem, fill, outputs, functions @ gradient, offset_gradient, ridge
+    )
+    return -gradient - functions.T @ z, offset
 
 
 def solve_in_kernel(
@@ -99,7 +132,15 @@ def solve_in_kernel(
     """
     rows, outputs = _square_roots(kinks)
     pulled = np.einsum("ip,ip->i", image[rows], outputs)
-    z, offset = _solve_bordered(problem, gram, rows, outputs, pulled, offset_gradient, ridge)
+    mixed = outputs @ problem.coupling
+    z, offset = _solve_bordered(
+        problem,
+        lambda matrix: _fill(gram, rows, mixed, matrix),
+        outputs,
+        pulled,
+        offset_gradient,
+        ridge,
+    )
     unique, inverse = np.unique(rows, return_inverse=True)
     push = np.zeros((len(unique), outputs.shape[1]))
     np.add.at(push, inverse, z[:, None] * outputs)
@@ -108,19 +149,20 @@ def solve_in_kernel(
 
 def _solve_bordered(
     problem: Problem,
-    gram: FloatArray,
-    rows: IntArray,
+    fill: Callable[[FloatArray], None],
     outputs: FloatArray,
     pulled: FloatArray,
     offset_gradient: FloatArray,
     ridge: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """One unknown z = U dV + E db for each kink, bordered by the offset; return (z, db)."""
+    """One unknown z = U dV + E db for each kink, bordered by the offset; return (z, db).
+
+    ``fill`` writes the lower triangle of I + UUᵀ.
+    """
     p = len(ridge)
-    if len(rows) == 0:
+    if len(outputs) == 0:
         return pulled, -offset_gradient / ridge if problem.fit_intercept else np.zeros(p)
-    mixed = outputs @ problem.coupling
-    factor = _cholesky(lambda matrix: _fill(gram, rows, mixed, matrix), len(rows))
+    factor = _cholesky(fill, len(outputs))
     if not problem.fit_intercept:
         return -_solve(factor, pulled), np.zeros(p)
     solved = _solve(factor, np.column_stack([outputs, pulled]))
@@ -157,7 +199,9 @@ def _hessian(problem: Problem, kinks: Kinks, r: int, q: int, p: int) -> FloatArr
             inner = np.einsum("jk,mjl->mkl", coupling, right)
             for k in range(q):
                 for m in range(k + 1):
-                    gram = (features * inner[:, k, m, None]).T @ features
+                    free = np.flatnonzero(inner[:, k, m])
+                    mine = features[free]
+                    gram = (mine * inner[free, k, m, None]).T @ mine
                     block[:, k, :, m] += gram
                     if m < k:
                         block[:, m, :, k] += gram.T
@@ -165,6 +209,28 @@ def _hessian(problem: Problem, kinks: Kinks, r: int, q: int, p: int) -> FloatArr
             corner += jacobian.sum(axis=0)
     hessian[: r * q, r * q :] = hessian[r * q :, : r * q].T
     return hessian
+
+
+def _operator_hessian(problem: OperatorProblem, kinks: Kinks) -> FloatArray:
+    """Sum over kinks of (Φ_i, I)ᵀ t c_i P_i (Φ_i, I), without identity and ridge."""
+    p, r = problem.features.shape[1:]
+    hessian = np.zeros((r + p, r + p))
+    chunk = problem.rows.block_rows
+    for start in range(0, len(kinks.rows), chunk):
+        part = Kinks(kinks.rows[start : start + chunk], kinks.jacobian[start : start + chunk])
+        both = np.hstack(_kink_features(problem, part))
+        hessian += both.T @ both
+    return hessian
+
+
+def _kink_features(problem: OperatorProblem, kinks: Kinks) -> tuple[FloatArray, FloatArray]:
+    """Φ_iᵀ u for each kink, (k, r), and the vectors u (k, p)."""
+    rows, outputs = _square_roots(kinks)
+    if kinks.jacobian.ndim == 2:  # u has one entry: no need to gather all of Φ_i
+        entry = outputs.argmax(axis=1)
+        size = outputs[np.arange(len(rows)), entry]
+        return size[:, None] * problem.features[rows, entry], outputs
+    return np.matmul(outputs[:, None, :], problem.features[rows])[:, 0], outputs
 
 
 def _cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:

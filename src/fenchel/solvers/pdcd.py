@@ -9,8 +9,8 @@ import numpy as np
 
 from fenchel._typing import IntArray
 from fenchel.losses import BoxQuadratic
-from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart
+from fenchel.problem import Problem
+from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
 from fenchel.solvers.coordinates import (
     Record,
     State,
@@ -67,8 +67,9 @@ class PDCD:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses, else a sentence on what is missing."""
-        if isinstance(problem, GramProblem):
-            return NEEDS_FEATURES
+        missing = needs_plain_features(problem)
+        if missing is not None:
+            return missing
         if not self.block and unsuitable(problem) is None and not problem.separable:
             return "needs a loss without coupling of the outputs for block=False; use block=True"
         return unsuitable(problem)

@@ -56,7 +56,9 @@ def check_prox(trial: Trial) -> None:
 def check_domain(trial: Trial) -> None:
     loss = trial.loss
     dual = trial.duals(4 * ROWS)
-    shrunk = dual * trial.random.choice([0.0, 0.5, 0.99, 1.0], dual.shape)
+    # a loss with a cone has a rule of its own where others count on a solid domain
+    solid = dual.shape if loss.cone is None else (len(dual), 1)
+    shrunk = dual * trial.random.choice([0.0, 0.5, 0.99, 1.0], solid)
     require_rows(
         np.isfinite(loss.conjugate(shrunk)),
         lambda i: (
@@ -75,6 +77,33 @@ def check_domain(trial: Trial) -> None:
                 f"separable=True, but conjugate at {show(mixed[i])} is {float(whole[i]):.6g} and "
                 f"not the sum over outputs, {float(total[i]):.6g}"
             ),
+        )
+
+
+def check_balance(trial: Trial) -> None:
+    """Points of the domain are balanced within it, and zero rows are left alone."""
+    loss = trial.loss
+    for shift in (0.0, 1.0):  # the second time far from balanced
+        dual = trial.duals() + shift * trial.slope
+        dual = loss.conjugate_prox(dual, 1e-3 * trial.step)
+        dual[::5] = 0.0
+        weight = trial.random.uniform(0.1, 2.0, len(dual))
+        balanced = loss.balanced(dual, weight)
+        left = np.abs(weight @ balanced)
+        require(
+            np.all(left <= 1e-12 * (weight @ np.abs(dual))),
+            f"balanced leaves a sum of {show(left)}",
+        )
+        require_rows(
+            np.isfinite(loss.conjugate(balanced)),
+            lambda i: f"balanced leaves the domain: {show(dual[i])} becomes {show(balanced[i])}",  # noqa: B023
+        )
+        require(not balanced[::5].any(), "balanced changes rows that are zero")
+        require(
+            np.allclose(
+                loss.balanced(balanced, weight), balanced, rtol=TOL, atol=TOL * trial.slope
+            ),
+            "balanced changes a point that is balanced",
         )
 
 

@@ -23,7 +23,7 @@ class Trial:
         self.scale = float(scale)
         for _ in range(60):
             lengths = self.scale * self.random.uniform(0.5, 2.0, (ROWS, 1))
-            values = loss.value(lengths * self.directions(ROWS))
+            values = loss.value(loss.nearest(lengths * self.directions(ROWS)))
             require(
                 np.all(np.isfinite(values)),
                 f"value is not finite for residuals of length near {self.scale:.3g}",
@@ -53,8 +53,10 @@ class Trial:
         return self.directions(n) * unit * 10.0 ** self.random.uniform(low, high, (n, 1))
 
     def residuals(self, n: int = ROWS) -> FloatArray:
-        """Trial residuals."""
-        return self.points(n, self.scale)
+        """Trial residuals, half of them where the loss is finite."""
+        points = self.points(n, self.scale)
+        points[::2] = self.loss.nearest(points[::2])
+        return points
 
     def duals(self, n: int = ROWS) -> FloatArray:
         """Points of the domain of the conjugate, its border included."""

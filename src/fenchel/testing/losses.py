@@ -10,6 +10,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.losses import Loss
 from fenchel.testing._prox import (
+    check_balance,
     check_domain,
     check_envelope,
     check_jacobian,
@@ -32,10 +33,13 @@ def check_loss(
 
     with equality at :math:`\beta = \operatorname{prox}_{t\ell^*}(v)`,
     :math:`\xi = (v - \beta)/t`; that no point near or far is a better prox; Jacobians by finite
-    differences, symmetric and between 0 and I; steps given row by row; a solid domain; the
-    envelope against its definition; the minimizing offset against a numerical one, and weights
-    against repetition; and the ε-insensitive version in all of these, and against a numerical
-    infimal convolution.
+    differences, symmetric and between 0 and I; steps given row by row; a solid domain; that
+    dual points are balanced within it; the envelope against its definition; the minimizing
+    offset against a numerical one, and weights against repetition; and the ε-insensitive
+    version in all of these, and against a numerical infimal convolution.
+
+    A loss with a ``cone`` is infinite outside of it and finite at the nearest points in it; its
+    domain need not be solid, and it has no ε-insensitive version.
 
     Parameters
     ----------
@@ -93,7 +97,13 @@ def check_loss(
     sizes = [1, 3] if asked is None else [asked]
     for size in sizes:
         trial = Trial(loss, size, scale, random_state)
-        _tell(f"{type(loss).__name__} with {size} output(s)", _check_all, trial)
+        name = f"{type(loss).__name__} with {size} output(s)"
+        _tell(name, _check_all, trial)
+        other = Trial(loss, size, scale, random_state + 2)
+        _tell(name, _check_cone, other)
+        _tell(name, check_balance, other)
+        if loss.cone is not None:
+            continue
         epsilon = 0.4 * trial.scale
         wide = Trial(loss.insensitive(epsilon), size, scale, random_state + 1)
         name = f"{type(loss).__name__}.insensitive({epsilon:.3g}) with {size} output(s)"
@@ -196,6 +206,41 @@ def _check_constants(trial: Trial) -> None:
         )
 
 
+def _check_cone(trial: Trial) -> None:
+    """The cone is where the loss is finite, and ``nearest`` projects on it."""
+    loss = trial.loss
+    residual = trial.points(4 * ROWS, trial.scale)
+    nearest = loss.nearest(residual)
+    away = residual - nearest
+    length = np.linalg.norm(residual, axis=1)
+    require_rows(
+        np.isfinite(loss.value(nearest)),
+        lambda i: f"value is not finite at {show(nearest[i])}, nearest to {show(residual[i])}",
+    )
+    if loss.cone is None:
+        require_rows(
+            ~away.any(axis=1),
+            lambda i: f"nearest moves {show(residual[i])} although the loss has no cone",
+        )
+        return
+    inside = (residual @ loss.cone.T >= 0.0).all(axis=1)
+    require_rows(
+        inside == np.isfinite(loss.value(residual)),
+        lambda i: (
+            f"value is finite outside of the cone, or infinite inside, at {show(residual[i])}"
+        ),
+    )
+    # a projection on a convex cone: what is taken away is normal to it
+    require_rows(
+        np.abs(np.einsum("ij,ij->i", away, nearest)) <= TOL * length**2,
+        lambda i: f"nearest is not a projection at {show(residual[i])}: {show(nearest[i])}",
+    )
+    require_rows(
+        (away @ nearest.T).max(axis=1) <= TOL * length * length.max(),
+        lambda i: f"there is a point nearer to {show(residual[i])} than {show(nearest[i])}",
+    )
+
+
 def _check_conjugate(trial: Trial) -> None:
     """Fenchel and Young: an inequality for all pairs, an equality at subgradients."""
     loss = trial.loss
@@ -220,10 +265,19 @@ def _check_conjugate(trial: Trial) -> None:
         step = factor * trial.step
         point = trial.points(ROWS, trial.slope)
         dual = loss.conjugate_prox(point, step)
-        residual = (point - dual) / step
+        exact = (point - dual) / step
+        residual = loss.nearest(exact)
+        size = np.linalg.norm(point, axis=1) / step
+        require_rows(
+            np.linalg.norm(residual - exact, axis=1) <= TOL * size,
+            lambda i: (
+                f"the prox of {show(point[i])} with step {step:.6g} is a subgradient at "  # noqa: B023
+                f"{show(exact[i])}, where the loss is not finite"  # noqa: B023
+            ),
+        )
         left, right = loss.value(residual), loss.conjugate(dual)
         product = np.einsum("ij,ij->i", dual, residual)
-        rounding = np.linalg.norm(dual, axis=1) * np.linalg.norm(point, axis=1) / step
+        rounding = np.linalg.norm(dual, axis=1) * size
         gap = np.abs(left + right - product)
         require_rows(
             gap <= 1e-7 * (np.abs(left) + np.abs(right) + rounding),

@@ -174,15 +174,14 @@ def _check(solver: Solver, problem: Problem) -> None:
 
 def _unit(problem: Problem) -> float:
     """Size of the objectives, for rounding."""
-    zero = np.zeros((problem.features.shape[1], problem.coupling.shape[1]))
+    zero = problem.no_weights()
     return abs(problem.primal(zero, np.zeros(problem.n_outputs)))
 
 
 def _check_solution(solver: Solver, problem: Problem, solution: Solution) -> None:
     n, p = len(problem.features), problem.n_outputs
     require_shape(solution.dual, (n, p), "dual")
-    shape = (problem.features.shape[1], problem.coupling.shape[1])
-    require_shape(solution.weights, shape, "weights")
+    require_shape(solution.weights, problem.no_weights().shape, "weights")
     require_shape(solution.offset, (p,), "offset")
     certificate, unit = solution.certificate, _unit(problem)
     rounding = _ROUNDING * unit
@@ -247,7 +246,7 @@ def _check_feasible(problem: Problem, dual: FloatArray) -> None:
 def _check_others(problem: Problem, lowest: float) -> None:
     """No model goes below the dual objective."""
     random = np.random.default_rng(0)
-    zero = np.zeros((problem.features.shape[1], problem.coupling.shape[1]))
+    zero = problem.no_weights()
     for size in (0.0, 0.1, 1.0):
         weights = zero + size * random.standard_normal(zero.shape)
         plain = replace(problem, features=problem.features)  # nothing remembered

@@ -1,0 +1,155 @@
+"""Pivoted Cholesky for operator-valued kernels: a matrix of features for each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.features.base import in_chunks
+from fenchel.features.pivoted_cholesky import (
+    BLOCK,
+    PROBES,
+    Gram,
+    PivotedCholesky,
+    blocked,
+    greedy,
+)
+from fenchel.kernels import OperatorKernel
+
+
+class OperatorCholesky(PivotedCholesky):
+    r"""Greedy partial Cholesky factorization of the (n p, n p) matrix of an operator kernel.
+
+    .. math:: \Phi(x) \in R^{p \times r}, \qquad K(x, x') \approx \Phi(x)\, \Phi(x')^\top,
+              \qquad h(x) = \Phi(x)\, w
+
+    The pivots are pairs of a row and an output, chosen one after the other where the residual
+    diagonal is largest, until it is nowhere above ``tol`` times the largest diagonal entry.
+    Features are (n, p, r) arrays; no (n p, n p) array is formed.
+
+    Parameters
+    ----------
+    kernel : OperatorKernel
+        See :class:`fenchel.kernels.OperatorKernel`.
+    tol : float
+        Accuracy relative to the largest diagonal entry; 1e-14 at best.
+    rank : int, optional
+        Cap on the rank; by default min(n p, max(100, 25 000 000 / (n p))).
+    random_state : int, RandomState or None
+        Seed for length scales that are read off a subsample.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray of shape (rank_, n_features)
+        The rows of the pivots.
+    outputs_ : ndarray of shape (rank_,)
+        The outputs of the pivots.
+    pivots_ : ndarray of shape (rank_,)
+        Row times p plus output.
+    factor_ : ndarray of shape (rank_, rank_)
+        Lower triangular factor of the kernel between the pivots.
+    rank_, kernel_, kernel_error_, n_features_in_
+        See :class:`FeatureMap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import OperatorCholesky
+    >>> from fenchel.kernels import Gaussian, Transformable
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> kernel = Transformable(Gaussian(1.0), [[[1.0]], [[-1.0]]])
+    >>> features = OperatorCholesky(kernel).fit_transform(X)
+    >>> features.shape[:2]
+    (50, 2)
+    >>> blocks = np.einsum("ijr,klr->ikjl", features, features)
+    >>> np.allclose(blocks, kernel.blocks(X), atol=1e-9)
+    True
+    """
+
+    kernel_: Any
+
+    def _resolved_kernel(self, X: FloatArray) -> Any:
+        if not isinstance(self.kernel, OperatorKernel):
+            raise TypeError(
+                f"kernel must be an OperatorKernel, got {self.kernel!r}; PivotedCholesky is for "
+                "scalar kernels"
+            )
+        return self.kernel.resolved(X, random_state=self.random_state)
+
+    def _fit(self, X: FloatArray) -> FloatArray:
+        p = self.kernel_.n_outputs
+        cap = self._cap(len(X) * p)
+        gram = _OperatorGram(self.kernel_, X)
+        level = self._relative_level() * max(gram.largest, 0.0)
+        features, pivots, left = greedy(gram, min(cap, BLOCK), level)
+        if left.max() > level and len(pivots) < cap:
+            features, pivots, left = blocked(gram, cap, level, (features, pivots, left))
+        if left.max() <= level:
+            gram.check_rest(features)
+        self.pivots_ = pivots
+        self.factor_ = features[pivots]
+        self.landmarks_, self.outputs_ = X[pivots // p], pivots % p
+        trace = float(gram.diagonal.sum())
+        self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
+        return features.reshape(len(X), p, len(pivots))
+
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        r"""Coefficients a with :math:`\Phi(x) w = \sum_k K(x, z_k)_{:l_k} a_k`, (rank_,).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (rank_,)
+            Weights w of the features; z are ``landmarks_`` and l ``outputs_``.
+        """
+        return super().coefficients(weights)
+
+    def transform(self, X: AnyArray) -> FloatArray:
+        """Features of new rows, (n_samples, p, rank_), in chunks of bounded memory."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
+        return in_chunks(self._map, X, self.kernel_.n_outputs * self.rank_)
+
+    def _map(self, X: FloatArray) -> FloatArray:
+        values = self.kernel_.columns(X, self.landmarks_, self.outputs_)
+        flat = values.reshape(values.shape[0] * values.shape[1], self.rank_)
+        solved = solve_triangular(
+            self.factor_, flat.T, lower=True, overwrite_b=True, check_finite=False
+        )
+        return np.ascontiguousarray(solved.T).reshape(values.shape)
+
+
+class _OperatorGram(Gram):
+    """The matrix of an operator kernel: entry i p + l stands for row i and output l."""
+
+    def __init__(self, kernel: OperatorKernel, X: FloatArray) -> None:
+        self.kernel, self.X, self.given = kernel, X, False
+        self.diagonal = np.array(kernel.diag(X), dtype=np.float64).ravel()
+        self.largest = float(self.diagonal.max())
+        self.check(self.diagonal)
+
+    def block(self, rows: Any, pivots: Any) -> FloatArray:
+        """K between flat indices, writeable; ``slice(None)`` is all of them."""
+        points, outputs = np.divmod(pivots, self.kernel.n_outputs)
+        if isinstance(rows, slice):
+            values = self.kernel.columns(self.X, self.X[points], outputs)
+            return values.reshape(-1, len(pivots))
+        own_points, own = np.divmod(rows, self.kernel.n_outputs)
+        unique, inverse = np.unique(own_points, return_inverse=True)
+        return self.kernel.columns(self.X[unique], self.X[points], outputs)[inverse, own]
+
+    def probes(self, n: int) -> IntArray:
+        """About 500 flat indices, all outputs of some rows: a fixed step might miss some."""
+        p = self.kernel.n_outputs
+        points = np.arange(0, n // p, -(-n // max(p, PROBES)))
+        return np.add.outer(p * points, np.arange(p)).ravel()
+
+    def refusal(self, lowest: float) -> ValueError:
+        """Return the error for what is not positive semi-definite."""
+        return ValueError(
+            "the operator-valued kernel must be symmetric, K(x, z) = K(z, x)ᵀ, and positive "
+            f"semi-definite on the rows of X, and is not: a residual of {lowest:.3g} was found"
+        )

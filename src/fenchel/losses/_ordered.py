@@ -1,0 +1,257 @@
+"""Compiled loops for a separable box loss on residuals that are in decreasing order.
+
+Rows are visited in the given ``order`` of their entries. A box is two arrays (lower, upper) in
+the order of the entries themselves, lower <= 0 <= upper: slopes of a piecewise linear loss.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fenchel._typing import FloatArray, IntArray
+
+
+@njit(cache=True, nogil=True)
+def _pools(
+    point: FloatArray,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    ends: IntArray,
+    sums: FloatArray,
+    values: FloatArray,
+) -> int:
+    """Minimize the loss of s plus ||s - point||²/2 over decreasing s; return how many pools.
+
+    Pool adjacent violators: ``ends`` is where each pool stops, ``values`` the common value of s
+    on it. ``sums`` (3, p) holds the sums of point, lower and upper over each pool.
+    """
+    m = 0
+    for k in range(len(order)):
+        j = order[k]
+        ends[m] = k + 1
+        sums[0, m] = point[j]
+        sums[1, m] = lower[j]
+        sums[2, m] = upper[j]
+        values[m] = _common(sums, m, 1)
+        while m > 0 and values[m - 1] < values[m]:
+            for part in range(3):
+                sums[part, m - 1] += sums[part, m]
+            ends[m - 1] = ends[m]
+            m -= 1
+            start = ends[m - 1] if m > 0 else 0
+            values[m] = _common(sums, m, ends[m] - start)
+        m += 1
+    return m
+
+
+@njit(cache=True, nogil=True)
+def _common(sums: FloatArray, pool: int, size: int) -> float:
+    """Best common value of a pool: its mean, less the slope of its loss, or the kink at 0."""
+    total = sums[0, pool]
+    if total > sums[2, pool]:
+        return (total - sums[2, pool]) / size
+    if total < sums[1, pool]:
+        return (total - sums[1, pool]) / size
+    return 0.0
+
+
+@njit(cache=True, nogil=True)
+def _fill_dual(
+    point: FloatArray,
+    order: IntArray,
+    n_pools: int,
+    ends: IntArray,
+    sums: FloatArray,
+    values: FloatArray,
+    dual: FloatArray,
+) -> None:
+    """Write point - s, so that a pool of one gets its slope exactly."""
+    start = 0
+    for m in range(n_pools):
+        size = ends[m] - start
+        mean = sums[0, m] / size
+        for k in range(start, ends[m]):
+            j = order[k]
+            if values[m] > 0.0:
+                dual[j] = (point[j] - mean) + sums[2, m] / size
+            elif values[m] < 0.0:
+                dual[j] = (point[j] - mean) + sums[1, m] / size
+            else:
+                dual[j] = point[j]
+        start = ends[m]
+
+
+@njit(cache=True, nogil=True)
+def _fill_jacobian(
+    order: IntArray, n_pools: int, ends: IntArray, values: FloatArray, jacobian: FloatArray
+) -> bool:
+    """Write the derivative of point - s; return whether it is not zero."""
+    jacobian[:] = 0.0
+    moves = False
+    start = 0
+    for m in range(n_pools):
+        size = ends[m] - start
+        shared = 1.0 / size if values[m] != 0.0 else 0.0
+        if size > 1 or shared == 0.0:
+            moves = True
+            for a in range(start, ends[m]):
+                for b in range(start, ends[m]):
+                    jacobian[order[a], order[b]] = -shared
+                jacobian[order[a], order[a]] += 1.0
+        start = ends[m]
+    return moves
+
+
+@njit(cache=True, nogil=True)
+def project(
+    point: FloatArray,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    dual: FloatArray,
+    residual: FloatArray,
+) -> None:
+    """Split each row of ``point`` in its projection ``dual`` on the domain and the rest."""
+    n, p = point.shape
+    ends, sums, values = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
+    for i in range(n):
+        n_pools = _pools(point[i], order, lower, upper, ends, sums, values)
+        _fill_dual(point[i], order, n_pools, ends, sums, values, dual[i])
+        start = 0
+        for m in range(n_pools):
+            for k in range(start, ends[m]):
+                residual[i, order[k]] = values[m]
+            start = ends[m]
+
+
+@njit(cache=True, nogil=True)
+def projection_jacobian(
+    point: FloatArray,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    jacobian: FloatArray,
+) -> None:
+    """Jacobian of the projection of each row."""
+    n, p = point.shape
+    ends, sums, values = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
+    for i in range(n):
+        n_pools = _pools(point[i], order, lower, upper, ends, sums, values)
+        _fill_jacobian(order, n_pools, ends, values, jacobian[i])
+
+
+@njit(cache=True, nogil=True)
+def envelope(
+    anchor: FloatArray,
+    residual: FloatArray,
+    step: float,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
+    """All that :meth:`Loss.envelope` returns, in one pass."""
+    n, p = residual.shape
+    ends, sums, values = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
+    point = np.empty(p)
+    dual, value = np.empty((n, p)), np.empty(n)
+    active, jacobian = np.empty(n, np.int64), np.empty((n, p, p))
+    half = 0.5 / step
+    m = 0
+    for i in range(n):
+        for j in range(p):
+            point[j] = anchor[i, j] + step * residual[i, j]
+        n_pools = _pools(point, order, lower, upper, ends, sums, values)
+        _fill_dual(point, order, n_pools, ends, sums, values, dual[i])
+        total = 0.0
+        for j in range(p):
+            move = dual[i, j] - anchor[i, j]
+            total += dual[i, j] * residual[i, j] - half * move * move
+        value[i] = total
+        if _fill_jacobian(order, n_pools, ends, values, jacobian[m]):
+            active[m] = i
+            m += 1
+    return dual, value, active[:m], jacobian[:m]
+
+
+@njit(cache=True, nogil=True)
+def value(
+    residual: FloatArray,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    total: FloatArray,
+) -> None:
+    """Loss of each row, inf where an entry is larger than the one before it."""
+    n, p = residual.shape
+    for i in range(n):
+        total[i] = 0.0
+        for k in range(p):
+            j = order[k]
+            r = residual[i, j]
+            total[i] += upper[j] * r if r > 0.0 else lower[j] * r
+            if k > 0 and r > residual[i, order[k - 1]]:
+                total[i] = np.inf
+
+
+@njit(cache=True, nogil=True)
+def excess(
+    dual: FloatArray,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    excess: FloatArray,
+) -> None:
+    """How far sums of first and of last entries are out of bounds, relative to the terms."""
+    n, p = dual.shape
+    for i in range(n):
+        size = 0.0
+        first = 0.0
+        last = 0.0
+        most = 0.0
+        for k in range(p):
+            a, b = order[k], order[p - 1 - k]
+            first += dual[i, a] - upper[a]
+            last += dual[i, b] - lower[b]
+            most = max(most, first, -last)
+            size += abs(dual[i, a]) + max(upper[a], -lower[a])
+        excess[i] = most / size
+
+
+@njit(cache=True, nogil=True)
+def split(
+    dual: FloatArray,
+    order: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    box: FloatArray,
+    rest: FloatArray,
+) -> None:
+    """Write each row as a point of the box plus a rest: sums of its first entries <= 0, total 0.
+
+    What is above the box is handed to earlier entries, what is below is taken from later ones.
+    A row outside the domain has something left over at an end, which is dropped.
+    """
+    n, p = dual.shape
+    flow = np.empty(p + 1)  # from entry k of the order to entry k - 1
+    for i in range(n):
+        flow[0] = flow[p] = 0.0
+        carry = 0.0
+        for k in range(p - 1, -1, -1):
+            j = order[k]
+            x = dual[i, j] + carry
+            box[i, j] = min(x, upper[j])
+            carry = x - box[i, j]
+            if k > 0:
+                flow[k] = carry
+        carry = 0.0
+        for k in range(p):
+            j = order[k]
+            if k > 0:
+                flow[k] += carry
+            x = box[i, j] - carry
+            box[i, j] = max(x, lower[j])
+            carry = box[i, j] - x
+        for k in range(p):
+            rest[i, order[k]] = flow[k] - flow[k + 1]

@@ -1,0 +1,57 @@
+"""scikit-learn's callbacks where the installed version has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's, and says what is missing."""
+
+        def set_callbacks(self, *callbacks: Any) -> Any:
+            """Raise: this version of scikit-learn has no callbacks."""
+            raise ImportError(
+                "callbacks need scikit-learn 1.9 or later: pip install -U scikit-learn"
+            )
+
+        def _init_callback_context(self, **options: Any) -> None:
+            return None
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return the method as it is."""
+        return method
+
+
+class Tasks(NamedTuple):
+    """Tells the callbacks of an estimator of the beginning and end of each task of its fit."""
+
+    estimator: Any
+    root: Any
+
+    @classmethod
+    def of(cls, estimator: Any, number: int) -> Tasks:
+        """Begin a fit of so many tasks."""
+        root = estimator._init_callback_context(max_subtasks=number)
+        if root is not None:
+            root.call_on_fit_task_begin(estimator=estimator)
+        return cls(estimator, root)
+
+    def begin(self, name: str) -> Any:
+        """Begin a task."""
+        if self.root is None:
+            return None
+        return self.root.subcontext(task_name=name).call_on_fit_task_begin(
+            estimator=self.estimator
+        )
+
+    def end(self, task: Any) -> None:
+        """End a task, or the whole fit."""
+        if task is not None:
+            task.call_on_fit_task_end(estimator=self.estimator)
+
+
+__all__ = ["CallbackSupportMixin", "Tasks", "with_callbacks"]

@@ -1,0 +1,231 @@
+"""Compiled loops of greedy dual ascent, in single precision.
+
+Minimizes, over a in a box and (with an offset) of sum zero,
+
+    ½ aᵀKa + Σ_i ½ q_i^± a_i² - yᵀa + ε Σ_i |a_i|,
+
+q^- where a is negative and q^+ where it is positive. ``pull`` is the slope of the smooth part;
+``up`` and ``down`` are what ε and the bounds add to it for a coordinate that grows or shrinks.
+The loops are split so that each is one that compilers vectorize: reductions run over the bits
+of the floats, read as integers in the same order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+
+_FAR = np.float32(1e30)
+_ZERO, _TWO = np.float32(0.0), np.float32(2.0)
+_CURVED = np.float32(1e-6)  # least curvature of a step, in units of the kernel
+_SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
+
+
+def _compiled(function):  # type: ignore[no-untyped-def]
+    return njit(cache=True, nogil=True, fastmath=True, error_model="numpy")(function)
+
+
+@_compiled
+def _largest(bits: IntArray) -> np.int32:
+    most = _LEAST
+    for k in range(bits.size):
+        most = max(most, bits[k])
+    return most
+
+
+@_compiled
+def _place(bits: IntArray, value: np.int32) -> np.int32:
+    """Last place of a value that is there."""
+    place = np.int32(-1)
+    for k in range(bits.size):
+        place = max(place, np.int32(k) if bits[k] == value else np.int32(-1))
+    return place
+
+
+@_compiled
+def _make_comparable(bits: IntArray) -> None:
+    """Bits of floats to integers in the same order."""
+    for k in range(bits.size):
+        flip = np.int32(np.int32(bits[k] >> _SIGN) & _REST)
+        bits[k] = np.int32(bits[k] ^ flip)
+
+
+@_compiled
+def _steepest(
+    pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
+) -> tuple[np.int32, np.int32]:
+    """Coordinates that gain most per unit, growing and shrinking."""
+    for k in range(pull.size):
+        first[k] = -(pull[k] + up[k])
+    for k in range(pull.size):
+        second[k] = pull[k] + down[k]
+    grow, shrink = first.view(np.int32), second.view(np.int32)
+    _make_comparable(grow)
+    _make_comparable(shrink)
+    return _place(grow, _largest(grow)), _place(shrink, _largest(shrink))
+
+
+@_compiled
+def _partner(
+    pull: AnyArray,
+    down: AnyArray,
+    bend: AnyArray,
+    row: AnyArray,
+    slope: np.float32,
+    own: np.float32,
+    gain: AnyArray,
+) -> np.int32:
+    """Coordinate to shrink with the largest gain (slope²/curvature) for a growing one."""
+    for k in range(pull.size):
+        steep = max(pull[k] + down[k] - slope, _ZERO)
+        gain[k] = steep * steep / max(own + bend[k] - _TWO * row[k], _CURVED)
+    bits = gain.view(np.int32)
+    return _place(bits, _largest(bits))
+
+
+@_compiled
+def _alone(
+    pull: AnyArray,
+    up: AnyArray,
+    down: AnyArray,
+    bend_up: AnyArray,
+    bend_down: AnyArray,
+    gain: AnyArray,
+) -> np.int32:
+    """Coordinate with the largest gain by itself."""
+    for k in range(pull.size):
+        grow = max(-(pull[k] + up[k]), _ZERO)
+        shrink = max(pull[k] + down[k], _ZERO)
+        gain[k] = max(grow * grow / bend_up[k], shrink * shrink / bend_down[k])
+    bits = gain.view(np.int32)
+    return _place(bits, _largest(bits))
+
+
+@_compiled
+def _shift(pull: AnyArray, size: np.float32, plus: AnyArray, minus: AnyArray) -> None:
+    for k in range(pull.size):
+        pull[k] += size * (plus[k] - minus[k])
+
+
+@_compiled
+def _shift_alone(pull: AnyArray, size: np.float32, row: AnyArray) -> None:
+    for k in range(pull.size):
+        pull[k] += size * row[k]
+
+
+@_compiled
+def _settle(
+    k: int,
+    dual: FloatArray,
+    box: FloatArray,
+    epsilon: np.float32,
+    diagonal: AnyArray,
+    up: AnyArray,
+    down: AnyArray,
+    bend_up: AnyArray,
+    bend_down: AnyArray,
+) -> None:
+    """What a coordinate allows and costs from where it is; box has rows l, u, q⁻, q⁺."""
+    here = dual[k]
+    up[k] = _FAR if here >= box[1, k] else (epsilon if here >= 0.0 else -epsilon)
+    down[k] = -_FAR if here <= box[0, k] else (epsilon if here > 0.0 else -epsilon)
+    bend_up[k] = max(diagonal[k] + np.float32(box[3 if here >= 0.0 else 2, k]), _CURVED)
+    bend_down[k] = max(diagonal[k] + np.float32(box[3 if here > 0.0 else 2, k]), _CURVED)
+
+
+@_compiled
+def _curvature(k: int, here: float, grows: bool, box: FloatArray) -> float:
+    above = here >= 0.0 if grows else here > 0.0
+    return box[3, k] if above else box[2, k]
+
+
+@_compiled
+def ascend_in_pairs(
+    gram: AnyArray,
+    dual: FloatArray,
+    pull: AnyArray,
+    box: FloatArray,
+    epsilon: float,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float, float]:
+    """Steps on pairs, the most violating coordinate and its best partner; sum kept.
+
+    ``dual`` and ``pull`` are updated in place. Ends when the largest slope of a pair is
+    ``tol``; returns the number of steps, that slope, and the offset.
+    """
+    n, eps = dual.size, np.float32(epsilon)
+    up, down = np.empty(n, np.float32), np.empty(n, np.float32)
+    bend_up, bend_down = np.empty(n, np.float32), np.empty(n, np.float32)
+    first, second = np.empty(n, np.float32), np.empty(n, np.float32)
+    diagonal = np.empty(n, np.float32)
+    for k in range(n):
+        diagonal[k] = gram[k, k]
+        _settle(k, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+    steps = 0
+    while True:
+        i, j = _steepest(pull, up, down, first, second)
+        slope, top = pull[i] + up[i], pull[j] + down[j]
+        if top - slope <= tol or steps >= max_steps:
+            return steps, top - slope, -0.5 * (top + slope)
+        row = gram[i]
+        j = _partner(pull, down, bend_down, row, slope, bend_up[i], second)
+        curvature = max(bend_up[i] + bend_down[j] - _TWO * row[j], _CURVED)
+        size = float(pull[j] + down[j] - slope) / curvature
+        qi, qj = _curvature(i, dual[i], True, box), _curvature(j, dual[j], False, box)
+        end_i = 0.0 if dual[i] < 0.0 else box[1, i]
+        end_j = 0.0 if dual[j] > 0.0 else box[0, j]
+        room_i, room_j = end_i - dual[i], dual[j] - end_j
+        size = min(size, room_i, room_j)
+        dual[i] = end_i if size == room_i else dual[i] + size
+        dual[j] = end_j if size == room_j else dual[j] - size
+        _shift(pull, np.float32(size), row, gram[j])
+        pull[i] += np.float32(qi * size)
+        pull[j] -= np.float32(qj * size)
+        _settle(i, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+        _settle(j, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+        steps += 1
+
+
+@_compiled
+def ascend_alone(
+    gram: AnyArray,
+    dual: FloatArray,
+    pull: AnyArray,
+    box: FloatArray,
+    epsilon: float,
+    tol: float,
+    max_steps: int,
+) -> tuple[int, float, float]:
+    """Steps on the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
+    n, eps = dual.size, np.float32(epsilon)
+    up, down = np.empty(n, np.float32), np.empty(n, np.float32)
+    bend_up, bend_down = np.empty(n, np.float32), np.empty(n, np.float32)
+    gain = np.empty(n, np.float32)
+    diagonal = np.empty(n, np.float32)
+    for k in range(n):
+        diagonal[k] = gram[k, k]
+        _settle(k, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+    steps = 0
+    while True:
+        k = _alone(pull, up, down, bend_up, bend_down, gain)
+        rise, fall = -(pull[k] + up[k]), pull[k] + down[k]
+        # the gain is the squared slope over the curvature: both are needed to stop
+        if max(rise, fall) <= tol or steps >= max_steps:
+            return steps, max(rise, fall), 0.0
+        grows = rise > fall
+        curvature = bend_up[k] if grows else bend_down[k]
+        q = _curvature(k, dual[k], grows, box)
+        if grows:
+            end = 0.0 if dual[k] < 0.0 else box[1, k]
+            size = min(float(rise) / curvature, end - dual[k])
+        else:
+            end = 0.0 if dual[k] > 0.0 else box[0, k]
+            size = max(-float(fall) / curvature, end - dual[k])
+        dual[k] = end if size == end - dual[k] else dual[k] + size
+        _shift_alone(pull, np.float32(size), gram[k])
+        pull[k] += np.float32(q * size)
+        _settle(k, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+        steps += 1

@@ -1,0 +1,144 @@
+"""The experiments of joint quantile regression, in their quick form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments.harness import published
+
+from experiments import joint_quantiles_figure1 as figure1
+from experiments import joint_quantiles_page as table1_page
+from experiments import joint_quantiles_table1 as table1
+from experiments import joint_quantiles_table2 as table2
+
+
+def run(module, folder, *more):
+    module.main(["--quick", "--out", str(folder), *more])
+    assert {path.name for path in folder.iterdir()} == {"results.csv", "picture.png", "page.md"}
+    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
+    return pd.read_csv(folder / "results.csv"), (folder / "page.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def first_table(tmp_path_factory):
+    return run(table1, tmp_path_factory.mktemp("table1"))
+
+
+def test_every_method_is_measured_on_every_split(first_table):
+    results, _ = first_table
+    assert set(results["method"]) == set(table1.METHODS)
+    assert (results.groupby(["data_set", "method"])["split"].nunique() == 2).all()
+    assert set(results["C"]) <= set(table1.QUICK_STRENGTHS)
+    assert (results.loc[results["method"] != "JQR", "gamma"] == np.inf).all()
+    gaps = results.loc[results["method"].isin(["IND", "JQR"]), "relative_gap"]
+    assert (gaps <= table1.TOL).all()
+
+
+def test_losses_are_those_of_a_useful_model(first_table):
+    results, _ = first_table
+    known = results[results["data_set"].isin(["mcycle", "topo"])]
+    loss = known.groupby(["data_set", "method"])["pinball"].mean()
+    assert loss.between(0.4, 1.4).all()  # a constant has about 1.5
+    assert (results["crossing"] >= 0.0).all()
+    assert results["quantile_loss"].between(-2.5, 2.5).all()
+
+
+def test_page_shows_what_was_published(first_table):
+    _, page = first_table
+    lines = published("joint_quantiles_table1").set_index("data_set").loc["mcycle"]
+    for line in lines.itertuples():
+        assert f"{line.pinball_x100:.1f} ± {line.pinball_sd:.1f}" in page
+        assert f"{line.crossing_x100:.2f} ± {line.crossing_sd:.2f}" in page
+    lines = published("joint_quantiles_suppl_table1").set_index("data_set").loc["mcycle"]
+    for line in lines.itertuples():
+        assert f"{line.quantile_loss_x100:.1f} ± {line.sd:.1f}" in page
+    assert "12 vs 8 (5 vs 1)" in page
+
+
+def test_other_methods_stay_in_the_results(tmp_path):
+    run(table1, tmp_path, "--splits", "1", "--methods", "IND_NC")
+    results, page = run(table1, tmp_path, "--splits", "1", "--methods", "IND")
+    assert set(results["method"]) == {"IND", "IND_NC"}
+    assert "Not measured here: MTFL, JQR." in page
+
+
+def test_measures():
+    y = np.array([0.0, 2.0])
+    prediction = np.array([[-1.0, 0.0, 1.0, 0.5, 2.0], [2.0, 2.0, 2.0, 2.0, 2.0]])
+    assert table1.crossing(prediction) == pytest.approx(0.25)
+    assert table1.quantile_loss(y, prediction) == pytest.approx(4.5 - 2.5)
+    assert table1.pinball(y, prediction) == pytest.approx(0.5 * (0.1 + 0.5 + 0.15 + 0.2))
+
+
+@pytest.mark.parametrize("criterion", ["pinball", "crossing"])
+def test_counts_of_the_paper_fit_its_means(criterion):
+    frame = published("joint_quantiles_table1")
+    means = frame.pivot_table(index="data_set", columns="method", values=f"{criterion}_x100")
+    said = published("joint_quantiles_wilcoxon").set_index(["criterion", "competitor"])
+    for competitor in table1_page.COMPETITORS:
+        better, worse, *_ = said.loc[(criterion, competitor)]
+        ties = (means["JQR"] == means[competitor]).sum()  # as printed, with one or two digits
+        assert 0 <= better - (means["JQR"] < means[competitor]).sum() <= ties
+        assert 0 <= worse - (means["JQR"] > means[competitor]).sum() <= ties
+
+
+def test_significance_is_that_of_the_wilcoxon_test():
+    rows = [
+        {"data_set": "a", "split": k, "method": method, "pinball": 1.0 + 0.01 * k + shift}
+        for k in range(10)
+        for method, shift in (("JQR", 0.0), ("IND", 0.1), ("MTFL", 0.0))
+    ]
+    results = pd.DataFrame(rows)
+    assert table1_page.compare(results, "pinball", "a", "IND") == (True, False, True)
+    assert table1_page.compare(results, "pinball", "a", "MTFL") == (False, False, False)
+
+
+def test_solvers_pass_the_objective_of_the_general_one(tmp_path):
+    results, page = run(table2, tmp_path)
+    assert set(results["n"]) == set(table2.QUICK_SIZES)
+    assert results["reached"].all()
+    objective = results.pivot_table(index=["n", "split"], columns="method", values="objective")
+    for method in table2.SOLVERS:
+        assert (objective[method] <= objective["QP"]).all()
+    assert objective.to_numpy().min() > -150.0
+    assert objective.to_numpy().max() < -90.0
+    assert (results["cpu_seconds"] > 0.0).all()
+    assert "published" in page
+
+
+def test_published_times_stand_beside_the_measured():
+    columns = {"split": 0, "cpu_seconds": 0.5, "objective": -100.0, "reached": True}
+    results = pd.DataFrame([{"n": 250, "method": m, **columns} for m in table2.METHODS])
+    page = table2.page(results, quick=False)
+    for name, column in (
+        ("joint_quantiles_table2", "cpu_seconds"),
+        ("joint_quantiles_suppl_table2", "objective_per_row"),
+    ):
+        frame = published(name)
+        for _, line in frame[frame["n"] == 250].iterrows():
+            assert f"{line[column]:.2f} ± {line['sd']:.2f}" in page
+
+
+def test_clarabel_can_take_the_place_of_cvxopt():
+    from experiments.comparisons.dense_dual import clarabel_dual
+
+    from fenchel.datasets import make_sine_quantiles
+    from fenchel.solvers import Newton
+
+    X, y, _ = make_sine_quantiles(30, random_state=0)
+    problem = table2.problem_of(X, y)
+    dual = clarabel_dual(problem, table2.LEVELS, 1e-8)
+    exact = Newton(tol=1e-9).solve(problem).certificate.dual
+    assert problem.certify(dual).certificate.dual == pytest.approx(exact, rel=1e-5)
+
+
+def test_curves_go_from_parallel_to_independent(tmp_path):
+    results, page = run(figure1, tmp_path)
+    mean = results.groupby("gamma").mean()
+    assert mean.loc[0.0, "spread"] == pytest.approx(0.0, abs=1e-12)
+    assert mean.loc[0.0, "crossing_x100"] == 0.0
+    between = mean["distance"].iloc[1:-1].min()
+    assert between < mean.loc[0.0, "distance"]
+    assert between < mean.loc[np.inf, "distance"]
+    assert "γ = ∞" in page

@@ -1,0 +1,194 @@
+"""Greedy dual ascent: the ascent by itself, and the solver that Newton finishes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.svm import SVR as ScikitSVR
+
+from fenchel import SVR, QuantileRegressor
+from fenchel.datasets import make_heavy_tails
+from fenchel.kernels import Gaussian
+from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.problem import GramProblem, Problem
+from fenchel.solvers import SMO, Conic, Newton, WarmStart, make_solver
+from fenchel.solvers.smo import ascend
+from fenchel.testing import check_solver
+
+LOSSES = {
+    "absolute": Absolute(),
+    "pinball": Pinball([0.2]),
+    "insensitive": Absolute().insensitive(0.2),
+    "insensitive pinball": Pinball([0.8]).insensitive(0.1),
+    "squared": Squared(),
+    "squared pinball": SquaredPinball([0.9]),
+    "insensitive squared pinball": SquaredPinball([0.2]).insensitive(0.1),
+    "huber": Huber(0.5),
+}
+
+
+def gram_problem(loss, *, n=120, c=3.0, fit_intercept=True, seed=0, scale=1.0, size=1.0):
+    rng = np.random.default_rng(seed)
+    X, y = make_heavy_tails(n, random_state=seed)
+    gram = size * Gaussian(3.0)(X)
+    weight = rng.integers(1, 4, n) / 2.0
+    coupling = np.array([[0.7, 0.4]])
+    alpha = 1.0 / (c * weight.sum())
+    return GramProblem(loss, gram, scale * y[:, None], coupling, weight, alpha, fit_intercept)
+
+
+def with_features(problem: GramProblem) -> Problem:
+    values, vectors = np.linalg.eigh(problem.features)
+    kept = values > 1e-13 * values[-1]
+    features = vectors[:, kept] * np.sqrt(values[kept])
+    fields = {name: getattr(problem, name) for name in ("loss", "targets", "coupling", "alpha")}
+    return Problem(
+        features=features,
+        sample_weight=problem.sample_weight,
+        fit_intercept=problem.fit_intercept,
+        **fields,
+    )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("c", [0.1, 30.0])
+@pytest.mark.parametrize("name", LOSSES)
+def test_agrees_with_the_conic_solver(name, c, fit_intercept):
+    problem = gram_problem(LOSSES[name], c=c, fit_intercept=fit_intercept)
+    solution = SMO(tol=1e-7).solve(problem)
+    optimum = Conic(tol=1e-8).solve(with_features(problem))
+    unit = problem.baseline
+    assert solution.status.converged, solution.status.message
+    assert solution.certificate.dual <= optimum.certificate.primal + 1e-9 * unit
+    assert solution.certificate.primal <= optimum.certificate.primal + 1e-7 * unit
+
+
+def violation(problem, dual, offset):
+    """How far the residuals are from the subgradients of the conjugate, at worst."""
+    prediction = problem.features @ (problem.weight * dual[:, 0]) * problem.output[0, 0]
+    residual = problem.targets[:, 0] - prediction - offset[0]
+    lower, upper, below, above = (v[0] for v in problem.loss.parameters(1))
+    beta, eps = dual[:, 0], problem.loss.epsilon
+    at_lower, at_upper = beta <= lower * (1 - 1e-9), beta >= upper * (1 - 1e-9)
+    smooth = np.where(beta > 0, above, below) * beta
+    least = np.where(at_lower, -np.inf, smooth + np.where(beta > 0, eps, -eps))
+    most = np.where(at_upper, np.inf, smooth + np.where(beta >= 0, eps, -eps))
+    return float(np.maximum(least - residual, residual - most).max())
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", LOSSES)
+def test_ascent_meets_the_optimality_conditions(name, fit_intercept):
+    """Judged by subgradients in double precision; 1200 rows, so that there are rounds."""
+    problem = gram_problem(LOSSES[name], n=1200, c=10.0, fit_intercept=fit_intercept)
+    spread = float(np.std(problem.targets))
+    for slope in (1e-1, 1e-2):
+        start = ascend(problem, None, slope)
+        assert violation(problem, start.dual, start.offset) <= 1.2 * slope * spread
+    if fit_intercept:
+        assert abs(problem.weight @ start.dual) <= 1e-6 * (problem.weight @ np.abs(start.dual))
+
+
+def test_ascent_from_a_warm_start_keeps_what_is_there():
+    problem = gram_problem(LOSSES["insensitive"], n=300)
+    spread = float(np.std(problem.targets))
+    solution = Newton(tol=1e-9).solve(problem)
+    again = ascend(problem, WarmStart(solution.dual, solution.offset), 1e-3)
+    np.testing.assert_allclose(again.dual, solution.dual, atol=1e-6)
+    assert violation(problem, again.dual, again.offset) <= 1.2e-3 * spread
+
+
+def test_objective_is_not_above_that_of_libsvm():
+    X, y = make_heavy_tails(400, random_state=1)
+    c, n = 10.0, len(y)
+    peer = ScikitSVR(C=c, gamma=1 / 18.0, epsilon=0.1, tol=1e-6).fit(X, y)
+    model = SVR(alpha=1 / (c * n), kernel=Gaussian(3.0), solver="smo", tol=1e-9).fit(X, y)
+    gram = Gaussian(3.0)(X)
+    dual = np.zeros(n)
+    dual[peer.support_] = peer.dual_coef_[0]
+    residual = y - gram @ dual - peer.intercept_
+    objective = 0.5 * dual @ gram @ dual + c * np.maximum(np.abs(residual) - 0.1, 0).sum()
+    assert model.certificate_.primal <= objective * (1 + 1e-9)
+    assert model.certificate_.primal == pytest.approx(objective, rel=1e-5)
+
+
+def test_zeros_are_exact():
+    X, y = make_heavy_tails(400, random_state=1)
+    model = SVR(alpha=1e-3, epsilon=1.0, kernel=Gaussian(3.0), solver="smo").fit(X, y)
+    reference = SVR(alpha=1e-3, epsilon=1.0, kernel=Gaussian(3.0), solver="newton").fit(X, y)
+    assert 0 < len(model.support_) < 350
+    assert abs(len(model.support_) - len(reference.support_)) <= 5
+
+
+@pytest.mark.parametrize(("scale", "size"), [(1e6, 1.0), (1e-6, 1.0), (1.0, 1e5), (1.0, 1e-5)])
+def test_units_do_not_matter(scale, size):
+    """The problem with k times ``size`` and y times ``scale``, α adapted, has the same dual."""
+    base = ascend(gram_problem(Pinball([0.3])), None, 1e-2)
+    other = gram_problem(Pinball([0.3]), c=3.0 * scale / size, scale=scale, size=size)
+    scaled = ascend(other, None, 1e-2)
+    assert np.mean(np.abs(scaled.dual - base.dual)) <= 2e-2
+    assert SMO().solve(other).status.converged
+
+
+def test_constant_targets_and_single_rows():
+    for n in (1, 2, 3):
+        problem = gram_problem(Pinball([0.3]), n=n)
+        assert SMO().solve(problem).status.converged
+        constant = replace(problem, targets=np.full((n, 1), 3.0))
+        solution = SMO().solve(constant)
+        assert solution.status.converged
+        assert solution.offset[0] == pytest.approx(3.0)
+
+
+def test_hard_problems_are_finished_by_newton():
+    """Nearly interpolating: pairs get nowhere, and the work that they may do is limited."""
+    problem = gram_problem(Absolute(), n=200, c=1e6)
+    solution = SMO().solve(problem)
+    assert solution.status.converged
+    assert solution.certificate.primal == pytest.approx(
+        Newton().solve(problem).certificate.primal, abs=2e-6 * problem.baseline
+    )
+
+
+def test_contract():
+    problems = [gram_problem(loss, n=40, seed=k) for k, loss in enumerate(LOSSES.values())]
+    problems += [
+        gram_problem(loss, n=40, seed=k, fit_intercept=False)
+        for k, loss in enumerate(LOSSES.values())
+    ]
+    check_solver(SMO(), problems)
+
+
+def test_refusals_name_what_is_missing():
+    problem = gram_problem(Absolute())
+    two = replace(problem, coupling=np.eye(2))
+    with pytest.raises(ValueError, match=r"smo.*needs one output, got 2; solver='newton'"):
+        make_solver("smo", two, 1e-6, 10)
+    with pytest.raises(ValueError, match=r"smo.*needs a loss whose conjugate is a quadratic"):
+        make_solver("smo", replace(problem, loss=L2Norm()), 1e-6, 10)
+    thin = Problem(
+        Absolute(), np.ones((50, 2)), np.ones((50, 1)), np.eye(1), np.ones(50), 1.0, True
+    )
+    with pytest.raises(ValueError, match=r"smo.*needs a dense kernel matrix"):
+        make_solver("smo", thin, 1e-6, 10)
+
+
+def test_auto_takes_it_on_kernel_rows_only():
+    problem = gram_problem(Absolute())
+    assert isinstance(make_solver("auto", problem, 1e-6, 10), SMO)
+    assert isinstance(make_solver("auto", with_features(problem), 1e-6, 10), Newton)
+    two = replace(problem, loss=Pinball([0.1, 0.9]), coupling=np.eye(2))
+    assert not isinstance(make_solver("auto", two, 1e-6, 10), SMO)
+
+
+def test_estimator_certificate_is_that_of_its_model():
+    X, y = make_heavy_tails(300, random_state=2)
+    model = QuantileRegressor(0.1, alpha=1e-3, kernel=Gaussian(3.0), solver="smo").fit(X, y)
+    residual = y - model.predict(X)
+    pinball = np.maximum(0.1 * residual, -0.9 * residual).mean() / 1e-3
+    gram = Gaussian(3.0)(X)
+    dual = np.zeros(len(y))
+    dual[model.support_] = model.dual_coef_[:, 0]
+    assert model.certificate_.primal == pytest.approx(pinball + 0.5 * dual @ gram @ dual, rel=1e-9)
