@@ -41,10 +41,20 @@ class Arguments:
     jobs: int
     quick: bool
     out: Path
+    methods: tuple[str, ...] = ()
 
 
-def arguments(name: str, doc: str | None, splits: int, argv: Sequence[str] | None) -> Arguments:
-    """Parse ``[--splits K] [--jobs J] [--quick] [--out FOLDER]``."""
+def arguments(
+    name: str,
+    doc: str | None,
+    splits: int,
+    argv: Sequence[str] | None,
+    methods: tuple[str, ...] = (),
+) -> Arguments:
+    """Parse ``[--splits K] [--jobs J] [--quick] [--out FOLDER]``.
+
+    Where ``methods`` are given, ``--methods`` chooses among them, in their order.
+    """
     parser = argparse.ArgumentParser(
         prog=f"python -m experiments.{name}",
         description=doc,
@@ -56,13 +66,18 @@ def arguments(name: str, doc: str | None, splits: int, argv: Sequence[str] | Non
     parser.add_argument(
         "--out", type=Path, help=f"folder to write to (experiments/results/{name})"
     )
+    if methods:
+        parser.add_argument(
+            "--methods", nargs="+", choices=methods, default=methods, help="what to run (all)"
+        )
     given = parser.parse_args(argv)
+    wanted = tuple(method for method in methods if method in given.methods)
     chosen = given.splits if given.splits is not None else 2 if given.quick else splits
     if chosen < 1 or given.jobs < 1:
         parser.error(f"--splits and --jobs must be at least 1, got {chosen} and {given.jobs}")
     folder = given.out or HERE / "results" / (f"{name}_quick" if given.quick else name)
     folder.mkdir(parents=True, exist_ok=True)
-    return Arguments(chosen, given.jobs, given.quick, folder)
+    return Arguments(chosen, given.jobs, given.quick, folder, wanted)
 
 
 def published(name: str) -> pd.DataFrame:

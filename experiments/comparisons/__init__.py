@@ -1,0 +1,1 @@
+"""Methods that the library does not offer, built from its parts for the experiments."""

@@ -1,0 +1,206 @@
+"""Table 1 and the first supplementary table of Sangnier, Fercoq, d'Alché-Buc (2016).
+
+Section 6.1 of the paper: the quantiles of levels 0.1, 0.3, 0.5, 0.7 and 0.9 on 20 standardized
+data sets, by joint quantile regression (JQR), independent quantile regressions (IND), the same
+with non-crossing constraints on the training rows (IND_NC), and multi-task feature learning
+(MTFL). For each of 20 random splits, 0.7 for training and 0.3 for testing: a Gaussian kernel
+whose σ is the 0.7-quantile of the distances between training rows; C, for JQR together with γ,
+by 5-fold cross-validation of the pinball loss. C multiplies a sum over rows, so that
+alpha = 1/(C n) with n the rows of a fit: fewer in the folds than in the final fit.
+
+With ``--methods``, what other methods have left in results.csv stays there.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
+
+from experiments import harness, joint_quantiles_page
+from experiments.comparisons import mtfl
+from fenchel import QuantileRegressor
+from fenchel.kernels import DistanceQuantile, Gaussian
+from fenchel.losses import Pinball
+from fenchel.model_selection import QuantileRegressorCV
+
+NAME = "joint_quantiles_table1"
+METHODS = ("IND", "IND_NC", "MTFL", "JQR")
+LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
+STRENGTHS = tuple(float(10.0**k) for k in range(-5, 6))
+GAMMAS = (0.0, *STRENGTHS, np.inf)
+FOLDS = 5
+CV_TOL, TOL = 1e-4, 1e-6
+QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle", "CobarOre"), 3
+QUICK_STRENGTHS, QUICK_GAMMAS = (1e-2, 1.0, 1e2), (0.0, 1.0, np.inf)
+
+Predict = Callable[[np.ndarray], np.ndarray]
+Path = Callable[[np.ndarray, np.ndarray, Sequence[float], float], Iterator[Predict]]
+
+
+def pinball(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Mean over rows of the pinball losses of all levels together."""
+    return float(Pinball(LEVELS).value(y[:, None] - prediction).mean())
+
+
+def crossing(prediction: np.ndarray) -> float:
+    """Mean amount by which curves of neighbouring levels cross, summed over the curves."""
+    return float(np.maximum(prediction[:, :-1] - prediction[:, 1:], 0.0).mean(axis=0).sum())
+
+
+def quantile_loss(y: np.ndarray, prediction: np.ndarray) -> float:
+    """Shares of targets at or below the curves less the levels, summed over the curves."""
+    return float(((y[:, None] <= prediction).mean(axis=0) - LEVELS).sum())
+
+
+def quantiles(n: int, strength: float, gamma: float, tol: float, **more: Any) -> QuantileRegressor:
+    """The library's estimator for a training set of n rows and the paper's parameters."""
+    return QuantileRegressor(
+        LEVELS,
+        kernel=Gaussian(DistanceQuantile(0.7)),
+        alpha=1.0 / (strength * n),
+        level_gamma=gamma,
+        tol=tol,
+        **more,
+    )
+
+
+def non_crossing_path(
+    X: np.ndarray, y: np.ndarray, strengths: Sequence[float], tol: float
+) -> Iterator[Predict]:
+    """IND_NC for increasing strengths, each fit starting from the one before."""
+    model = quantiles(len(X), 1.0, np.inf, tol, non_crossing="train", warm_start=True)
+    for strength in strengths:
+        yield model.set_params(alpha=1.0 / (strength * len(X))).fit(X, y).predict
+
+
+def mtfl_path(
+    X: np.ndarray, y: np.ndarray, strengths: Sequence[float], tol: float
+) -> Iterator[Predict]:
+    """MTFL for increasing strengths, each fit starting from the one before."""
+    features_of = mtfl.row_features(X)
+    features, start = features_of(X), None
+    for strength in strengths:
+        learned = mtfl.learn(features, y, LEVELS, strength, start, tol=tol)
+        start = learned.start
+        yield lambda Z, learned=learned: learned.predict(features_of(Z))
+
+
+PATHS: dict[str, Path] = {"IND_NC": non_crossing_path, "MTFL": mtfl_path}
+
+
+def best_strength(path: Path, X: np.ndarray, y: np.ndarray, quick: bool) -> float:
+    """C of the least cross-validated pinball loss."""
+    strengths = QUICK_STRENGTHS if quick else STRENGTHS
+    loss = np.zeros(len(strengths))
+    for train, test in KFold(QUICK_FOLDS if quick else FOLDS).split(X):
+        fits = path(X[train], y[train], strengths, CV_TOL)
+        loss += [pinball(y[test], predict(X[test])) for predict in fits]
+    return strengths[int(np.argmin(loss))]
+
+
+def best_pairs(
+    X: np.ndarray, y: np.ndarray, methods: Sequence[str], quick: bool
+) -> dict[str, tuple[float, float]]:
+    """C and γ of the least cross-validated pinball loss; IND is the part of JQR with γ = inf."""
+    folds = QUICK_FOLDS if quick else FOLDS
+    gammas = (np.inf,) if "JQR" not in methods else QUICK_GAMMAS if quick else GAMMAS
+    gammas = [gamma for gamma in gammas if gamma == np.inf or not as_good_as_infinite(gamma)]
+    rows = len(X) * (folds - 1) / folds
+    strengths = QUICK_STRENGTHS if quick else STRENGTHS
+    strength_of = {1.0 / (strength * rows): strength for strength in strengths}
+    search = QuantileRegressorCV(
+        LEVELS,
+        kernel=Gaussian(DistanceQuantile(0.7)),
+        alphas=list(strength_of),
+        level_gammas=gammas,
+        cv=KFold(folds),
+        scoring=lambda model, X, y: -pinball(y, model.predict(X)),
+        tol=CV_TOL,
+    ).fit(X, y)
+    score = search.cv_results_["mean_test_score"]
+    params = search.cv_results_["params"]
+    chosen = {}
+    for method in methods:
+        allowed = [method == "JQR" or each["level_gamma"] == np.inf for each in params]
+        best = params[int(np.argmax(np.where(allowed, score, -np.inf)))]
+        chosen[method] = (strength_of[best["alpha"]], best["level_gamma"])
+    return chosen
+
+
+def as_good_as_infinite(gamma: float) -> bool:
+    """Whether the coupling of neighbouring levels is lost in rounding."""
+    return bool(np.exp(-gamma * np.diff(LEVELS).min() ** 2) < np.finfo(float).eps)
+
+
+def one_split(name: str, k: int, methods: Sequence[str], quick: bool) -> list[dict[str, Any]]:
+    """Losses on the test rows of one split, for methods that are cross-validated together."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it is in the records
+        X, y = harness.standardized(name)
+        train, test = harness.split(len(X), k)
+        started = time.perf_counter()
+        if methods[0] in PATHS:
+            path = PATHS[methods[0]]
+            chosen = {methods[0]: (best_strength(path, X[train], y[train], quick), np.inf)}
+        else:
+            chosen = best_pairs(X[train], y[train], methods, quick)
+        seconds = time.perf_counter() - started
+        records = []
+        for method, (strength, gamma) in chosen.items():
+            gap = None
+            if method in PATHS:
+                predict = next(PATHS[method](X[train], y[train], [strength], TOL))
+            else:
+                model = quantiles(len(train), strength, gamma, TOL).fit(X[train], y[train])
+                predict, gap = model.predict, model.certificate_.relative_gap
+            prediction = predict(X[test])
+            records.append(
+                {
+                    "data_set": name,
+                    "split": k,
+                    "method": method,
+                    "pinball": pinball(y[test], prediction),
+                    "crossing": crossing(prediction),
+                    "quantile_loss": quantile_loss(y[test], prediction),
+                    "C": strength,
+                    "gamma": gamma,
+                    "relative_gap": gap,
+                    "search_seconds": seconds,
+                }
+            )
+    return records
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is asked for and write table, picture and page."""
+    asked = harness.arguments(NAME, __doc__, 20, argv, METHODS)
+    together = tuple(method for method in ("IND", "JQR") if method in asked.methods)
+    groups = [together] if together else []
+    groups += [(method,) for method in PATHS if method in asked.methods]
+    tasks = [
+        (name, k, group, asked.quick)
+        for group in groups
+        for k in range(asked.splits)
+        for name in (QUICK_SETS if asked.quick else harness.DATA_SETS)
+    ]
+    log, table = asked.out / "tasks.jsonl", asked.out / "results.csv"
+    results = harness.run_tasks(one_split, tasks, log, asked.jobs)
+    if table.exists():
+        before = pd.read_csv(table)
+        results = pd.concat([before[~before["method"].isin(asked.methods)], results])
+    harness.write_csv(table, results)
+    log.unlink()
+    harness.save_picture(asked.out / "picture.png", joint_quantiles_page.picture(results))
+    harness.write_text(asked.out / "page.md", joint_quantiles_page.page(results, asked.quick))
+
+
+if __name__ == "__main__":
+    main()
