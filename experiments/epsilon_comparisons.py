@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from experiments import harness
-from experiments.comparisons_sparse import ParkKim, sparse_ridge
+from experiments.comparisons.sparse import ParkKim, sparse_ridge
 from experiments.epsilon_common import BLUE, VERMILION
 from fenchel import SVR, KernelRidge, QuantileRegressor
 from fenchel.datasets import load

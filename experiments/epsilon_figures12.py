@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.comparisons_sparse import ParkKim
+from experiments.comparisons.sparse import ParkKim
 from experiments.epsilon_common import BLUE, GREEN, GREY, VERMILION
 from fenchel.losses import Pinball
 

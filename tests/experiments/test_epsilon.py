@@ -8,7 +8,7 @@ import clarabel
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.comparisons_sparse import ParkKim, sparse_ridge
+from experiments.comparisons.sparse import ParkKim, sparse_ridge
 from experiments.epsilon_common import LEVELS, mapped, quantile_problem
 from experiments.epsilon_table2 import GAMMA, VARIANTS, standardized
 from scipy import sparse

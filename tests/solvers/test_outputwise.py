@@ -50,6 +50,15 @@ def test_agrees_with_the_joint_solution(loss, gram, columns, fit_intercept):
     assert again.n_iter <= found.n_iter
 
 
+def test_tiny_strengths_keep_the_models_of_the_parts():
+    """Where rounding separates a model from its dual point, the model is the better one."""
+    X, y = make_heavy_tails(150, random_state=0)
+    model = QuantileRegressor(LEVELS, alpha=1e-8, level_gamma=np.inf, kernel=Gaussian(3.0))
+    whole = model.fit(X, y)
+    assert "output by output" in whole.status_.message
+    assert whole.status_.converged, whole.status_.message
+
+
 def test_refusals_name_what_is_missing():
     coupled = replace(problem(Pinball(LEVELS)), coupling=np.ones((3, 1)))
     assert "diagonal coupling; solver='newton'" in outputwise().requires(coupled)

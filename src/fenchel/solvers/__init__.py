@@ -43,9 +43,10 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
     if on_gram and greedy.requires(problem) is None:
         return greedy
     one_by_one = Outputwise(lambda part: _automatic(part, tol, max_iter), tol)
-    unknowns = problem.features.shape[1] * problem.coupling.shape[1]
-    if (on_gram or unknowns > _MANY_UNKNOWNS) and one_by_one.requires(problem) is None:
-        return one_by_one
+    if one_by_one.requires(problem) is None:
+        unknowns = problem.features.shape[1] * problem.coupling.shape[1]
+        if on_gram or unknowns > _MANY_UNKNOWNS:
+            return one_by_one
     return Newton(tol, max_iter)
 
 

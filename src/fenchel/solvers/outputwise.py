@@ -9,9 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from fenchel._typing import FloatArray
 from fenchel.losses.box import BoxQuadratic
 from fenchel.operator_problem import OperatorProblem
-from fenchel.problem import Problem
+from fenchel.problem import GramProblem, Problem
 from fenchel.solvers.base import (
     NEEDS_SCALAR_KERNEL,
     Callback,
@@ -73,7 +74,18 @@ class Outputwise:
         steps = sum(part.n_iter for part in parts)
         failed = [part.status.message for part in parts if not part.status.converged]
         how = "solved output by output; " + (failed[0] if failed else "decrease tol")
-        return settled(problem.certify(dual, offset), started, steps, how, self.tol, callback)
+        weights = _joined(problem, [part.weights for part in parts])
+        certified = problem.certify(dual, offset, weights)
+        return settled(certified, started, steps, how, self.tol, callback)
+
+
+def _joined(problem: Problem, parts: list[FloatArray]) -> FloatArray:
+    """Weights of all outputs from those of each, which differ from the dual's by rounding."""
+    columns = np.hstack(parts)
+    if isinstance(problem, GramProblem):
+        return columns
+    sizes = np.linalg.norm(problem.coupling, axis=1, keepdims=True)
+    return columns @ (problem.coupling / np.where(sizes > 0.0, sizes, 1.0))
 
 
 def _output(problem: Problem, j: int) -> Problem:
