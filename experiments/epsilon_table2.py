@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from experiments import harness
 from experiments.epsilon_common import LEVELS, Rows, mapped, pinball, quantile_problem
 from experiments.epsilon_table2_page import page, picture
-from fenchel.datasets import load
 from fenchel.solvers import Newton, WarmStart
 
 NAME = "epsilon_table2"
@@ -33,36 +31,6 @@ GAMMA = 0.1
 SUPPORT = 1e-3
 CV_TOL, TOL = 1e-4, 1e-6
 QUICK_SETS, QUICK_EPSILONS = ("topo", "CobarOre"), (0.0, 0.2, 1.0, 3.0)
-
-
-class Variant(NamedTuple):
-    """A data set with another target or other features, to look into a disagreement."""
-
-    data_set: str
-    target: str
-    features: tuple[str, ...]
-
-
-VARIANTS = {
-    "CobarOre, target y": Variant("CobarOre", "y", ("x", "y")),
-    "crabs without sp": Variant("crabs", "CW", ("sex", "FL", "RW", "CL", "BD")),
-    "UN3, target ModernC": Variant(
-        "UN3", "ModernC", ("Change", "PPgdp", "Frate", "Pop", "Fertility", "Purban")
-    ),
-}
-
-
-def standardized(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """X and y of a data set or of a variant, every column with mean zero and variance one."""
-    if name not in VARIANTS:
-        return harness.standardized(name)
-    variant = VARIANTS[name]
-    data = load(variant.data_set)
-    columns = dict(zip(data.feature_names, np.asarray(data.data, dtype=float).T, strict=True))
-    columns[data.target_name] = np.asarray(data.target, dtype=float)
-    X = np.column_stack([columns[feature] for feature in variant.features])
-    y = columns[variant.target]
-    return StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
 
 
 def path_losses(rows: Rows, epsilon: float) -> np.ndarray:
@@ -80,7 +48,7 @@ def path_losses(rows: Rows, epsilon: float) -> np.ndarray:
 def measure(data_set: str, k: int, epsilons: Sequence[float]) -> list[dict[str, Any]]:
     """One split of one data set: a record for each ε."""
     with threadpool_limits(1):
-        X, y = standardized(data_set)
+        X, y = harness.standardized(data_set)
         train, test = harness.split(len(y), k)
         folds = [mapped(X, y, train[a], train[b]) for a, b in KFold(3).split(train)]
         whole = mapped(X, y, train, test)
@@ -115,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run all splits of all data sets, then write the table, the picture and the page."""
     asked = harness.arguments(NAME, __doc__, 10, argv)
     sets = QUICK_SETS if asked.quick else harness.DATA_SETS
-    variants = [name for name, variant in VARIANTS.items() if variant.data_set in sets]
+    variants = [name for name, variant in harness.VARIANTS.items() if variant.data_set in sets]
     epsilons = QUICK_EPSILONS if asked.quick else EPSILONS
     tasks = [(name, k, epsilons) for k in range(asked.splits) for name in (*sets, *variants)]
     tasks_path = asked.out / "tasks.jsonl"

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments.epsilon_common import BLUE, GREEN, VERMILION
-from experiments.harness import DATA_SETS, markdown_table
+from experiments.harness import DATA_SETS, markdown_table, own_name
 
 POINTS = 10.0  # of support vectors, beyond which a data set is said to differ
 
@@ -118,11 +118,6 @@ def compared(results: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     both["loss_agrees"] = (both.pinball_x100 - both.published_loss).abs() <= both.published_sd
     both["support_agrees"] = (both.support_percent - both.published_support).abs() <= POINTS
     return both
-
-
-def own_name(name: str) -> str:
-    """The data set of a variant such as "crabs without sp"."""
-    return name.replace(",", "").split()[0]
 
 
 def in_other_reading(results: pd.DataFrame) -> pd.DataFrame:

@@ -185,11 +185,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     together = tuple(method for method in ("IND", "JQR") if method in asked.methods)
     groups = [together] if together else []
     groups += [(method,) for method in PATHS if method in asked.methods]
+    sets = QUICK_SETS if asked.quick else harness.DATA_SETS
+    names = [*sets, *(name for name in harness.VARIANTS if harness.own_name(name) in sets)]
     tasks = [
         (name, k, group, asked.quick)
         for group in groups
         for k in range(asked.splits)
-        for name in (QUICK_SETS if asked.quick else harness.DATA_SETS)
+        for name in names
     ]
     log, table = asked.out / "tasks.jsonl", asked.out / "results.csv"
     results = harness.run_tasks(one_split, tasks, log, asked.jobs)

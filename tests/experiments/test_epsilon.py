@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from experiments.comparisons.sparse import ParkKim, sparse_ridge
 from experiments.epsilon_common import LEVELS, mapped, quantile_problem
-from experiments.epsilon_table2 import GAMMA, VARIANTS, standardized
+from experiments.epsilon_table2 import GAMMA
+from experiments.harness import VARIANTS, standardized
 from scipy import sparse
 
 from experiments import epsilon_interior_point, harness
