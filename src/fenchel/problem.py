@@ -343,7 +343,9 @@ class GramProblem(Problem):
         for known, image in self._images:
             if known is weights:
                 return image
-        image = self.features @ self.directions(weights)
+        directions = self.directions(weights)
+        nothing = not directions.any()
+        image = np.zeros_like(directions) if nothing else self.features @ directions
         self.remember(weights, image)
         return image
 

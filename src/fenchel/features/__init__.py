@@ -26,7 +26,7 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
 }
 
 _OPERATOR_MAPS = ("auto", "cholesky")
-_PROBE = 64
+_PROBE, _FEW = 64, 512
 _ROUGH = 1e-3
 _MAX_ROWS = 10_000
 
@@ -85,12 +85,15 @@ def fit_feature_map(
     may_be_rough = kernel_rows and isinstance(features, str) and features == "auto"
     may_be_rough = may_be_rough and isinstance(chosen, PivotedCholesky) and rank is None
     if may_be_rough and _PROBE < len(X) <= _MAX_ROWS and not _unproved(kernel):
-        probe = PivotedCholesky(kernel=kernel, rank=_PROBE, random_state=random_state)
-        mapped = probe.fit_transform(X)
+        # landmarks chosen for a few rows suit these better than all rows: enough if rough there
+        for rows in (X[:: len(X) // _FEW + 1], X):
+            probe = PivotedCholesky(kernel=kernel, rank=_PROBE, random_state=random_state)
+            mapped = probe.fit_transform(rows)
+            if probe.rank_ == _PROBE and probe.kernel_error_ > _ROUGH:
+                chosen = KernelRows(kernel=kernel, random_state=random_state)
+                break
         if probe.rank_ < _PROBE:
             return probe, mapped
-        if probe.kernel_error_ > _ROUGH:
-            chosen = KernelRows(kernel=kernel, random_state=random_state)
     return chosen, np.asarray(chosen.fit_transform(X))
 
 

@@ -17,7 +17,8 @@ from fenchel.solvers import _greedy
 from fenchel.solvers.base import NEEDS_SCALAR_KERNEL, Callback, Solution, WarmStart
 from fenchel.solvers.newton import Newton
 
-_SHARP, _BLUNT = 1e-4, 0.1  # slopes to stop at, in units of the spread of y
+_SLOPE = 0.3  # where Newton takes over, in units of the spread of y and of the root of tol
+_SHARP, _BLUNT = 1e-4, 0.1
 _TURNS = 2  # steps for each row, on all rows at first
 _WORK = 20.0  # entries of kernel rows that steps may read, for each entry of the matrix
 _SHARE = 0.2  # of its slope that a round leaves
@@ -36,9 +37,9 @@ class SMO:
     most by second order (without an offset: the one coordinate that gains most). The kernel
     matrix and its product with a are kept in single precision. Once each row has had its turn,
     steps run in rounds on the rows that still move, against a small part of the matrix. Where
-    no step has a slope above the root of the tolerance, in units of the spread of y, Newton's
-    method in double precision takes over. The cheapest first digits where the kernel has full
-    rank.
+    no step has a slope above 0.3 times the root of the tolerance, in units of the spread of y,
+    Newton's method in double precision takes over. The cheapest first digits where the kernel
+    has full rank.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ class SMO:
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
         started = time.perf_counter()
-        slope = min(max(math.sqrt(self.tol), _SHARP), _BLUNT)
+        slope = min(max(_SLOPE * math.sqrt(self.tol), _SHARP), _BLUNT)
         start = ascend(problem, warm_start, slope)
         newton = Newton(self.tol, self.max_iter)
         return newton.solve(problem, start, callback, started)
