@@ -10,7 +10,7 @@ import numpy as np
 from fenchel.losses import BoxQuadratic
 from fenchel.problem import Problem
 from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
-from fenchel.solvers.coordinates import Record, State, pdcd_sweep, unsuitable
+from fenchel.solvers.coordinates import Record, State, block_curvature, pdcd_sweep, unsuitable
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class AugmentedLagrangian:
         random = np.random.default_rng(self.random_state)
         scale = float(np.einsum("ij,ij->", problem.features, problem.features)) / n
         mu = self.mu * scale / n
-        largest = float(np.linalg.eigvalsh(problem.coupling @ problem.coupling.T)[-1])
+        curvature = block_curvature(problem)
         coupled = loss.epsilon > 0.0 and p > 1
         offset = problem.best_constant if warm_start is None else warm_start.offset
         dual = np.zeros((n, p)) if warm_start is None else problem.feasible(warm_start.dual)
@@ -91,7 +91,7 @@ class AugmentedLagrangian:
                     loss.parameters(p),
                     loss.epsilon,
                     coupled,
-                    largest,
+                    curvature,
                     False,
                     mu,
                     state.alpha,

@@ -14,6 +14,8 @@ from fenchel.losses._compiled import prox_row
 from fenchel.problem import Certified, Problem
 from fenchel.solvers.base import Callback, Progress, Solution, Status
 
+_FLAT = 1e-300
+
 
 @dataclass
 class State:
@@ -39,6 +41,22 @@ Huber with norm 1, or an insensitive version of them); solver='newton' takes any
     return None
 
 
+def block_curvature(problem: Problem) -> FloatArray:
+    """Curvature of the quadratic in each row's α_i, (n,)."""
+    largest = float(np.linalg.eigvalsh(problem.coupling @ problem.coupling.T)[-1])
+    return np.maximum(largest * _squares(problem), _FLAT)
+
+
+def coordinate_curvature(problem: Problem) -> FloatArray:
+    """Curvature of the quadratic in each coordinate of α, (n, p)."""
+    outputs = np.einsum("jq,jq->j", problem.coupling, problem.coupling)
+    return np.maximum(np.outer(_squares(problem), outputs), _FLAT)
+
+
+def _squares(problem: Problem) -> FloatArray:
+    return np.einsum("ij,ij->i", problem.features, problem.features)
+
+
 @njit(cache=True, nogil=True)
 def pdcd_sweep(
     order: IntArray,
@@ -49,7 +67,7 @@ def pdcd_sweep(
     box: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     epsilon: float,
     coupled: bool,
-    largest: float,
+    curvature: FloatArray,
     free_offset: bool,
     penalty: float,
     alpha: FloatArray,
@@ -66,14 +84,9 @@ def pdcd_sweep(
     n, p = alpha.shape
     r, q = weights.shape
     lower, upper, below, above = box
-    curvature = np.empty(n)
     mass = 0.0
     held = np.zeros(p)  # Σ θ_i/ν_i + Σ α_i
     for i in range(n):
-        square = 0.0
-        for k in range(r):
-            square += features[i, k] * features[i, k]
-        curvature[i] = max(largest * square, 1e-300)
         mass += 0.1 / curvature[i]
         for j in range(p):
             held[j] += 0.1 * theta[i, j] / curvature[i] + alpha[i, j]
@@ -125,6 +138,7 @@ def pdcd_coordinate_sweep(
     weight: FloatArray,
     box: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
     epsilon: float,
+    curvature: FloatArray,
     free_offset: bool,
     alpha: FloatArray,
     weights: FloatArray,
@@ -133,18 +147,10 @@ def pdcd_coordinate_sweep(
     """As :func:`pdcd_sweep`, one coordinate i * p + j of ``order`` at a time."""
     n, p = alpha.shape
     r, q = weights.shape
-    curvature = np.empty((n, p))
     mass = np.zeros(p)
     held = np.zeros(p)
     for i in range(n):
-        square = 0.0
-        for k in range(r):
-            square += features[i, k] * features[i, k]
         for j in range(p):
-            output = 0.0
-            for m in range(q):
-                output += coupling[j, m] * coupling[j, m]
-            curvature[i, j] = max(output * square, 1e-300)
             mass[j] += 0.1 / curvature[i, j]
             held[j] += 0.1 * theta[i, j] / curvature[i, j] + alpha[i, j]
     point = np.empty(1)

@@ -7,13 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from fenchel._typing import IntArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.losses import BoxQuadratic
 from fenchel.problem import Problem
 from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
 from fenchel.solvers.coordinates import (
     Record,
     State,
+    block_curvature,
+    coordinate_curvature,
     pdcd_coordinate_sweep,
     pdcd_sweep,
     unsuitable,
@@ -88,6 +90,7 @@ class PDCD:
         else:
             state = State.of(problem, problem.feasible(warm_start.dual), warm_start.offset)
         random = np.random.default_rng(self.random_state)
+        curvature = (block_curvature if self.block else coordinate_curvature)(problem)
         passes, done = 0.0, 0
         active = np.arange(n)
         while not record.judge(
@@ -95,19 +98,26 @@ class PDCD:
         ):
             if passes >= self.max_iter:
                 break
-            self._sweep(problem, state, np.asarray(random.integers(0, n, n)), random)
+            self._sweep(problem, state, curvature, np.asarray(random.integers(0, n, n)), random)
             passes += 1.0
             if self.active_set:
                 active = self._active(problem, state)
             for _ in range(_SWEEPS_BETWEEN - 1):
                 if len(active):
-                    self._sweep(problem, state, random.choice(active, len(active)), random)
+                    self._sweep(
+                        problem, state, curvature, random.choice(active, len(active)), random
+                    )
                 passes += len(active) / n
             done = int(np.ceil(passes))
         return record.solution(done, "increase max_iter, or use solver='newton'")
 
     def _sweep(
-        self, problem: Problem, state: State, rows: IntArray, random: np.random.Generator
+        self,
+        problem: Problem,
+        state: State,
+        curvature: FloatArray,
+        rows: IntArray,
+        random: np.random.Generator,
     ) -> None:
         loss = problem.loss
         assert isinstance(loss, BoxQuadratic)
@@ -117,12 +127,11 @@ class PDCD:
         free = problem.fit_intercept
         arrays = state.alpha, state.weights, state.theta
         if self.block:
-            largest = float(np.linalg.eigvalsh(problem.coupling @ problem.coupling.T)[-1])
             coupled = loss.epsilon > 0.0 and p > 1
-            pdcd_sweep(rows, *data, box, loss.epsilon, coupled, largest, free, 0.0, *arrays)
+            pdcd_sweep(rows, *data, box, loss.epsilon, coupled, curvature, free, 0.0, *arrays)
         else:
             order = random.permutation((rows[:, None] * p + np.arange(p)).ravel())
-            pdcd_coordinate_sweep(order, *data, box, loss.epsilon, free, *arrays)
+            pdcd_coordinate_sweep(order, *data, box, loss.epsilon, curvature, free, *arrays)
 
     def _active(self, problem: Problem, state: State) -> IntArray:
         """Rows that do not satisfy their optimality condition strictly."""
