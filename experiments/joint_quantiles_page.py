@@ -211,7 +211,11 @@ def page(results: pd.DataFrame, quick: bool) -> str:
     if "JQR" in set(results["method"]):
         parts += ["## JQR as published?", agreement(results), "![](picture.png)"]
         if "JQR" in set(other["method"]):
+            replaced = [own_name(name) for name in other["data_set"].unique()]
+            kept = results[~results["data_set"].isin(replaced)]
+            read_so = pd.concat([kept, other.assign(data_set=other["data_set"].map(own_name))])
             parts += ["## Three data sets in another reading", OTHER, _other(results, other)]
+            parts += ["With these three read so:", agreement(read_so)]
     if comparisons(results, "pinball"):
         parts += [
             "## JQR against the others",
