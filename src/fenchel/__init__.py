@@ -6,21 +6,36 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import datasets, features, kernels, losses, model_selection, testing
+    from fenchel import bounds, datasets, features, kernels, losses, model_selection, testing
     from fenchel.persistence import load, save
-    from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+    from fenchel.regression import (
+        SVR,
+        ExpectileRegressor,
+        GroupLasso,
+        KernelRidge,
+        Lasso,
+        LinearRegression,
+        QuantileRegressor,
+        Ridge,
+        lasso_path,
+    )
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ExpectileRegressor": "fenchel.regression",
+    "GroupLasso": "fenchel.regression",
     "KernelRidge": "fenchel.regression",
+    "Lasso": "fenchel.regression",
+    "LinearRegression": "fenchel.regression",
     "QuantileRegressor": "fenchel.regression",
+    "Ridge": "fenchel.regression",
     "SVR": "fenchel.regression",
+    "lasso_path": "fenchel.regression",
     "load": "fenchel.persistence",
     "save": "fenchel.persistence",
 }
-_ROOMS = ("datasets", "features", "kernels", "losses", "model_selection", "testing")
+_ROOMS = ("bounds", "datasets", "features", "kernels", "losses", "model_selection", "testing")
 
 
 def __getattr__(name: str) -> Any:
@@ -40,11 +55,17 @@ def __dir__() -> list[str]:
 __all__ = [
     "SVR",
     "ExpectileRegressor",
+    "GroupLasso",
     "KernelRidge",
+    "Lasso",
+    "LinearRegression",
     "QuantileRegressor",
+    "Ridge",
+    "bounds",
     "datasets",
     "features",
     "kernels",
+    "lasso_path",
     "load",
     "losses",
     "model_selection",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pandas as pd
-
 from experiments.textbook_figures import main
 
 

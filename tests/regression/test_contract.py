@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel import (
+    SVR,
+    ExpectileRegressor,
+    GroupLasso,
+    KernelRidge,
+    Lasso,
+    LinearRegression,
+    QuantileRegressor,
+    Ridge,
+)
 
 # Where a check asks for a score it sets alpha = 0.01, strong for losses of slope below 1: the
 # Huber loss gets a kappa (and the tube an epsilon) with which a good score is possible then.
@@ -19,10 +28,28 @@ ESTIMATORS = [
     SVR(loss="huber", epsilon=1.35),
 ]
 
+LINEAR = [LinearRegression(), Ridge(), Lasso(), GroupLasso(), GroupLasso(q=1, p=2)]
+ON_A_BALL = [Lasso(radius=50.0), GroupLasso(radius=50.0)]
 
-@parametrize_with_checks(ESTIMATORS)
+
+@parametrize_with_checks(ESTIMATORS + LINEAR)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@parametrize_with_checks(ON_A_BALL)
+def test_scikit_learn_contract_of_constrained_forms(estimator, check):
+    if check.func.__name__ == "check_regressors_train":
+        pytest.skip("sets alpha where there is a radius, which is refused")
+    check(estimator)
+
+
+@pytest.mark.parametrize("estimator", LINEAR + ON_A_BALL, ids=repr)
+def test_tags_of_linear_models(estimator):
+    tags = estimator.__sklearn_tags__()
+    assert tags.estimator_type == "regressor"
+    assert tags.target_tags.multi_output
+    assert not tags.input_tags.sparse
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

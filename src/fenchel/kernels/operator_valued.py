@@ -122,7 +122,7 @@ class Decomposable(OperatorKernel):
     ) -> Self:
         """Return a checked copy with every length scale measured on the rows of X."""
         kernel = resolve(_scalar(self.kernel), X, sample_weight, random_state)
-        return type(self)(kernel, _output_matrix(self.output))
+        return type(self)(kernel, output_matrix(self.output))
 
 
 class Transformable(OperatorKernel):
@@ -352,21 +352,21 @@ def _scalar(kernel: Any) -> Any:
     return scalar
 
 
-def _output_matrix(output: Any) -> FloatArray:
-    """Return B as an array, or say what is wrong with it."""
+def output_matrix(output: Any, name: str = "output") -> FloatArray:
+    """Return B as an array, or say what is wrong with the parameter of that name."""
     matrix = np.asarray(output, dtype=np.float64)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.size > 0
     if not square or not np.all(np.isfinite(matrix)):
         raise ValueError(
-            f"output must be a square matrix of finite numbers, got shape {matrix.shape}"
+            f"{name} must be a square matrix of finite numbers, got shape {matrix.shape}"
         )
     size = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > _ROUNDING * size:
-        raise ValueError("output must be symmetric, and is not")
+        raise ValueError(f"{name} must be symmetric, and is not")
     lowest = float(np.linalg.eigvalsh(matrix)[0])
     if lowest < -_ROUNDING * size:
         raise ValueError(
-            f"output must be positive semi-definite, and has the eigenvalue {lowest:.3g}"
+            f"{name} must be positive semi-definite, and has the eigenvalue {lowest:.3g}"
         )
     return matrix
 
@@ -377,4 +377,5 @@ __all__ = [
     "OperatorKernel",
     "OperatorSum",
     "Transformable",
+    "output_matrix",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.model_selection.search import PathSearch
+from fenchel.model_selection._leave_one_out import as_scores, loo_scores
+from fenchel.model_selection.search import Grid, PathSearch, with_parameters
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.regression._base import KernelRegressor
 
@@ -272,13 +274,24 @@ class SVRCV(PathSearch):
 
 
 class KernelRidgeCV(PathSearch):
-    """Kernel ridge regression whose strength and width are cross-validated.
+    r"""Kernel ridge regression whose strength and width are cross-validated.
+
+    With ``scoring="loo"``, by the exact leave-one-out error, for all strengths from one
+    eigendecomposition of the Gram matrix, or of the features' square, per length scale:
+
+    .. math:: \frac{1}{\sum_i s_i} \sum_i s_i \Bigl(\frac{y_i - h(x_i) - b}{1 - M_{ii}}\Bigr)^2
 
     Parameters
     ----------
-    alphas, length_scales, cv, scoring, selection, n_jobs
-        As in :class:`QuantileRegressorCV`; the default score is R².
-    kernel, fit_intercept, features, rank, solver, tol, max_iter, random_state
+    alphas, length_scales, cv, selection, n_jobs
+        As in :class:`QuantileRegressorCV`.
+    scoring : str or callable, optional
+        As in scikit-learn, by default R²; or "loo", minus the ``loo_error_`` of
+        :class:`fenchel.KernelRidge`: then ``cv`` and ``solver`` play no part in the search,
+        ``cv_results_`` has one split, and the standard error of "one_standard_error" is that
+        of the mean of the n squared residuals. Strengths at which a residual is undefined have
+        the score NaN and rank last.
+    coupling, kernel, fit_intercept, features, rank, solver, tol, max_iter, random_state
         As in :class:`fenchel.KernelRidge`.
 
     Examples
@@ -288,6 +301,9 @@ class KernelRidgeCV(PathSearch):
     >>> X, y, _ = make_sine_quantiles(100, random_state=0)
     >>> KernelRidgeCV(alphas=5, selection="one_standard_error").fit(X, y).predict(X).shape
     (100,)
+    >>> model = KernelRidgeCV(alphas=50, scoring="loo").fit(X, y)
+    >>> abs(model.best_score_ + model.best_estimator_.loo_error_) < 1e-9
+    True
     """
 
     def __init__(
@@ -300,6 +316,7 @@ class KernelRidgeCV(PathSearch):
         selection: str = "min",
         n_jobs: int | None = None,
         kernel: Any = None,
+        coupling: Any = None,
         fit_intercept: bool = True,
         features: Any = "auto",
         rank: int | None = None,
@@ -315,6 +332,7 @@ class KernelRidgeCV(PathSearch):
         self.selection = selection
         self.n_jobs = n_jobs
         self.kernel = kernel
+        self.coupling = coupling
         self.fit_intercept = fit_intercept
         self.features = features
         self.rank = rank
@@ -324,4 +342,24 @@ class KernelRidgeCV(PathSearch):
         self.random_state = random_state
 
     def _plain(self) -> KernelRegressor:
-        return KernelRidge(**{name: getattr(self, name) for name in _SHARED})
+        shared = {name: getattr(self, name) for name in _SHARED}
+        return KernelRidge(coupling=self.coupling, **shared)
+
+    def _leaves_one_out(self) -> bool:
+        return isinstance(self.scoring, str) and self.scoring == "loo"
+
+    def _tasks(
+        self,
+        plain: KernelRegressor,
+        grid: Grid,
+        X: AnyArray,
+        y: AnyArray,
+        sample_weight: AnyArray | None,
+    ) -> list[Any]:
+        if not self._leaves_one_out():
+            return super()._tasks(plain, grid, X, y, sample_weight)
+        models = [with_parameters(plain, own) for own in grid.features]
+        return [delayed(loo_scores)(model, grid.alphas, X, y, sample_weight) for model in models]
+
+    def _gathered(self, grid: Grid, parts: list[Any]) -> tuple[FloatArray, FloatArray | None]:
+        return as_scores(parts) if self._leaves_one_out() else super()._gathered(grid, parts)

@@ -76,28 +76,22 @@ class PathSearch(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         plain._check_parameters()
         X, y = indexable(X, y)
         grid = self._resolved_grid(plain, X, y, sample_weight)
-        splits = list(check_cv(self.cv).split(X, y))
-        scorer = check_scoring(plain, scoring=self.scoring)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        tasks = [(own, split) for own in grid.features for split in splits]
+        tasks = self._tasks(plain, grid, X, y, sample_weight)
         report = Tasks.of(self, len(tasks) + 1)
         run = Parallel(
             n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)), return_as="generator"
         )
-        results = run(
-            delayed(_scores)(plain, own, grid, X, y, sample_weight, *split, scorer)
-            for own, split in tasks
-        )
+        results = run(tasks)
         scores = []
         for _ in tasks:
             task = report.begin("path")
             scores.append(next(results))
             report.end(task)
-        shape = (len(grid.features), len(splits), len(grid.others), len(grid.alphas))
-        self._collect(grid, np.reshape(scores, shape).transpose(0, 2, 3, 1))
+        self._collect(grid, *self._gathered(grid, scores))
         task = report.begin("refit")
-        self.best_estimator_ = _with(plain, self.best_params_).fit(X, y, sample_weight)
+        self.best_estimator_ = with_parameters(plain, self.best_params_).fit(X, y, sample_weight)
         report.end(task)
         report.end(report.root)
         self.alpha_ = self.best_params_["alpha"]
@@ -105,6 +99,31 @@ class PathSearch(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
         return self
+
+    def _tasks(
+        self,
+        plain: KernelRegressor,
+        grid: Grid,
+        X: AnyArray,
+        y: AnyArray,
+        sample_weight: AnyArray | None,
+    ) -> list[Any]:
+        """Delayed calls: the scores of one fold with one feature map each."""
+        splits = list(check_cv(self.cv).split(X, y))
+        scorer = check_scoring(plain, scoring=self.scoring)
+        return [
+            delayed(_scores)(plain, own, grid, X, y, sample_weight, *split, scorer)
+            for own in grid.features
+            for split in splits
+        ]
+
+    def _gathered(self, grid: Grid, parts: list[Any]) -> tuple[FloatArray, FloatArray | None]:
+        """Scores (features, others, alphas, folds) from what the tasks returned.
+
+        With their standard errors, if these are not those of the mean over folds.
+        """
+        shape = (len(grid.features), -1, len(grid.others), len(grid.alphas))
+        return np.reshape(parts, shape).transpose(0, 2, 3, 1), None
 
     def _resolved_grid(
         self, plain: KernelRegressor, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None
@@ -127,8 +146,11 @@ class PathSearch(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         settings = [dict(zip(varied, point, strict=True)) for point in product(*varied.values())]
         return Grid(path, own, settings)
 
-    def _collect(self, grid: Grid, scores: FloatArray) -> None:
-        """Set cv_results_ and the choice; scores are (features, others, alphas, folds)."""
+    def _collect(self, grid: Grid, scores: FloatArray, errors: FloatArray | None = None) -> None:
+        """Set cv_results_ and the choice; scores are (features, others, alphas, folds).
+
+        Scores that are NaN rank last.
+        """
         points = product(grid.features, grid.others, grid.alphas.tolist())
         params = [{**own, **other, "alpha": alpha} for own, other, alpha in points]
         flat = scores.reshape(len(params), -1)
@@ -139,17 +161,18 @@ class PathSearch(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         for k in range(flat.shape[1]):
             results[f"split{k}_test_score"] = flat[:, k]
         results["mean_test_score"], results["std_test_score"] = mean, deviation
-        order = np.argsort(-mean, kind="stable")
+        worth = np.where(np.isnan(mean), -np.inf, mean)
+        order = np.argsort(-worth, kind="stable")
         rank = np.empty(len(mean), dtype=np.int32)
-        rank[order] = 1 + np.searchsorted(-mean[order], -mean[order])
+        rank[order] = 1 + np.searchsorted(-worth[order], -worth[order])
         results["rank_test_score"] = rank
         self.cv_results_ = results
-        best = int(np.argmax(mean))
+        best = int(np.argmax(worth))
         if self.selection == "one_standard_error":
             n_alphas = len(grid.alphas)
-            error = flat[best].std(ddof=1) / np.sqrt(flat.shape[1]) if flat.shape[1] > 1 else 0.0
+            error = _standard_error(flat[best]) if errors is None else errors.flat[best]
             first = best - best % n_alphas  # the largest alpha of the same other parameters
-            best = first + int(np.argmax(mean[first : best + 1] >= mean[best] - error))
+            best = first + int(np.argmax(worth[first : best + 1] >= mean[best] - error))
         self.best_index_ = best
         self.best_params_ = params[best]
         self.best_score_ = float(mean[best])
@@ -184,6 +207,10 @@ class PathSearch(CallbackSupportMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
+def _standard_error(folds: FloatArray) -> float:
+    return float(folds.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else 0.0
+
+
 def default_alphas(
     plain: KernelRegressor, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None, n: int
 ) -> FloatArray:
@@ -213,7 +240,7 @@ def default_alphas(
     return np.geomspace(_STRONGEST, _WEAKEST, n) * unit * size
 
 
-def _with(plain: KernelRegressor, params: dict[str, Any]) -> KernelRegressor:
+def with_parameters(plain: KernelRegressor, params: dict[str, Any]) -> KernelRegressor:
     """A copy with these parameters; length_scale is one of the kernel's."""
     params = dict(params)
     new = clone(plain)
@@ -242,7 +269,7 @@ def _scores(
     def part(array: Any, rows: AnyArray) -> Any:
         return None if array is None else _safe_indexing(array, rows)
 
-    base = _with(plain, own)
+    base = with_parameters(plain, own)
     base._check_parameters()
     prepared = base._prepare(part(X, train), part(y, train), part(sample_weight, train))
     held_out = part(X, test), part(y, test)

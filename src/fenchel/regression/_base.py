@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import warnings
-from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.utils.validation import (
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import check_number
 from fenchel.features import FeatureMap, KernelRows, OperatorCholesky, fit_feature_map
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.losses import Loss
@@ -40,6 +40,10 @@ class Prepared(NamedTuple):
     weight: FloatArray
     feature_map: FeatureMap
     features: FloatArray
+    rows: FloatArray
+    """What the feature map was made of."""
+    idle: tuple[FloatArray, FloatArray]
+    """Rows and targets of weight zero."""
 
 
 class KernelRegressor(RegressorMixin, BaseEstimator):
@@ -81,11 +85,14 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             feature_map, features = fit_feature_map(
                 self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
             )
+        without = np.setdiff1d(np.arange(len(X)), kept, assume_unique=True)
+        idle = X[without], targets[without]
         targets, shift = targets[kept], np.zeros(targets.shape[1])
         if self.fit_intercept:
             # a value of the data, so that constant targets become exactly zero
             shift = np.partition(targets, len(targets) // 2, axis=0)[len(targets) // 2]
-        return Prepared(kept, len(X), targets - shift, shift, weight, feature_map, features)
+        shifted = targets - shift
+        return Prepared(kept, len(X), shifted, shift, weight, feature_map, features, rows, idle)
 
     def _fit_prepared(self, prepared: Prepared, warm_start: WarmStart | None) -> Solution:
         """Solve on prepared rows, and set the fitted attributes."""
@@ -112,6 +119,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         with threads_that_pay(min(len(prepared.features), prepared.features.shape[-1])):
             solution = solver.solve(problem, warm_start, self._callback())
             self._keep(problem, solution)
+            self._remember(prepared, problem)
             self.offset_ = solution.offset + prepared.shift
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
@@ -134,10 +142,16 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         self.loss_ = problem.loss
         self.status_ = solution.status
 
+    def _remember(self, prepared: Prepared, problem: Problem) -> None:
+        """Keep of the training rows what attributes computed on demand need: nothing here."""
+
     def _decision(self, X: AnyArray) -> FloatArray:
         """All outputs for new rows, (n, p)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._evaluate(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _evaluate(self, X: FloatArray) -> FloatArray:
+        """The same for rows that are validated."""
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._kept]
         with threads_that_pay(min(len(X), len(self.weights_))):
@@ -230,28 +244,6 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-def check_number(
-    estimator: BaseEstimator,
-    name: str,
-    *,
-    low: float,
-    open_low: bool = False,
-    integer: bool = False,
-    infinite: bool = False,
-) -> None:
-    """Raise a sentence that names the parameter, what was given, and what is allowed."""
-    value = getattr(estimator, name)
-    kind = "an integer" if integer else "a number" if infinite else "a finite number"
-    allowed = f"{kind} {'>' if open_low else '>='} {low:g}"
-    expected = Integral if integer else Real
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, expected):
-        raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    number = float(value)
-    above = number > low if open_low else number >= low
-    if not (above and (infinite or np.isfinite(number))):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
 __all__ = ["KERNEL_ERROR_LEVEL", "KernelRegressor", "Prepared", "check_number"]

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import FloatArray
+from fenchel.features import KernelRows
+from fenchel.kernels import OperatorKernel
+from fenchel.kernels.operator_valued import output_matrix
 from fenchel.losses import Loss, Squared
+from fenchel.problem import Problem
+from fenchel.regression._base import Prepared
 from fenchel.regression._multi import TargetRegressor
+from fenchel.solvers.leave_one_out import leave_one_out
 
 
 class KernelRidge(TargetRegressor):
@@ -13,18 +25,24 @@ class KernelRidge(TargetRegressor):
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
               + \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - h(x_i) - b\|^2, \qquad
-              (K + \alpha N\, \mathrm{diag}(1/s))\, \mathrm{dual\_coef} = y - b
+              K\, \mathrm{dual\_coef}\, B + \alpha N\, \mathrm{diag}(1/s)\, \mathrm{dual\_coef}
+              = y - b
 
-    with N the sum of the weights s; without weights that is K + alpha N I.
+    with N the sum of the weights s and B the coupling of the outputs; for one output without
+    weights, (K + alpha N I) dual_coef = y - b.
 
     Parameters
     ----------
     alpha : float, default=1e-3
-        Strength of the regularization, > 0. scikit-learn's ``KernelRidge(alpha)`` is
-        alpha * n_samples here.
+        Strength of the regularization, > 0. The textbook's λ, and scikit-learn's
+        ``KernelRidge(alpha)``, is alpha * n_samples here.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
-        See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common but the loss,
-        unless an :class:`fenchel.kernels.OperatorKernel` couples them.
+        See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common, unless
+        ``coupling`` or an :class:`fenchel.kernels.OperatorKernel` couples them.
+    coupling : array-like of shape (n_outputs, n_outputs), optional
+        Symmetric positive semi-definite matrix B of the kernel k(x, x') B, the identity by
+        default. Solved in the eigenvectors of B, as a Sylvester equation: a
+        :class:`fenchel.kernels.Decomposable` kernel is the same model, solved the slower way.
     fit_intercept : bool, default=True
         Whether each output has a free offset.
     features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
@@ -48,34 +66,69 @@ class KernelRidge(TargetRegressor):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_outputs)
-        α with h(x) = k(x, X[support_]) @ dual_coef_; with an operator-valued kernel K,
-        h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
+        α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_; with an operator-valued
+        kernel K, h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
     support_ : ndarray of shape (n_support,)
         Rows with a dual coefficient that is not zero: all, as a rule.
     offset_ : ndarray of shape (n_outputs,)
         The offsets b.
+    coupling_ : ndarray of shape (n_outputs, n_outputs)
+        The matrix B; the identity with an operator-valued kernel.
+    loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        y_i minus the prediction at x_i of the model fitted without row i, see Notes.
+    loo_error_ : float
+        Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
     weights_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
 history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
+    Notes
+    -----
+    With M the hat matrix, weights and intercept included, the residual of a row at the model
+    that has not seen it is
+
+    .. math:: y_i - h_{-i}(x_i) - b_{-i} = (1 - M_{ii})^{-1} (y_i - h(x_i) - b),
+
+    in each eigenvector of the coupling. Row i is taken away with all its weight and all its
+    outputs, while alpha * N, N the sum of all weights, stays what it is, as do length scales
+    and feature map. A row of weight zero takes part in no fit: its entry is the residual of
+    the model. An entry is NaN where 1 - M_ii is zero up to rounding (at most 2e-13), that is
+    where the fit follows y_i alone, whatever it is, as with a single row and an intercept;
+    close to that, as many digits are lost as 1 - M_ii is small. ``loo_error_`` is then NaN too.
+
+    Both are computed when they are asked for, and kept: O(n r²) for features of rank r < n,
+    else O(n³), as the fit. A fitted model keeps for this its training rows or their features,
+    whichever are fewer numbers, and so does its file. They are as exact as the fit, hence
+    with an iterative ``solver`` only as exact as its tolerance, and are refused for
+    operator-valued kernels.
+
     References
     ----------
-    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.2.
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.2 and
+    exercise 11.9, where (11.34) divides by M_ii in place of 1 - M_ii. Alvarez, Rosasco,
+    Lawrence (2012), Kernels for vector-valued functions: a review, section 4.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from fenchel import KernelRidge
     >>> from fenchel.datasets import make_sine_quantiles
     >>> X, y, _ = make_sine_quantiles(200, random_state=0)
-    >>> KernelRidge(alpha=1e-4).fit(X, y).predict(X).shape
+    >>> model = KernelRidge(alpha=1e-4).fit(X, y)
+    >>> model.predict(X).shape
     (200,)
+    >>> bool(model.loo_error_ > np.mean((y - model.predict(X)) ** 2))
+    True
     """
+
+    _loo: FloatArray | None
 
     def __init__(
         self,
         alpha: float = 1e-3,
         *,
         kernel: Any = None,
+        coupling: Any = None,
         fit_intercept: bool = True,
         features: Any = "auto",
         rank: int | None = None,
@@ -88,6 +141,7 @@ history_, n_features_in_, feature_names_in_
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
+        self.coupling = coupling
         self.fit_intercept = fit_intercept
         self.features = features
         self.rank = rank
@@ -98,5 +152,84 @@ history_, n_features_in_, feature_names_in_
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def loo_residuals_(self) -> FloatArray:
+        """Residuals at the models without the row, as y was given."""
+        check_is_fitted(self)
+        if self._loo is None:
+            self._loo = self._leave_one_out()
+        return self._loo[:, 0] if self._flat else self._loo
+
+    @property
+    def loo_error_(self) -> float:
+        """Weighted mean of the squares of ``loo_residuals_``."""
+        residuals = self.loo_residuals_.reshape(self._n_rows, -1)[self._kept]
+        return float(np.average(np.mean(residuals**2, axis=1), weights=self._train_weight))
+
+    def _leave_one_out(self) -> FloatArray:
+        if isinstance(self.kernel, OperatorKernel):
+            raise ValueError(
+                "leave-one-out residuals need a scalar kernel, with coupling for the outputs, "
+                f"got kernel={type(self.kernel).__name__}"
+            )
+        gram = isinstance(self.feature_map_, KernelRows)
+        features = self._train
+        if not self._train_mapped:
+            to_features = self.kernel_ if gram else self.feature_map_.transform
+            features = np.asarray(to_features(features))
+        weight = self._train_weight
+        residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
+        where = np.searchsorted(self._kept, self.support_)
+        residual[where] = self.dual_coef_ / weight[where, None]
+        whole = np.empty((self._n_rows, residual.shape[1]))
+        with threads_that_pay(min(features.shape)):
+            whole[self._kept] = leave_one_out(
+                features,
+                residual,
+                weight,
+                self.coupling_,
+                gram=gram,
+                fit_intercept=bool(self.fit_intercept),
+            )
+        rows, targets = self._idle
+        if len(rows):
+            without = np.setdiff1d(np.arange(self._n_rows), self._kept, assume_unique=True)
+            whole[without] = targets - self._evaluate(rows)
+        return whole
+
+    def _remember(self, prepared: Prepared, problem: Problem) -> None:
+        """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
+        self._loo = None
+        self._n_rows = prepared.n_rows
+        if isinstance(self.kernel, OperatorKernel):
+            return
+        self._train_mapped = prepared.features.size <= prepared.rows.size
+        self._train = prepared.features if self._train_mapped else prepared.rows
+        self._train_weight = problem.weight
+        self._idle = prepared.idle
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.coupling is not None and isinstance(self.kernel, OperatorKernel):
+            raise ValueError(
+                "coupling must be None with an operator-valued kernel, which couples the outputs "
+                f"itself, got kernel={type(self.kernel).__name__}"
+            )
+
     def _loss(self, n_targets: int) -> Loss:
         return Squared()
+
+    def _coupling(self, n_targets: int) -> FloatArray:
+        if self.coupling is None:
+            return super()._coupling(n_targets)
+        output = output_matrix(self.coupling, "coupling")
+        if len(output) != n_targets:
+            raise ValueError(
+                f"coupling must have one row for each column of y, {n_targets} here, got shape "
+                f"{output.shape}"
+            )
+        values, basis = eigh(output)
+        return np.asarray(basis * np.sqrt(np.maximum(values, 0.0)))
+
+
+__all__ = ["KernelRidge"]

@@ -39,8 +39,9 @@ class SVR(TargetRegressor):
         See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common but the loss,
         unless an :class:`fenchel.kernels.OperatorKernel` couples them.
     alpha : float, default=1e-3
-        Strength of the regularization, > 0. scikit-learn's C is 1 / (alpha * n_samples); with
-        the squared loss, which carries ½ here, it is 1 / (2 * alpha * n_samples).
+        Strength of the regularization, > 0. The C of scikit-learn and of the textbook is
+        1 / (alpha * n_samples); with the squared loss, which carries ½ here and none there,
+        it is 1 / (2 * alpha * n_samples).
     fit_intercept : bool, default=True
         Whether each output has a free offset.
     features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
@@ -75,10 +76,26 @@ class SVR(TargetRegressor):
 history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
+    Notes
+    -----
+    For one output without weights, with C as above, f = K a and a the dual coefficients, zero
+    where a row is no support vector, the textbook's dual problems under Σ a = 0 are
+
+    - ``"epsilon_insensitive"``: max aᵀy - ε‖a‖₁ - ½aᵀK a, \|a_i\| <= C;
+      b = y_i - f_i - ε sign(a_i) where 0 < \|a_i\| < C;
+    - ``"squared_epsilon_insensitive"``: max aᵀy - ε‖a‖₁ - ½aᵀ(K + I/(2C))a;
+      b = y_i - f_i - (ε + \|a_i\|/(2C)) sign(a_i) where a_i is not zero;
+    - ``"huber"``: max aᵀy - ½aᵀ(K + I/C)a, \|a_i\| <= C ε; b = y_i - f_i - a_i/C where
+      \|a_i\| < C ε.
+
+    ``"squared_epsilon_insensitive"`` with ``epsilon=0`` is :class:`KernelRidge` of the same
+    alpha.
+
     References
     ----------
-    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.3 and
-    exercise 11.5; the textbook's quadratic loss carries no ½.
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.3, (11.23) to
+    (11.28), and exercise 11.5. (11.27) is printed with K + I/C, which belongs to half of the
+    loss that the text states, and with the bound C and the offsets of (11.23).
 
     Examples
     --------

@@ -91,7 +91,7 @@ class _InRows:
             gram = problem.features @ problem.features.T
         self.values = values
         self.scaled = root * gram * root.T
-        self.spectrum = None if _all_equal(values) else eigh(self.scaled)
+        self.spectrum = None if all_equal(values) else eigh(self.scaled)
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, None]:
         if self.spectrum is None:
@@ -110,7 +110,7 @@ class _InFeatures:
         self.values = values
         self.scaled = np.sqrt(problem.weight)[:, None] * problem.features
         self.square = self.scaled.T @ self.scaled
-        self.spectrum = None if _all_equal(values) else eigh(self.square)
+        self.spectrum = None if all_equal(values) else eigh(self.square)
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         pulled = self.scaled.T @ y
@@ -125,7 +125,8 @@ class _InFeatures:
         return y - self.scaled @ (pulled * self.values), pulled
 
 
-def _all_equal(values: FloatArray) -> bool:
+def all_equal(values: FloatArray) -> bool:
+    """Whether sorted eigenvalues are one, up to rounding."""
     return bool(np.ptp(values) <= 1e-14 * values.max())
 
 

@@ -1,0 +1,59 @@
+"""Generalization bounds: of classes of functions, and of fitted estimators."""
+
+from __future__ import annotations
+
+from fenchel.bounds._result import Bound
+from fenchel.bounds.complexity import (
+    Estimate,
+    affine_pseudo_dimension,
+    finite_class,
+    kernel_ball,
+    kernel_ball_complexity,
+    l1_ball,
+    l1_ball_complexity,
+    positive_model_complexity,
+    rademacher_complexity,
+)
+from fenchel.bounds.fitted import bound
+from fenchel.bounds.general import (
+    finite_class_bound,
+    lipschitz_bound,
+    pseudo_dimension_bound,
+)
+from fenchel.bounds.quantiles import (
+    Interval,
+    insensitive_excess_bound,
+    joint_quantile_bound,
+    quantile_deviation_bound,
+)
+from fenchel.bounds.textbook import (
+    kernel_ridge_bound,
+    lasso_bound,
+    quadratic_svr_bound,
+    svr_bound,
+)
+
+__all__ = [
+    "Bound",
+    "Estimate",
+    "Interval",
+    "affine_pseudo_dimension",
+    "bound",
+    "finite_class",
+    "finite_class_bound",
+    "insensitive_excess_bound",
+    "joint_quantile_bound",
+    "kernel_ball",
+    "kernel_ball_complexity",
+    "kernel_ridge_bound",
+    "l1_ball",
+    "l1_ball_complexity",
+    "lasso_bound",
+    "lipschitz_bound",
+    "positive_model_complexity",
+    "pseudo_dimension_bound",
+    "quadratic_svr_bound",
+    "quantile_deviation_bound",
+    "rademacher_complexity",
+    "svr_bound",
+]

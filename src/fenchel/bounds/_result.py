@@ -1,0 +1,133 @@
+"""What a bound says: a value, its terms, what it assumes and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+BOOK = "Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning"
+JOINT = "Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs"
+SPARSE = (
+    "Sangnier, Fercoq, d'Alché-Buc (2017), Data sparse nonparametric regression with "
+    "ε-insensitive losses"
+)
+IID = "the n rows are drawn independently from the distribution that the risk is of"
+AHEAD = "the class of functions was fixed without looking at the sample"
+
+
+@dataclass(frozen=True)
+class Bound:
+    r"""A bound that holds with probability at least 1 - delta over the sample.
+
+    .. math:: \mathrm{value} = \sum_k \mathrm{terms}_k
+
+    Attributes
+    ----------
+    value : float
+        What ``risk`` is at most (at least, where ``lower`` is true).
+    terms : dict of str to float
+        Named terms; their sum is ``value``.
+    assumptions : tuple of str
+        What must hold for the bound to be a theorem. Nothing here is checked on data beyond
+        what the sample can refute.
+    constants : dict of str to float
+        The numbers that the terms are made of.
+    source : str
+        The theorem, and where ours differs from it.
+    risk : str
+        What is bounded.
+    trivial : float
+        The value that ``risk`` cannot pass under the same assumptions, whatever the sample.
+    caveats : tuple of str
+        What depends on the sample in a way that the theorem does not cover; empty if the
+        bound is strictly valid under its assumptions.
+    lower : bool
+        Whether ``value`` bounds ``risk`` from below.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import finite_class_bound
+    >>> result = finite_class_bound(0.1, 1000, n_hypotheses=10, loss_bound=1.0)
+    >>> round(result.value, 4), result.vacuous
+    (0.1515, False)
+    """
+
+    value: float
+    terms: dict[str, float]
+    assumptions: tuple[str, ...]
+    constants: dict[str, float]
+    source: str
+    risk: str
+    trivial: float
+    caveats: tuple[str, ...] = ()
+    lower: bool = False
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the value says no more than the range of the loss."""
+        return self.value <= self.trivial if self.lower else self.value >= self.trivial
+
+    def __str__(self) -> str:
+        """All of it, to be read."""
+        sign = ">=" if self.lower else "<="
+        note = f"  (vacuous: {self.trivial:.6g} always holds)" if self.vacuous else ""
+        lines = [f"{self.risk} {sign} {self.value:.6g}{note}"]
+        lines += [f"  {term:>12.6g}  {name}" for name, term in self.terms.items()]
+        listed = ", ".join(f"{name} = {number:.6g}" for name, number in self.constants.items())
+        lines.append(f"with {listed}")
+        lines += [f"if {sentence}" for sentence in self.assumptions]
+        lines += [f"not covered: {sentence}" for sentence in self.caveats]
+        lines.append(f"source: {self.source}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """One line: the sum, and whether it is vacuous."""
+        parts = ", ".join(f"{name} {term:.4g}" for name, term in self.terms.items())
+        note = ", vacuous" if self.vacuous else ""
+        return f"Bound({self.value:.4g} = {parts}{note}; {self.source})"
+
+
+def summed(
+    terms: Mapping[str, float],
+    *,
+    assumptions: tuple[str, ...],
+    constants: Mapping[str, float],
+    source: str,
+    risk: str,
+    trivial: float,
+    caveats: tuple[str, ...] = (),
+    lower: bool = False,
+) -> Bound:
+    """Make a bound from its terms."""
+    named = {name: float(term) for name, term in terms.items()}
+    numbers = {name: float(number) for name, number in constants.items()}
+    value = sum(named.values())
+    return Bound(value, named, assumptions, numbers, source, risk, float(trivial), caveats, lower)
+
+
+def check_real(name: str, value: object, *, low: float = 0.0, open_low: bool = False) -> float:
+    """Return a finite number in range as a float, or say what is allowed."""
+    allowed = f"a finite number {'>' if open_low else '>='} {low:g}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {allowed}, got {value!r}")
+    number = float(value)
+    if not (low < number < float("inf") or (number == low and not open_low)):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return number
+
+
+def check_count(name: str, value: object, *, low: int = 1) -> int:
+    """Return an integer in range, or say what is allowed."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer >= {low}, got {value!r}")
+    if int(value) < low:
+        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+    return int(value)
+
+
+def check_delta(delta: object) -> float:
+    """Return a failure probability, or say what is allowed."""
+    if isinstance(delta, bool) or not isinstance(delta, Real) or not 0.0 < float(delta) <= 1.0:
+        raise ValueError(f"delta must be a number in (0, 1], got {delta!r}")
+    return float(delta)

@@ -1,0 +1,458 @@
+"""Bounds for fitted estimators, honest about what was chosen with the sample."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel._typing import FloatArray
+from fenchel.bounds._losses import Local, local, plain, risk_of, scale_of, theorem_of
+from fenchel.bounds._result import BOOK, IID, Bound, check_delta, check_real, summed
+from fenchel.bounds.general import tail
+from fenchel.features import Explicit
+from fenchel.kernels import OperatorKernel, Precomputed, as_kernel
+from fenchel.losses import Loss, Squared
+
+_LOWEST = -20
+_MISMATCH = 1e-6  # rounding of objectives, relative
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """What a bound reads off an estimator and its sample."""
+
+    loss: Loss
+    residual: FloatArray
+    """(n, p)."""
+    prediction: FloatArray
+    norm: float
+    offset: FloatArray
+    free_offset: bool
+    radius: float
+    """sup of |h_j(x)| is at most norm * radius * gains_j."""
+    expected: float
+    """Bound on R_n of the ball of norm 1 and gain 1."""
+    observed: float
+    """The same for R̂_S."""
+    gains: FloatArray
+    """√ of the diagonal of the output matrix, (p,)."""
+    source: str
+    assumption: str
+    caveats: tuple[str, ...]
+
+
+def bound(
+    estimator: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    target_bound: Any = None,
+    delta: float = 0.05,
+    radius: float | None = None,
+    residual_bound: float | None = None,
+    norm_bound: float | None = None,
+    offset_bound: float | None = None,
+    clip: bool = False,
+    empirical: bool = False,
+) -> Bound:
+    r"""Bound the risk of a fitted estimator from its training sample alone.
+
+    .. math:: R(h) \le \hat R_S(h)
+              + 2 \sum_j \mu_j \frac{\Lambda r \sqrt{B_{jj}} + \beta}{\sqrt n}
+              + M \sqrt{\frac{\log(1 / \delta_\Lambda)}{2n}}
+
+    Λ is at least the norm of the fit, β at least the distance of its offsets from the middle
+    of the range of y, μ_j the slope and M the largest value of the loss over the residuals
+    that functions of this class can have. For a loss that couples outputs, Maurer's vector
+    contraction takes the place of the sum.
+
+    *The norm is chosen by the data*, while the theorems are for a class fixed in advance. So
+    they are applied to all balls Λ = 2^k a/r, k an integer, with a half the range of y, and
+    the probability of failure is shared out: δ_Λ = ⅔ δ / ((\|k\| + 1)(\|k\| + 2)), which sum to
+    δ. The same goes for offsets, β = 2^l a, with a further share of the same form. What that
+    costs is the term "choice of the class". State ``norm_bound`` and ``offset_bound``, if they
+    were fixed in advance, to save it. The strength alpha may have been chosen on the sample:
+    it only chooses a ball.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        :class:`KernelRidge`, :class:`SVR`, :class:`QuantileRegressor`,
+        :class:`ExpectileRegressor` with any scalar kernel, or their cross-validated forms; or
+        a linear model of one target with ``coef_`` and ``intercept_`` such as a Lasso, whose
+        squared error is bounded over l1 balls.
+    X, y : array-like
+        The sample that the estimator was fitted on, without weights.
+    target_bound : float or (float, float), optional
+        a with \|y\| <= a, or the range of y: known beforehand, not read off the sample.
+    delta : float, default=0.05
+        Probability of failure.
+    radius : float, optional
+        r with k(x, x) <= r² for every x that can occur; for a linear model r∞ with
+        \|x_j\| <= r∞. Stationary kernels have their own.
+    residual_bound : float, optional
+        A bound on all residuals of all functions of the class, in place of the one that
+        follows from ``target_bound``.
+    norm_bound, offset_bound : float, optional
+        Λ and β, if they were fixed in advance.
+    clip : bool, default=False
+        Whether the bound is for predictions clipped to ``target_bound``: residuals are then at
+        most as long as that range, whatever the norm.
+    empirical : bool, default=False
+        Whether to use the trace of the Gram matrix of the sample (of a linear model, the
+        largest root mean square of a column) in place of r, with 3M √(log(2/δ)/2n).
+
+    Returns
+    -------
+    Bound
+        Of the mean squared error where the loss is squared (without ½), of the mean loss
+        otherwise. Where curves must not cross, of their pinball loss.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an assumption cannot hold or is refuted by the sample; the sentence says which.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, theorems 11.3, 11.11, 11.13, 11.14, 11.16 with its constant
+    corrected; Sangnier, Fercoq, d'Alché-Buc (2016), theorem 4.1. See ``docs/mathematics.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import SVR
+    >>> from fenchel.bounds import bound
+    >>> from fenchel.kernels import Gaussian
+    >>> X = np.random.RandomState(0).uniform(-1, 1, (2000, 1))
+    >>> y = np.cos(3 * X[:, 0])
+    >>> model = SVR(epsilon=0.1, alpha=1e-2, kernel=Gaussian(1.0)).fit(X, y)
+    >>> result = bound(model, X, y, target_bound=1.0)
+    >>> sorted(result.terms)
+    ['choice of the class', 'complexity', 'confidence', 'empirical risk', 'offset']
+    >>> result.vacuous
+    False
+    """
+    delta = check_delta(delta)
+    targets = np.asarray(y, dtype=np.float64)
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    interval = _interval(target_bound, targets)
+    if interval is None and (residual_bound is None or clip):
+        raise ValueError(
+            "target_bound must be given"
+            + ("" if clip else ", or residual_bound")
+            + ": the theorems need an a-priori bound on y, which no sample can supply, got None"
+        )
+    fit = _read(estimator, np.asarray(X, dtype=np.float64), targets, radius)
+    return _bound(fit, interval, delta, residual_bound, norm_bound, offset_bound, clip, empirical)
+
+
+def _bound(
+    fit: _Fit,
+    interval: tuple[float, float] | None,
+    delta: float,
+    residual_bound: float | None,
+    norm_bound: float | None,
+    offset_bound: float | None,
+    clip: bool,
+    empirical: bool,
+) -> Bound:
+    n, p = fit.residual.shape
+    stated = None if residual_bound is None else check_real("residual_bound", residual_bound)
+    low, high = interval or (-float(stated or 0.0), float(stated or 0.0))
+    centre, half = 0.5 * (low + high), 0.5 * (high - low)
+    if not fit.free_offset:
+        centre, half = 0.0, max(abs(low), abs(high))
+    share = delta
+    norm, portion = _ball("norm_bound", norm_bound, fit.norm, half / fit.radius)
+    share *= portion
+    beta = 0.0
+    if fit.free_offset:
+        needed = float(np.abs(fit.offset - centre).max())
+        beta, portion = _ball("offset_bound", offset_bound, needed, half)
+        share *= portion
+    loss, residual = fit.loss, fit.residual
+    reach = norm * fit.radius * fit.gains + beta + half if stated is None else np.full(p, stated)
+    if clip:  # towards the targets: no residual gets longer
+        reach = np.minimum(reach, high - low)
+        prediction = np.clip(fit.prediction, low, high)
+        residual = residual + fit.prediction - prediction
+    worst = float(np.abs(residual).max())
+    if stated is not None and worst > stated:
+        raise ValueError(
+            f"residual_bound must be at least {worst:g}, the largest residual of the sample, got "
+            f"{residual_bound!r}"
+        )
+    scale = scale_of(loss)
+    at = local(loss, reach)
+    terms = {"empirical risk": scale * float(loss.value(residual).mean())}
+    terms["complexity"] = (
+        scale * norm * _contracted(at, fit.gains, fit.observed if empirical else fit.expected)
+    )
+    if fit.free_offset:
+        terms["offset"] = scale * _contracted_offsets(at, p, beta / math.sqrt(n))
+    most = scale * at.most
+    confidence = most * tail(delta, n, empirical)
+    terms["confidence"] = confidence
+    terms["choice of the class"] = most * tail(share, n, empirical) - confidence
+    clipped = ", of predictions clipped to the range of y" if clip else ""
+    return summed(
+        terms,
+        assumptions=_assumptions(fit, interval, stated, norm_bound is None),
+        constants={
+            "n": n,
+            "fitted norm": fit.norm,
+            "norm": norm,
+            "radius": fit.radius,
+            **({"offset": beta} if fit.free_offset else {}),
+            "residual_bound": float(reach.max()),
+            "lipschitz": scale * float(at.slopes.max()),
+            "delta": delta,
+            "share of delta": share,
+        },
+        source=fit.source + clipped,
+        risk=risk_of(loss) + clipped,
+        trivial=most,
+        caveats=fit.caveats,
+    )
+
+
+def _contracted(at: Local, gains: FloatArray, average: float) -> float:
+    """Twice the complexity of the losses over the ball of norm 1."""
+    if at.by_output:
+        return 2.0 * float(at.slopes @ gains) * average
+    return 2.0 * math.sqrt(2.0) * float(at.slopes[0] * np.linalg.norm(gains)) * average
+
+
+def _contracted_offsets(at: Local, n_outputs: int, average: float) -> float:
+    if at.by_output:
+        return 2.0 * float(at.slopes.sum()) * average
+    return 2.0 * math.sqrt(2.0) * float(at.slopes[0]) * n_outputs * average
+
+
+def _ball(name: str, stated: float | None, needed: float, unit: float) -> tuple[float, float]:
+    """Size of the smallest admitted ball around the fit, and its share of delta."""
+    if stated is not None:
+        size = check_real(name, stated)
+        if needed > size * (1.0 + _ROUNDING):
+            raise ValueError(
+                f"{name} must be at least that of the fit, {needed:g}, got {stated!r}"
+            )
+        return max(size, needed), 1.0
+    if unit <= 0.0:
+        raise ValueError(
+            f"{name} must be given where the stated range of y is a single value, got None"
+        )
+    step = _LOWEST
+    if needed > unit * 2.0**step:
+        step = math.ceil(math.log2(needed / unit))
+        step += needed > unit * 2.0**step  # where the logarithm was rounded
+    return unit * 2.0**step, share_of(step)
+
+
+def share_of(step: int) -> float:
+    """Share of delta of the ball of size 2^step; over all integers they sum to 1."""
+    return 2.0 / (3.0 * (abs(step) + 1.0) * (abs(step) + 2.0))
+
+
+def _assumptions(
+    fit: _Fit,
+    interval: tuple[float, float] | None,
+    stated: float | None,
+    shared: bool,
+) -> tuple[str, ...]:
+    listed = [IID, "features, kernel, coupling and loss were fixed without looking at the sample"]
+    if shared:
+        listed.append("the norm may depend on the sample: a union over balls of sizes 2^k is paid")
+    else:
+        listed.append("the norm was fixed in advance")
+    listed.append(fit.assumption)
+    if interval is not None:
+        listed.append(f"y is always in [{interval[0]:g}, {interval[1]:g}]")
+    if stated is not None:
+        listed.append(f"residuals of all functions of the class are always at most {stated:g}")
+    return tuple(listed)
+
+
+def _interval(target_bound: Any, targets: FloatArray) -> tuple[float, float] | None:
+    """Range of y as stated, checked against the sample."""
+    if target_bound is None:
+        return None
+    if np.ndim(target_bound) == 0:
+        high = check_real("target_bound", target_bound)
+        low = -high
+    else:
+        ends = np.asarray(target_bound, dtype=np.float64)
+        if ends.shape != (2,) or not np.all(np.isfinite(ends)) or ends[0] > ends[1]:
+            raise ValueError(
+                f"target_bound must be a number >= 0 or a pair (low, high), got {target_bound!r}"
+            )
+        low, high = float(ends[0]), float(ends[1])
+    least, largest = float(targets.min()), float(targets.max())
+    if least < low or largest > high:
+        raise ValueError(
+            f"target_bound must contain all of y, which reaches from {least:g} to {largest:g}, "
+            f"got {target_bound!r}"
+        )
+    return low, high
+
+
+def _read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> _Fit:
+    caveats: tuple[str, ...] = ()
+    if hasattr(estimator, "best_estimator_"):
+        chosen = sorted(set(estimator.best_params_) - {"alpha"})
+        if chosen:
+            caveats = (f"{', '.join(chosen)} was chosen on the sample, by cross-validation",)
+        estimator = estimator.best_estimator_
+    if hasattr(estimator, "dual_coef_") and hasattr(estimator, "certificate_"):
+        return _read_kernel(estimator, X, targets, radius, caveats)
+    if hasattr(estimator, "coef_") and not hasattr(estimator, "dual_coef_"):
+        return _read_linear(estimator, X, targets, radius, caveats)
+    raise TypeError(
+        "estimator must be a fitted kernel regressor of fenchel, or a fitted linear model with "
+        f"coef_, got {type(estimator).__name__}"
+    )
+
+
+def _read_kernel(
+    estimator: Any,
+    X: FloatArray,
+    targets: FloatArray,
+    radius: float | None,
+    caveats: tuple[str, ...],
+) -> _Fit:
+    kernel = estimator.kernel_
+    if isinstance(kernel, OperatorKernel):
+        raise ValueError(
+            "estimator must have a scalar kernel, got an operator-valued one: state the diagonal "
+            "of K(x, x) to joint_quantile_bound instead"
+        )
+    loss = plain(estimator.loss_)
+    prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
+    if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
+        raise ValueError(
+            f"y must have a row for each of the {len(X)} rows of X, got shape {targets.shape}"
+        )
+    residual = targets - prediction
+    squared_norm = _squared_norm(estimator, loss, prediction, residual)
+    diagonal = _diagonal(estimator, X)
+    explicit = isinstance(estimator.feature_map_, Explicit)
+    if radius is None:
+        if explicit or isinstance(kernel, Precomputed) or not kernel.is_stationary():
+            raise ValueError(
+                f"radius must be given, with k(x, x) <= radius² for every x that can occur: the "
+                f"kernel {kernel!r} is not known to be bounded"
+            )
+        radius = math.sqrt(float(diagonal.max()))
+    radius = check_real("radius", radius, open_low=True)
+    _contain("radius", radius, math.sqrt(float(diagonal.max())))
+    if not explicit and as_kernel(estimator.kernel) != kernel:
+        caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
+    if explicit and estimator.feature_map_.transformer is not None:
+        caveats += ("the transformer of the features was fitted on the sample",)
+    n, p = residual.shape
+    return _Fit(
+        loss=loss,
+        residual=residual,
+        prediction=prediction,
+        norm=math.sqrt(squared_norm),
+        offset=np.asarray(estimator.offset_),
+        free_offset=bool(estimator.fit_intercept),
+        radius=radius,
+        expected=radius / math.sqrt(n),
+        observed=math.sqrt(float(diagonal.sum())) / n,
+        gains=np.sqrt(np.diag(estimator.coupling_)),
+        source=theorem_of(loss, p, loss.separable or p == 1),
+        assumption=f"k(x, x) is always at most {radius:g}²",
+        caveats=caveats,
+    )
+
+
+def _squared_norm(
+    estimator: Any, loss: Loss, prediction: FloatArray, residual: FloatArray
+) -> float:
+    """‖h‖², and a refusal where it shows that this is not the sample of the fit.
+
+    Once as Σ <dual coefficient, h(x)> and once as what the certified objective leaves beside
+    the losses. For the rows, targets and weights of the fit they differ by <h' - h, h> with h'
+    the function of the dual point, and ½‖h' - h‖² is at most the duality gap.
+    """
+    mean_loss = float(loss.value(residual).mean()) / float(estimator.alpha)
+    primal = float(estimator.certificate_.primal)
+    support = np.asarray(estimator.support_)
+    left = 2.0 * (primal - mean_loss)
+    known = not len(support) or int(support.max()) < len(prediction)
+    function = prediction - estimator.offset_
+    earned = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
+    apart = math.sqrt(2.0 * max(float(estimator.certificate_.gap), 0.0) * max(left, 0.0))
+    if abs(earned - left) > apart + _MISMATCH * (primal + mean_loss):
+        raise ValueError(
+            "X and y must be the sample that the estimator was fitted on, all rows with the same "
+            f"weight: the objective of the fit is {primal:g}, that on the given sample "
+            f"{0.5 * earned + mean_loss:g}"
+        )
+    return max(earned, left, 0.0)
+
+
+def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
+    """k(x, x) of the rows."""
+    if isinstance(estimator.kernel_, Precomputed):
+        return np.diag(X)
+    if isinstance(estimator.feature_map_, Explicit):
+        features = estimator.feature_map_.transform(X)
+        return np.einsum("ij,ij->i", features, features)
+    return np.asarray(estimator.kernel_.diag(X))
+
+
+def _read_linear(
+    estimator: Any,
+    X: FloatArray,
+    targets: FloatArray,
+    radius: float | None,
+    caveats: tuple[str, ...],
+) -> _Fit:
+    weights = np.asarray(estimator.coef_, dtype=np.float64)
+    if weights.size != X.shape[1] or targets.shape != (len(X), 1):
+        raise ValueError(
+            "estimator must be a linear model of one target on the columns of X, got coef_ of "
+            f"shape {weights.shape} for X of shape {X.shape} and y of shape {targets.shape}"
+        )
+    if radius is None:
+        raise ValueError(
+            "radius must be given, with |x_j| <= radius for all features of every x that can "
+            "occur: linear functions are not bounded"
+        )
+    radius = check_real("radius", radius, open_low=True)
+    _contain("radius", radius, float(np.abs(X).max()))
+    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), 1)
+    n, d = X.shape
+    column = math.sqrt(float((X**2).mean(axis=0).max()))
+    massart = math.sqrt(2.0 * math.log(2.0 * d) / n)
+    offset = np.atleast_1d(np.asarray(getattr(estimator, "intercept_", 0.0), dtype=np.float64))
+    return _Fit(
+        loss=Squared(),
+        residual=targets - prediction,
+        prediction=prediction,
+        norm=float(np.abs(weights).sum()),
+        offset=offset,
+        free_offset=bool(getattr(estimator, "fit_intercept", np.any(offset))),
+        radius=radius,
+        expected=radius * massart,
+        observed=column * massart,
+        gains=np.ones(1),
+        source=f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M",
+        assumption=f"|x_j| is always at most {radius:g}, for all features",
+        caveats=caveats,
+    )
+
+
+def _contain(name: str, stated: float, needed: float) -> None:
+    if needed > stated * (1.0 + _ROUNDING):
+        raise ValueError(
+            f"{name} must be at least {needed:g}, which the sample reaches, got {stated!r}"
+        )

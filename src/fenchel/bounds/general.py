@@ -1,0 +1,239 @@
+"""Bounds for any class of functions: finite, of known complexity, of known pseudo-dimension."""
+
+from __future__ import annotations
+
+import math
+
+from fenchel.bounds._result import (
+    AHEAD,
+    BOOK,
+    IID,
+    Bound,
+    check_count,
+    check_delta,
+    check_real,
+    summed,
+)
+
+
+def tail(delta: float, n: int, empirical: bool = False) -> float:
+    """Return √(log(1/δ)/2n), or 3√(log(2/δ)/2n) for complexities of the sample itself."""
+    if empirical:
+        return 3.0 * math.sqrt(math.log(2.0 / delta) / (2.0 * n))
+    return math.sqrt(math.log(1.0 / delta) / (2.0 * n))
+
+
+def finite_class_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    n_hypotheses: int,
+    loss_bound: float,
+    delta: float = 0.05,
+    two_sided: bool = False,
+) -> Bound:
+    r"""Bound the risk of finitely many functions, whatever they are.
+
+    .. math:: R(h) \le \hat R_S(h) + M \sqrt{\frac{\log |H| + \log(1/\delta)}{2n}}
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean loss of h on the sample.
+    n : int
+        Size of the sample.
+    n_hypotheses : int
+        \|H\|. 1 for a function that has not seen the sample: this is then the bound from a
+        test set.
+    loss_bound : float
+        M, with losses in [0, M].
+    delta : float, default=0.05
+        Probability of failure.
+    two_sided : bool, default=False
+        Whether \|R - R̂\| is bounded, with log(2/δ).
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 11.1 of the book.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import finite_class_bound
+    >>> print(finite_class_bound(0.1, 1000, n_hypotheses=10, loss_bound=1.0))
+    R(h) <= 0.15147
+               0.1  empirical risk
+           0.05147  confidence
+    with n = 1000, n_hypotheses = 10, loss_bound = 1, delta = 0.05
+    if the n rows are drawn independently from the distribution that the risk is of
+    if the class of functions was fixed without looking at the sample
+    if losses lie in [0, loss_bound]
+    source: Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, theorem 11.1
+    """
+    n, size = check_count("n", n), check_count("n_hypotheses", n_hypotheses)
+    most, delta = check_real("loss_bound", loss_bound), check_delta(delta)
+    share = delta / size / (2.0 if two_sided else 1.0)
+    return summed(
+        {
+            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "confidence": most * tail(share, n),
+        },
+        assumptions=(IID, AHEAD, "losses lie in [0, loss_bound]"),
+        constants={"n": n, "n_hypotheses": size, "loss_bound": most, "delta": delta},
+        source=f"{BOOK}, theorem 11.1",
+        risk="R(h)",
+        trivial=most,
+    )
+
+
+def lipschitz_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    rademacher: float,
+    lipschitz: float,
+    loss_bound: float,
+    delta: float = 0.05,
+    empirical: bool = False,
+) -> Bound:
+    r"""Bound the risk by the Rademacher complexity of the class, for Lipschitz losses.
+
+    .. math:: R(h) \le \hat R_S(h) + 2 \mu R_n(H) + M \sqrt{\frac{\log(1/\delta)}{2n}}, \qquad
+              R(h) \le \hat R_S(h) + 2 \mu \hat R_S(H) + 3 M \sqrt{\frac{\log(2/\delta)}{2n}}
+
+    Each holds with probability 1 - δ for all h in H at once. To take the smaller one after
+    seeing both, give each δ/2.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean loss of h on the sample.
+    n : int
+        Size of the sample.
+    rademacher : float
+        Complexity R_n(H), or R̂_S(H) if ``empirical``; an upper bound on it will do.
+    lipschitz : float
+        μ, a Lipschitz constant of the loss in the prediction, over all residuals that occur.
+    loss_bound : float
+        M, with losses in [0, M].
+    delta : float, default=0.05
+        Probability of failure.
+    empirical : bool, default=False
+        Whether ``rademacher`` is of this sample (the second formula).
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 11.3 of the book.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import l1_ball_complexity, lipschitz_bound
+    >>> complexity = l1_ball_complexity(1.0, 1.0, 50, 10_000)
+    >>> lipschitz_bound(0.2, 10_000, rademacher=complexity, lipschitz=1.0, loss_bound=2.0).value
+    0.28517...
+    """
+    n, delta = check_count("n", n), check_delta(delta)
+    slope, most = check_real("lipschitz", lipschitz), check_real("loss_bound", loss_bound)
+    average = check_real("rademacher", rademacher)
+    return summed(
+        {
+            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "complexity": 2.0 * slope * average,
+            "confidence": most * tail(delta, n, empirical),
+        },
+        assumptions=(
+            IID,
+            AHEAD,
+            "losses lie in [0, loss_bound] and have slopes of at most lipschitz in the prediction",
+        ),
+        constants={
+            "n": n,
+            "rademacher": average,
+            "lipschitz": slope,
+            "loss_bound": most,
+            "delta": delta,
+        },
+        source=f"{BOOK}, theorem 11.3",
+        risk="R(h)",
+        trivial=most,
+    )
+
+
+def pseudo_dimension_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    dimension: int,
+    loss_bound: float,
+    delta: float = 0.05,
+    of: str = "losses",
+) -> Bound:
+    r"""Bound the risk by the pseudo-dimension.
+
+    .. math:: R(h) \le \hat R_S(h) + M \sqrt{\frac{2 d \log(en/d)}{n}}
+              + M \sqrt{\frac{\log(1/\delta)}{2n}}
+
+    The d of the theorem is the pseudo-dimension of the class of *losses* (x, y) ↦ L(h(x), y),
+    not that of the functions h. For a loss of the residual that grows to both sides of 0,
+    a loss is above a threshold where the residual is above one number or below another, so
+    that n rows are separated in at most (en/D)^{2D} ways with D the pseudo-dimension of the
+    functions: ``of="functions"`` replaces d log(en/d) by 2 D log(en/D).
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean loss of h on the sample.
+    n : int
+        Size of the sample. Below d, n takes the place of d (the printed formula is wrong there).
+    dimension : int
+        d, or D.
+    loss_bound : float
+        M, with losses in [0, M]. Affine functions without bound on their weights have none,
+        unless predictions are clipped, which does not raise D.
+    delta : float, default=0.05
+        Probability of failure.
+    of : {"losses", "functions"}, default="losses"
+        Whose dimension it is.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 11.8 of the book, with another proof: see ``docs/mathematics.md``, "Bounds".
+
+    Examples
+    --------
+    >>> from fenchel.bounds import affine_pseudo_dimension, pseudo_dimension_bound
+    >>> pseudo_dimension_bound(
+    ...     0.1, 10_000, dimension=affine_pseudo_dimension(2), loss_bound=1.0, of="functions"
+    ... )
+    Bound(0.2168 = empirical risk 0.1, complexity 0.1046, confidence 0.01224; Mohri, ...)
+    """
+    n, d = check_count("n", n), check_count("dimension", dimension, low=0)
+    most, delta = check_real("loss_bound", loss_bound), check_delta(delta)
+    if of not in ("losses", "functions"):
+        raise ValueError(f"of must be 'losses' or 'functions', got {of!r}")
+    effective = min(d, n)
+    growth = effective * math.log(math.e * n / effective) if effective else 0.0
+    growth *= 2.0 if of == "functions" else 1.0
+    return summed(
+        {
+            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "complexity": most * math.sqrt(2.0 * growth / n),
+            "confidence": most * tail(delta, n),
+        },
+        assumptions=(IID, AHEAD, f"losses lie in [0, loss_bound], dimension is that of the {of}"),
+        constants={"n": n, "dimension": d, "loss_bound": most, "delta": delta},
+        source=f"{BOOK}, theorem 11.8",
+        risk="R(h)",
+        trivial=most,
+    )

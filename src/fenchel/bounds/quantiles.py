@@ -1,0 +1,351 @@
+"""The bounds of the papers on joint quantiles and on ε-insensitive losses."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel.bounds._result import (
+    AHEAD,
+    IID,
+    JOINT,
+    SPARSE,
+    Bound,
+    check_count,
+    check_delta,
+    check_real,
+    summed,
+)
+from fenchel.bounds.general import tail
+from fenchel.losses.atoms import check_levels
+
+
+def joint_quantile_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    levels: npt.ArrayLike,
+    norm: float,
+    diagonal: npt.ArrayLike,
+    target_bound: float,
+    offset_bound: float = 0.0,
+    delta: float = 0.05,
+    contraction: str = "outputs",
+) -> Bound:
+    r"""Bound the pinball loss, summed over levels, of functions in a vector-valued ball.
+
+    .. math:: R(h) \le \hat R_n(h)
+              + 2 \sum_j w_j \frac{c \sqrt{\kappa_j} + \beta}{\sqrt n}
+              + \sum_j w_j (a + \beta + c \sqrt{\kappa_j}) \sqrt{\frac{\log(1/\delta)}{2n}},
+              \qquad w_j = \max(\tau_j, 1 - \tau_j)
+
+    for h = f + b with norm of f at most c, offsets \|b_j\| <= β, \|y\| <= a, and κ_j a bound
+    on the j-th diagonal entry of K(x, x). ``contraction="vector"`` is the published theorem,
+
+    .. math:: R(h) \le \hat R_n(h) + 2 \sqrt 2\, c \sqrt{\frac{p \kappa}{n}}
+              + (2 p a + c \sqrt{p \kappa}) \sqrt{\frac{\log(1/\delta)}{2n}}, \qquad
+              \kappa = \sum_j \kappa_j
+
+    which is for an offset b that was fixed in advance, with \|b_j\| <= a. As the loss is a sum
+    over outputs, each term can be contracted by itself, with no √2 and no √p: the first
+    formula is never larger for b = 0, and it allows offsets learned from the sample.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean over rows of the sum over levels of the pinball loss.
+    n : int
+        Size of the sample.
+    levels : array-like of shape (p,)
+        τ.
+    norm : float
+        c.
+    diagonal : array-like of shape (p,) or float
+        κ_j, with K(x, x)_jj <= κ_j everywhere. For a decomposable kernel k B: r² B_jj.
+    target_bound : float
+        a, with \|y\| <= a always.
+    offset_bound : float, default=0
+        β, for offsets that were learned from the sample; with ``contraction="vector"`` it
+        must be 0.
+    delta : float, default=0.05
+        Probability of failure.
+    contraction : {"outputs", "vector"}, default="outputs"
+        Which of the two.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 4.1 (A.3) of the paper of 2016.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import joint_quantile_bound
+    >>> known = {"levels": [0.1, 0.5, 0.9], "norm": 1.0, "diagonal": 1.0, "target_bound": 1.0}
+    >>> joint_quantile_bound(0.5, 10_000, **known)
+    Bound(0.6023 = empirical risk 0.5, complexity 0.046, confidence 0.0563; Sangnier, ...)
+    >>> joint_quantile_bound(0.5, 10_000, contraction="vector", **known)
+    Bound(0.695 = empirical risk 0.5, complexity 0.08485, confidence 0.1101; Sangnier, ...)
+    """
+    n, delta = check_count("n", n), check_delta(delta)
+    tau = check_levels(np.asarray(levels, dtype=np.float64))
+    kappa = check_diagonal(diagonal, len(tau))
+    c, a = check_real("norm", norm), check_real("target_bound", target_bound)
+    beta = check_real("offset_bound", offset_bound)
+    slope = np.maximum(tau, 1.0 - tau)
+    p = len(tau)
+    if contraction == "outputs":
+        size = c * np.sqrt(kappa)
+        complexity = 2.0 * float(slope @ (size + beta)) / math.sqrt(n)
+        most = float(slope @ (a + beta + size))
+        source = f"{JOINT}, theorem 4.1, contracted output by output"
+        offset = "offsets are at most offset_bound in absolute value"
+    elif contraction == "vector":
+        if beta > 0.0:
+            raise ValueError(
+                "offset_bound must be 0 with contraction='vector', whose offsets are fixed in "
+                f"advance, got {offset_bound!r}"
+            )
+        size = c * math.sqrt(p * kappa.sum())
+        complexity = 2.0 * math.sqrt(2.0) * size / math.sqrt(n)
+        most = 2.0 * p * a + size
+        source = f"{JOINT}, theorem 4.1"
+        offset = "offsets were fixed in advance, at most target_bound in absolute value"
+    else:
+        raise ValueError(f"contraction must be 'outputs' or 'vector', got {contraction!r}")
+    return summed(
+        {
+            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "complexity": complexity,
+            "confidence": most * tail(delta, n),
+        },
+        assumptions=(
+            IID,
+            AHEAD,
+            "all functions of the class have a norm of at most norm, and K(x, x)_jj is at most "
+            "diagonal_j always",
+            "|y| <= target_bound always",
+            offset,
+        ),
+        constants={
+            "n": n,
+            "n_levels": p,
+            "norm": c,
+            "trace": float(kappa.sum()),
+            "target_bound": a,
+            "offset_bound": beta,
+            "delta": delta,
+        },
+        source=source,
+        risk="E Σ_j pinball_j(y - h_j(x))",
+        trivial=most,
+    )
+
+
+class Interval(NamedTuple):
+    """Two bounds that hold together."""
+
+    lower: Bound
+    upper: Bound
+
+
+def quantile_deviation_bound(
+    residuals: npt.ArrayLike,
+    *,
+    margin: float,
+    norm: float,
+    radius: float,
+    offset_bound: float = 0.0,
+    delta: float = 0.05,
+) -> Interval:
+    r"""Bound the probability that a target falls below the curve of one level.
+
+    .. math:: \frac1n \sum_i \Gamma^-(r_i) - \Delta \le P(Y \le h_j(X))
+              \le \frac1n \sum_i \Gamma^+(r_i) + \Delta, \qquad
+              \Delta = \frac{2 (c \rho + \beta)}{\varepsilon \sqrt n}
+              + \sqrt{\frac{\log(2/\delta)}{2n}}
+
+    with residuals r_i = y_i - h_j(x_i) and the ramps Γ⁺(r) = clip(1 - r/ε, 0, 1) and
+    Γ⁻(r) = clip(-r/ε, 0, 1) around the step. No bound on y is needed.
+
+    Parameters
+    ----------
+    residuals : array-like of shape (n,)
+        r_i of one level.
+    margin : float
+        ε > 0, in the units of y, chosen without the sample.
+    norm : float
+        c, the bound on the norm of the functions of the class.
+    radius : float
+        ρ, with K(x, x)_jj <= ρ² everywhere; the paper has the trace of K(x, x) here, which
+        is larger.
+    offset_bound : float, default=0
+        β, if the offset was learned from the sample; 0 if it was fixed in advance.
+    delta : float, default=0.05
+        Probability that either fails.
+
+    Returns
+    -------
+    Interval
+        ``lower`` and ``upper``, two :class:`Bound`.
+
+    References
+    ----------
+    Theorem 4.2 (A.5) of the paper of 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.bounds import quantile_deviation_bound
+    >>> residuals = np.linspace(-1.0, 3.0, 40_000)
+    >>> low, high = quantile_deviation_bound(residuals, margin=0.5, norm=1.0, radius=1.0)
+    >>> round(low.value, 3), round(high.value, 3)
+    (0.161, 0.339)
+    """
+    r = np.asarray(residuals, dtype=np.float64)
+    if r.ndim != 1 or r.size == 0 or not np.all(np.isfinite(r)):
+        raise ValueError(
+            f"residuals must be a one-dimensional array of finite numbers, got shape {r.shape}"
+        )
+    epsilon = check_real("margin", margin, open_low=True)
+    c, rho = check_real("norm", norm), check_real("radius", radius)
+    beta, delta = check_real("offset_bound", offset_bound), check_delta(delta)
+    n = len(r)
+    complexity = 2.0 * (c * rho + beta) / (epsilon * math.sqrt(n))
+    confidence = tail(delta / 2.0, n)
+    assumptions = (
+        IID,
+        AHEAD,
+        "all functions of the class have a norm of at most norm, and K(x, x)_jj <= radius² always",
+        "offsets are at most offset_bound in absolute value, or fixed in advance if that is 0",
+        "the margin was chosen without the sample",
+    )
+    constants = {
+        "n": n,
+        "margin": epsilon,
+        "norm": c,
+        "radius": rho,
+        "offset_bound": beta,
+        "delta": delta,
+    }
+    ends = []
+    for sign, ramp in ((-1.0, np.clip(-r / epsilon, 0, 1)), (1.0, np.clip(1 - r / epsilon, 0, 1))):
+        ends.append(
+            summed(
+                {
+                    "ramp": float(ramp.mean()),
+                    "complexity": sign * complexity,
+                    "confidence": sign * confidence,
+                },
+                assumptions=assumptions,
+                constants=constants,
+                source=f"{JOINT}, theorem 4.2, with K(x, x)_jj in place of the trace",
+                risk="P(Y <= h_j(X))",
+                trivial=0.5 * (1.0 + sign),
+                lower=sign < 0.0,
+            )
+        )
+    return Interval(*ends)
+
+
+def insensitive_excess_bound(
+    n: int,
+    *,
+    rademacher: float,
+    lipschitz: float,
+    residual_bound: float,
+    epsilon: float,
+    n_outputs: int = 1,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound what is lost by training with the ε-insensitive version of a loss.
+
+    .. math:: E\,\ell(Y - \hat f_\varepsilon(X)) - \min_{f \in F} E\,\ell(Y - f(X))
+              \le 2 \sqrt2 L R_n(F) + 2 L M \sqrt{\frac{\log(2/\delta)}{2n}} + L \varepsilon
+
+    for the minimizer over F of the mean of ℓ_ε on the sample; without √2 for one output,
+    where the scalar contraction holds. It is for the *constrained* problem, a class fixed in
+    advance; a penalized fit minimizes over the ball of its own norm only.
+
+    Parameters
+    ----------
+    n : int
+        Size of the sample.
+    rademacher : float
+        R_n(F), of all outputs together: E sup Σ_ij σ_ij f_j(x_i) / n, offsets included if
+        they are learned.
+    lipschitz : float
+        L, of ℓ with respect to the length of the residual vector; ℓ(0) = 0.
+    residual_bound : float
+        M, with the length of y - f(x) at most M for all functions of the class, always.
+    epsilon : float
+        ε.
+    n_outputs : int, default=1
+        p.
+    delta : float, default=0.05
+        Probability of failure.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 2 of the paper of 2017.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import insensitive_excess_bound
+    >>> insensitive_excess_bound(
+    ...     10_000, rademacher=0.01, lipschitz=1.0, residual_bound=2.0, epsilon=0.1
+    ... )
+    Bound(0.1743 = complexity 0.02, confidence 0.05432, insensitivity 0.1; Sangnier, ...)
+    """
+    n, p, delta = check_count("n", n), check_count("n_outputs", n_outputs), check_delta(delta)
+    slope, M = check_real("lipschitz", lipschitz), check_real("residual_bound", residual_bound)
+    average, epsilon = check_real("rademacher", rademacher), check_real("epsilon", epsilon)
+    factor = 1.0 if p == 1 else math.sqrt(2.0)
+    return summed(
+        {
+            "complexity": 2.0 * factor * slope * average,
+            "confidence": 2.0 * slope * M * tail(delta / 2.0, n),
+            "insensitivity": slope * epsilon,
+        },
+        assumptions=(
+            IID,
+            AHEAD,
+            "the fit minimizes the mean ε-insensitive loss over the whole class",
+            "the loss is 0 at residual 0 and has slopes of at most lipschitz",
+            "residuals are at most residual_bound long for all functions of the class, always",
+        ),
+        constants={
+            "n": n,
+            "rademacher": average,
+            "lipschitz": slope,
+            "residual_bound": M,
+            "epsilon": epsilon,
+            "n_outputs": p,
+            "delta": delta,
+        },
+        source=f"{SPARSE}, theorem 2{'' if p > 1 else ', with the scalar contraction'}",
+        risk="E ℓ(y - f(x)) - min over the class",
+        trivial=slope * M,
+    )
+
+
+def check_diagonal(diagonal: npt.ArrayLike, n_outputs: int) -> np.ndarray:
+    """Return bounds on the diagonal of K(x, x), one for each output."""
+    array = np.asarray(diagonal, dtype=np.float64)
+    if array.shape not in ((), (n_outputs,)):
+        raise ValueError(
+            f"diagonal must be a number or have one entry for each of {n_outputs} levels, got "
+            f"shape {array.shape}"
+        )
+    if not np.all(np.isfinite(array)) or np.any(array < 0.0):
+        raise ValueError(f"diagonal must be finite and >= 0, got {diagonal!r}")
+    return np.broadcast_to(array, (n_outputs,))

@@ -1,0 +1,309 @@
+"""The bounds of chapter 11 of Foundations of Machine Learning for its algorithms."""
+
+from __future__ import annotations
+
+from fenchel.bounds._result import (
+    AHEAD,
+    BOOK,
+    IID,
+    Bound,
+    check_count,
+    check_delta,
+    check_real,
+    summed,
+)
+from fenchel.bounds.complexity import kernel_ball_complexity, l1_ball_complexity
+from fenchel.bounds.general import tail
+
+
+def kernel_ridge_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    norm: float,
+    radius: float,
+    residual_bound: float,
+    trace: float | None = None,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound the mean squared error of functions in a kernel ball.
+
+    .. math:: E(h(x) - y)^2 \le \frac1n \sum_i (h(x_i) - y_i)^2
+              + 4 M \frac{\Lambda r}{\sqrt n} + M^2 \sqrt{\frac{\log(1/\delta)}{2n}}
+
+    and with the trace of the Gram matrix 4 M Λ √(tr K)/n + 3 M² √(log(2/δ)/2n). The square
+    carries no ½: its slope is at most 2M.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean squared residual on the sample.
+    n : int
+        Size of the sample.
+    norm : float
+        Λ, with \|\|h\|\| <= Λ for all functions of the class.
+    radius : float
+        r, with k(x, x) <= r² everywhere.
+    residual_bound : float
+        M, with \|h(x) - y\| <= M for all functions of the class, and everywhere.
+    trace : float, optional
+        Trace of the Gram matrix of the sample: the second bound.
+    delta : float, default=0.05
+        Probability of failure.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 11.11 of the book.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import kernel_ridge_bound
+    >>> kernel_ridge_bound(0.1, 10_000, norm=1.0, radius=1.0, residual_bound=2.0).value
+    0.22895...
+    """
+    M = check_real("residual_bound", residual_bound)
+    return _ball(
+        empirical_risk, n, norm, radius, trace, delta, M, 2.0 * M, M**2, 0.0, "11.11",
+        "E (h(x) - y)²",
+    )  # fmt: skip
+
+
+def svr_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    norm: float,
+    radius: float,
+    residual_bound: float,
+    epsilon: float = 0.0,
+    trace: float | None = None,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound the ε-insensitive loss of functions in a kernel ball.
+
+    .. math:: E|h(x) - y|_\varepsilon \le \frac1n \sum_i |h(x_i) - y_i|_\varepsilon
+              + 2 \frac{\Lambda r}{\sqrt n} + (M - \varepsilon) \sqrt{\frac{\log(1/\delta)}{2n}}
+
+    and with the trace 2 Λ √(tr K)/n + 3 (M - ε) √(log(2/δ)/2n). The book has M in place of
+    M - ε, which holds as well: a residual of at most M loses at most M - ε.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean of max(0, \|residual\| - ε) on the sample.
+    epsilon : float, default=0
+        ε, chosen without the sample.
+    n, norm, radius, residual_bound, trace, delta
+        As in :func:`kernel_ridge_bound`.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 11.13 of the book.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import svr_bound
+    >>> svr_bound(0.1, 10_000, norm=1.0, radius=1.0, residual_bound=2.0, epsilon=0.5).value
+    0.13835...
+    """
+    M, epsilon = check_real("residual_bound", residual_bound), check_real("epsilon", epsilon)
+    most = max(M - epsilon, 0.0)
+    slope = 1.0 if most else 0.0
+    return _ball(
+        empirical_risk, n, norm, radius, trace, delta, M, slope, most, epsilon, "11.13",
+        "E max(0, |h(x) - y| - ε)",
+    )  # fmt: skip
+
+
+def quadratic_svr_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    norm: float,
+    radius: float,
+    residual_bound: float,
+    epsilon: float = 0.0,
+    trace: float | None = None,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound the squared ε-insensitive loss of functions in a kernel ball.
+
+    .. math:: E|h(x) - y|_\varepsilon^2 \le \frac1n \sum_i |h(x_i) - y_i|_\varepsilon^2
+              + 4 (M - \varepsilon) \frac{\Lambda r}{\sqrt n}
+              + (M - \varepsilon)^2 \sqrt{\frac{\log(1/\delta)}{2n}}
+
+    and with the trace 4 (M - ε) Λ √(tr K)/n + 3 (M - ε)² √(log(2/δ)/2n). The book has M in
+    place of M - ε, which holds as well. The square carries no ½.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean of max(0, \|residual\| - ε)² on the sample.
+    epsilon : float, default=0
+        ε, chosen without the sample; 0 is :func:`kernel_ridge_bound`.
+    n, norm, radius, residual_bound, trace, delta
+        As in :func:`kernel_ridge_bound`.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorem 11.14 of the book.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import quadratic_svr_bound
+    >>> quadratic_svr_bound(
+    ...     0.1, 10_000, norm=1.0, radius=1.0, residual_bound=2.0, epsilon=0.5
+    ... ).value
+    0.18753...
+    """
+    M, epsilon = check_real("residual_bound", residual_bound), check_real("epsilon", epsilon)
+    most = max(M - epsilon, 0.0)
+    return _ball(
+        empirical_risk, n, norm, radius, trace, delta, M, 2.0 * most, most**2, epsilon, "11.14",
+        "E max(0, |h(x) - y| - ε)²",
+    )  # fmt: skip
+
+
+def lasso_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    norm: float,
+    radius: float,
+    n_features: int,
+    residual_bound: float,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound the mean squared error of linear functions in an l1 ball.
+
+    .. math:: E(w^\top x - y)^2 \le \frac1n \sum_i (w^\top x_i - y_i)^2
+              + 4 r_\infty \Lambda_1 M \sqrt{\frac{2 \log(2d)}{n}}
+              + M^2 \sqrt{\frac{\log(1/\delta)}{2n}}
+
+    The book prints 2 r∞ Λ₁ M, half of what theorem 11.3 gives with the slope 2M of the
+    square and theorem 11.15.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean squared residual on the sample.
+    n : int
+        Size of the sample.
+    norm : float
+        Λ₁, with \|\|w\|\|₁ <= Λ₁ for all functions of the class.
+    radius : float
+        r∞, with \|x_j\| <= r∞ for all features, everywhere.
+    n_features : int
+        d.
+    residual_bound : float
+        M, with \|wᵀx - y\| <= M for all functions of the class, and everywhere.
+    delta : float, default=0.05
+        Probability of failure.
+
+    Returns
+    -------
+    Bound
+
+    References
+    ----------
+    Theorems 11.15 and 11.16 of the book, the constant corrected.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import lasso_bound
+    >>> lasso_bound(
+    ...     0.1, 10_000, norm=1.0, radius=1.0, n_features=50, residual_bound=2.0
+    ... ).value
+    0.39174...
+    """
+    n, M, delta = (
+        check_count("n", n),
+        check_real("residual_bound", residual_bound),
+        check_delta(delta),
+    )
+    average = l1_ball_complexity(radius, norm, n_features, n)
+    return summed(
+        {
+            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "complexity": 4.0 * M * average,
+            "confidence": M**2 * tail(delta, n),
+        },
+        assumptions=(
+            IID,
+            AHEAD,
+            "all weights of the class have an l1 norm of at most norm, and |x_j| <= radius always",
+            "|h(x) - y| <= residual_bound for all functions of the class, always",
+        ),
+        constants={
+            "n": n,
+            "norm": norm,
+            "radius": radius,
+            "n_features": n_features,
+            "residual_bound": M,
+            "delta": delta,
+        },
+        source=f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M",
+        risk="E (h(x) - y)²",
+        trivial=M**2,
+    )
+
+
+def _ball(
+    empirical_risk: float,
+    n: int,
+    norm: float,
+    radius: float,
+    trace: float | None,
+    delta: float,
+    residual_bound: float,
+    slope: float,
+    most: float,
+    epsilon: float,
+    theorem: str,
+    risk: str,
+) -> Bound:
+    """Theorem 11.3 for the functions of norm at most Λ."""
+    n, delta = check_count("n", n), check_delta(delta)
+    norm, radius = check_real("norm", norm), check_real("radius", radius)
+    constants = {"n": n, "norm": norm, "radius": radius, "residual_bound": residual_bound}
+    if epsilon:
+        constants["epsilon"] = epsilon
+    if trace is None:
+        complexity = kernel_ball_complexity(n * radius**2, norm, n)
+    else:
+        constants["trace"] = check_real("trace", trace)
+        if trace > n * radius**2 * (1.0 + 1e-9):
+            raise ValueError(
+                f"trace must be at most n radius² = {n * radius**2:g}, got {trace:g}: "
+                "some k(x, x) exceeds radius²"
+            )
+        complexity = kernel_ball_complexity(trace, norm, n)
+    return summed(
+        {
+            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "complexity": 2.0 * slope * complexity,
+            "confidence": most * tail(delta, n, trace is not None),
+        },
+        assumptions=(
+            IID,
+            AHEAD,
+            "functions of the class have a norm of at most norm, and k(x, x) <= radius² always",
+            "|h(x) - y| <= residual_bound for all functions of the class, always",
+        ),
+        constants={**constants, "delta": delta},
+        source=f"{BOOK}, theorem {theorem}",
+        risk=risk,
+        trivial=most,
+    )

@@ -1,0 +1,144 @@
+"""Group norms: value, dual norm, prox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.regression import _group_prox as loops
+
+_CODES = {1.0: 1, 2.0: 2, np.inf: 0}
+_DUAL = {1.0: np.inf, 2.0: 2.0, np.inf: 1.0}
+
+
+@dataclass(frozen=True, eq=False)
+class GroupNorm:
+    r"""The norm L_{q,p}: the p-norm over groups of the q-norms inside of groups.
+
+    .. math:: \|W\|_{q,p} = \Big( \sum_j \|W_j\|_q^p \Big)^{1/p}, \qquad
+              \text{dual norm } \|\cdot\|_{q^*, p^*}, \quad \tfrac1q + \tfrac1{q^*} = 1
+
+    W_j are the rows of W (d, outputs) in group j, as one vector.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (d,)
+        Group of each row, 0 to k - 1.
+    q, p : {1, 2, inf}
+        The norms inside and outside.
+    """
+
+    labels: IntArray
+    q: float
+    p: float
+
+    @cached_property
+    def order(self) -> IntArray:
+        """Rows sorted by groups."""
+        return np.argsort(self.labels, kind="stable")
+
+    @cached_property
+    def back(self) -> IntArray:
+        """The inverse permutation."""
+        back = np.empty_like(self.order)
+        back[self.order] = np.arange(len(back))
+        return back
+
+    @cached_property
+    def rows_before(self) -> IntArray:
+        """Number of rows before each group, and of all."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.labels))]).astype(np.intp)
+
+    @cached_property
+    def dual(self) -> GroupNorm:
+        """The dual norm, L_{q*,p*} of the same groups."""
+        norm = GroupNorm(self.labels, _DUAL[self.q], _DUAL[self.p])
+        for name in ("order", "back", "rows_before"):
+            norm.__dict__[name] = getattr(self, name)
+        return norm
+
+    def lengths(self, W: FloatArray) -> FloatArray:
+        """q-norms of the groups, (k,)."""
+        starts = self.rows_before * W.shape[1]
+        return loops.lengths(W[self.order].ravel(), starts, _CODES[self.q])
+
+    def value(self, W: FloatArray) -> float:
+        """‖W‖."""
+        return float(np.linalg.norm(self.lengths(W), self.p))
+
+    def prox(self, W: FloatArray, t: float) -> FloatArray:
+        """The minimizer of ½‖U - W‖² + t ‖U‖."""
+        if t == 0.0:
+            return W
+        v = W[self.order].ravel()
+        starts = self.rows_before * W.shape[1]
+        outer = {1.0: _sum, 2.0: _root_of_squares, np.inf: _maximum}[self.p]
+        return outer(v, starts, self.q, t).reshape(W.shape)[self.back]
+
+    def project(self, W: FloatArray, radius: float) -> FloatArray:
+        """The nearest point with ‖U‖ <= radius, by Moreau's identity."""
+        if self.value(W) <= radius:
+            return W
+        return W - self.dual.prox(W, radius)
+
+
+def _sum(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
+    """Prox of t Σ_j ‖v_j‖_q: group by group."""
+    if q == 1.0:
+        return loops.soft(v, starts, np.full(len(starts) - 1, t))
+    if q == np.inf:
+        levels = loops.max_levels(loops.descending(v, starts), starts, t)
+        return loops.clipped(v, starts, levels)
+    return loops.scaled(v, starts, _shrunk(loops.lengths(v, starts, 2), t))
+
+
+def _root_of_squares(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
+    """Prox of t (Σ_j ‖v_j‖_q²)^½.
+
+    Where it is not zero, with value G, it is that of Σ_j ‖·‖_q² / (2 ν), ν = G / t.
+    """
+    if q == 2.0:
+        length = np.linalg.norm(loops.lengths(v, starts, 2))
+        return v * _shrunk(np.array([length]), t)
+    dual_lengths = loops.lengths(v, starts, 0 if q == 1.0 else 1)
+    if np.linalg.norm(dual_lengths) <= t:
+        return np.zeros_like(v)
+    ordered = loops.descending(v, starts)
+    nu = loops.squared_root(ordered, starts, _CODES[q], t)
+    levels = loops.squared_levels(ordered, starts, _CODES[q], nu)[0]
+    if q == 1.0:
+        return loops.soft(v, starts, levels)
+    return loops.clipped(v, starts, nu * levels)
+
+
+def _maximum(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
+    """Prox of t max_j ‖v_j‖_q: what projection on the ball of L_{q*,1} leaves."""
+    whole = np.array([0, len(v)], dtype=np.intp)
+    if q == np.inf:  # the largest entry of all: a cut
+        level = loops.max_levels(loops.descending(v, whole), whole, t)
+        return loops.clipped(v, whole, level)
+    if q == 2.0:  # the longest group: lengths are cut
+        lengths = loops.lengths(v, starts, 2)
+        among = np.array([0, len(lengths)], dtype=np.intp)
+        level = loops.max_levels(loops.descending(lengths, among), among, t)[0]
+        factors = np.divide(level, lengths, out=np.ones_like(lengths), where=lengths > level)
+        return loops.scaled(v, starts, factors)
+    # the group with the largest sum: v - u, u the projection on Σ_j ‖u_j‖_∞ <= t
+    ordered = loops.descending(v, starts)
+    if np.sum(loops.lengths(v, starts, 0)) <= t:
+        return np.zeros_like(v)
+    threshold = loops.sum_of_maxima_threshold(ordered, starts, t)
+    return v - loops.clipped(v, starts, loops.max_levels(ordered, starts, threshold))
+
+
+def _shrunk(lengths: FloatArray, t: float) -> FloatArray:
+    """Factors max(0, 1 - t / length)."""
+    factors = np.zeros_like(lengths)
+    np.divide(lengths - t, lengths, out=factors, where=lengths > t)
+    return factors
+
+
+__all__ = ["GroupNorm"]

@@ -1,0 +1,186 @@
+"""Group Lasso: whole groups of coefficients are zero."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import AnyArray, IntArray
+from fenchel._validation import check_number
+from fenchel.regression._linear_base import Fit, LinearModel, Rows
+from fenchel.regression._norm_problem import NormProblem, check_form, fista, judged
+from fenchel.regression._norms import GroupNorm
+
+_NORMS = (1, 2, np.inf)
+
+
+class GroupLasso(LinearModel):
+    r"""Least squares with a group norm of the coefficients as penalty or as constraint.
+
+    .. math:: \min_{W, b}\; \alpha \|W\|_{q,p}
+              + \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - W^\top x_i - b\|^2, \qquad
+              \|W\|_{q,p} = \Big( \sum_j \|W_j\|_q^p \Big)^{1/p}
+
+    or the second term alone where :math:`\|W\|_{q,p} \le` ``radius``. W_j are the coefficients
+    of the columns in group j, those of all outputs together: q is the norm inside of groups and
+    p the norm over groups. The default is the Group Lasso, L_{2,1}, which selects or omits
+    entire groups. With several outputs and each column a group of its own, that is the
+    multi-task Lasso.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_features,), or list of lists of int, optional
+        A label for each column, or for each group its columns. None makes each column a group.
+        Groups must not overlap, and each column must be in one.
+    alpha : float, optional
+        Strength of the penalty, > 0; 1e-3 if neither it nor ``radius`` is given. In a
+        penalized form with the sum of squares in place of half their mean, λ is
+        2 * alpha * N, with N the sum of the weights. scikit-learn's ``MultiTaskLasso(alpha)`` is
+        alpha here.
+    radius : float, optional
+        Bound on the norm, > 0, in place of ``alpha``.
+    q, p : {1, 2, inf}, default=2 and 1
+        The norms inside of groups and over groups. Only p = 1 sets whole groups to zero.
+    fit_intercept : bool, default=True
+        Whether each output has a free offset.
+    tol : float, default=1e-6
+        Relative duality gap at which the fit has converged.
+    max_iter : int, default=20000
+        Limit on the number of gradient steps.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        W; the second shape where y has two dimensions.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        b.
+    labels_ : ndarray of shape (n_features,)
+        Number of the group of each column. Groups given by labels are numbered in sorted order.
+    group_norms_ : ndarray of shape (n_groups,)
+        ‖W_j‖_q.
+    selected_groups_ : ndarray of int
+        Numbers of the groups with a coefficient that is not zero.
+    selected_ : ndarray of int
+        Columns with a coefficient that is not zero.
+    norm_ : float
+        ‖W‖_{q,p}.
+    certificate_ : Certificate
+        Of the very problem above. The dual point is the best multiple of the residuals; in the
+        penalized form its dual norm, that with 1/q + 1/q* = 1/p + 1/p* = 1, is kept below alpha.
+    status_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`QuantileRegressor`.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import GroupLasso
+    >>> X = np.random.default_rng(0).normal(size=(100, 6))
+    >>> y = X[:, 0] - 2.0 * X[:, 1]
+    >>> model = GroupLasso([0, 0, 1, 1, 2, 2], alpha=0.1).fit(X, y)
+    >>> model.selected_groups_
+    array([0])
+    >>> bool(model.certificate_.relative_gap <= 1e-6)
+    True
+    """
+
+    def __init__(
+        self,
+        groups: Any = None,
+        alpha: float | None = None,
+        *,
+        radius: float | None = None,
+        q: float = 2,
+        p: float = 1,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 20_000,
+    ) -> None:
+        self.groups = groups
+        self.alpha = alpha
+        self.radius = radius
+        self.q = q
+        self.p = p
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _check_parameters(self) -> None:
+        check_form(self)
+        for name in ("q", "p"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or value not in _NORMS:
+                raise ValueError(f"{name} must be 1, 2 or inf, got {value!r}")
+        check_number(self, "tol", low=0.0, open_low=True)
+        check_number(self, "max_iter", low=1, integer=True)
+
+    def _solve(self, rows: Rows) -> Fit:
+        strength, constrained = check_form(self)
+        self.labels_ = labels = group_labels(self.groups, rows.X.shape[1])
+        norm = GroupNorm(labels, float(self.q), float(self.p))
+        design, target = rows.weighted()
+        root = rows.root if self.fit_intercept else None
+        problem = NormProblem(design, target, len(target), norm, strength, constrained, root)
+        zero = np.zeros((design.shape[1], target.shape[1]))
+        tol = float(self.tol)
+        coef, n_iter = fista(problem, zero, 0.9 * tol, int(self.max_iter))
+        self.norm_ = norm.value(coef)
+        self.group_norms_ = norm.lengths(coef)
+        self.selected_groups_ = np.flatnonzero(self.group_norms_)
+        self.selected_ = np.flatnonzero(np.any(coef != 0.0, axis=1))
+        certificate = problem.certify(coef)
+        return Fit(coef, certificate, judged(certificate.relative_gap, tol, n_iter), n_iter)
+
+
+def group_labels(groups: Any, n_features: int) -> IntArray:
+    """Numbers of the groups of the columns, or a sentence on what is wrong with them."""
+    if groups is None:
+        return np.arange(n_features, dtype=np.intp)
+    given = list(groups) if np.iterable(groups) and not isinstance(groups, (str, bytes)) else None
+    if given is None:
+        raise TypeError(
+            f"groups must be one label for each column of X or a list of lists of columns, got "
+            f"{groups!r}"
+        )
+    if not any(np.iterable(group) and not isinstance(group, str) for group in given):
+        if len(given) != n_features:
+            raise ValueError(
+                f"groups must have one label for each of the {n_features} columns of X, got "
+                f"{len(given)}"
+            )
+        return np.asarray(np.unique(np.asarray(given), return_inverse=True)[1], dtype=np.intp)
+    return _from_lists(given, n_features)
+
+
+def _from_lists(given: list[Any], n_features: int) -> IntArray:
+    labels = np.full(n_features, -1, dtype=np.intp)
+    for j, group in enumerate(given):
+        columns: AnyArray = np.atleast_1d(np.asarray(group))
+        if columns.size == 0 or columns.dtype.kind not in "iu":
+            raise ValueError(f"groups must hold lists of one or more integers, got {group!r}")
+        outside = columns[(columns < 0) | (columns >= n_features)]
+        if len(outside):
+            raise ValueError(
+                f"groups must name columns 0 to {n_features - 1} of X, got {outside[0]}"
+            )
+        taken = columns[labels[columns] >= 0]
+        if len(taken) or len(np.unique(columns)) < len(columns):
+            twice = taken[0] if len(taken) else columns[0]
+            raise ValueError(
+                f"groups must not overlap, got column {twice} twice: repeat the column in X to "
+                "have it in two groups"
+            )
+        labels[columns] = j
+    if np.any(labels < 0):
+        raise ValueError(
+            f"groups must name every column of X, got none with column {np.argmin(labels)}"
+        )
+    return labels
+
+
+__all__ = ["GroupLasso", "group_labels"]

@@ -1,0 +1,221 @@
+"""Least squares and ridge regression on the columns of X."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import LinAlgError, svd
+
+from fenchel._typing import FloatArray
+from fenchel._validation import check_number
+from fenchel.losses import Squared
+from fenchel.problem import Certificate, Certified, Problem
+from fenchel.regression._linear_base import Fit, LinearModel, Rows, fewer_rows
+from fenchel.solvers import ClosedForm, Solution, Status
+from fenchel.solvers.base import settled
+
+
+class LinearRegression(LinearModel):
+    r"""Least squares, with the shortest coefficients where they are not unique.
+
+    .. math:: \min_{w, b}\; \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - W^\top x_i - b\|^2
+
+    Among all minimizers the one with the least ‖W‖ (11.11); the offset b is not counted in
+    that norm. The textbook's objective (11.8) is twice this one: the solutions are the same.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether each output has a free offset.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        W; the second shape where y has two dimensions.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        b.
+    rank_ : int
+        Number of singular values that count as positive: those above
+        max(shape) · 2.2e-16 times the largest.
+    singular_values_ : ndarray of shape (min(n_rows, n_features),)
+        Singular values of the rows √s_i (x_i - x̄), without x̄ if there is no intercept.
+    certificate_ : Certificate
+        See the notes.
+    status_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`QuantileRegressor`.
+
+    Notes
+    -----
+    There is no regularization, so the dual point θ, a vector of residuals, has to meet an
+    equation: X̃ᵀθ = 0 for the centred and weighted rows X̃. It is met by taking from the
+    residuals r their part in the range of X̃, with an orthonormal basis U of that range:
+    θ = r - UUᵀr. Then ``gap`` = ½‖UUᵀr‖² (over m, the number of rows), which is not an
+    estimate but the very distance from the optimum. Two conditions are attached. The range is
+    that of the first ``rank_`` singular vectors: directions of smaller singular values count as
+    rounding. And the equation holds up to rounding only: ``feasibility`` is ‖X̃ᵀθ‖ over
+    ‖X̃‖ ‖θ‖, and coefficients of length R could be better than ``dual`` by R ‖X̃ᵀθ‖ at most.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.1. The matrix
+    W₀ in the text before (11.11) should be a vector.
+
+    Examples
+    --------
+    >>> from fenchel import LinearRegression
+    >>> model = LinearRegression().fit([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], [1.0, 3.0, 5.0])
+    >>> model.coef_.round(12), round(model.intercept_, 12)
+    (array([2., 0.]), 1.0)
+    """
+
+    def __init__(self, *, fit_intercept: bool = True) -> None:
+        self.fit_intercept = fit_intercept
+
+    def _solve(self, rows: Rows) -> Fit:
+        design, target = rows.weighted()
+        count = len(design)
+        design, target = fewer_rows(design, target)
+        left, values, right = svd(design, full_matrices=False, check_finite=False)
+        threshold = max(rows.X.shape) * np.finfo(float).eps * values[0]
+        self.rank_ = rank = int(np.count_nonzero(values > threshold))
+        self.singular_values_ = values * np.sqrt(rows.weight.mean())
+        left, kept, right = left[:, :rank], values[:rank, None], right[:rank]
+        coef = right.T @ (left.T @ target / kept)
+        coef += right.T @ (left.T @ (target - design @ coef) / kept)  # digits lost in the first
+        coef[~design.any(axis=0)] = 0.0  # and not 1e-17 for columns that are constant
+        residual = target - design @ coef
+        inside = left @ (left.T @ residual)
+        certificate = _projected(design, target, residual, inside, count)
+        return Fit(coef, certificate, Status(True, "solved by singular values"), 1)
+
+
+def _projected(
+    design: FloatArray, target: FloatArray, residual: FloatArray, inside: FloatArray, m: int
+) -> Certificate:
+    """Certificate of least squares; ``inside`` is the part of the residual in the range."""
+    theta = residual - inside
+    primal, gap = (float(np.vdot(v, v)) / (2 * m) for v in (residual, inside))
+    baseline = float(np.vdot(target, target)) / (2 * m)
+    left = float(np.linalg.norm(design.T @ theta))
+    size = float(np.linalg.norm(design) * np.linalg.norm(theta))
+    return Certificate(
+        primal=primal,
+        dual=primal - gap,
+        gap=gap,
+        relative_gap=gap / baseline if baseline > 0.0 else 0.0,
+        feasibility=left / size if size > 0.0 else 0.0,
+    )
+
+
+class Ridge(LinearModel):
+    r"""Ridge regression: kernel ridge regression with the linear kernel, as coefficients.
+
+    .. math:: \min_{W, b}\; \frac{\alpha}{2} \|W\|^2
+              + \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - W^\top x_i - b\|^2
+
+    The offset b is free: it is not in the penalty. Solved in the smaller of the spaces of
+    columns, O(n d² + d³), and of rows, O(d n² + n³), as in Table 11.1.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Strength of the regularization, > 0. With N the sum of the weights (the number of rows
+        without weights), the textbook's λ in (11.12) and scikit-learn's ``Ridge(alpha)`` are
+        alpha * N here; ``KernelRidge(alpha, kernel="linear")`` is the same model.
+    fit_intercept : bool, default=True
+        Whether each output has a free offset.
+    tol : float, default=1e-6
+        Relative duality gap above which a warning says that rounding errors dominate.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        W; the second shape where y has two dimensions.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        b.
+    solved_in_ : {"primal", "dual"}
+        "primal" is the space of columns, "dual" that of rows.
+    certificate_ : Certificate
+        As of all estimators here in units of the objective over alpha.
+    status_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`QuantileRegressor`.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.2: (11.14)
+    in the primal, (11.17) and (11.18) in the dual. Its regularization term λ‖w‖ in the remark on
+    offsets should be λ‖w‖².
+
+    Examples
+    --------
+    >>> from fenchel import Ridge
+    >>> from fenchel.datasets import load_engel
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = Ridge(alpha=0.1).fit(X, y)
+    >>> model.coef_.shape, model.solved_in_
+    ((1,), 'primal')
+    """
+
+    def __init__(
+        self, alpha: float = 1e-3, *, fit_intercept: bool = True, tol: float = 1e-6
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+
+    def _check_parameters(self) -> None:
+        check_number(self, "alpha", low=0.0, open_low=True)
+        check_number(self, "tol", low=0.0, open_low=True)
+
+    def _solve(self, rows: Rows) -> Fit:
+        problem = Problem(
+            loss=Squared(),
+            features=np.ascontiguousarray(rows.X),
+            targets=np.ascontiguousarray(rows.y),
+            coupling=np.eye(rows.y.shape[1]),
+            sample_weight=rows.weight,
+            alpha=float(self.alpha),
+            fit_intercept=bool(self.fit_intercept),
+        )
+        n_rows, n_columns = rows.X.shape
+        self.solved_in_ = "dual" if n_rows <= n_columns else "primal"
+        solution = _solution(problem, float(self.tol))
+        certificate, status = solution.certificate, solution.status
+        return Fit(solution.weights, certificate, status, solution.n_iter, solution.offset)
+
+
+def _solution(problem: Problem, tol: float) -> Solution:
+    """The closed form, by singular values where the squares of the data lose too many digits."""
+    started = time.perf_counter()
+    try:
+        solution = ClosedForm(tol).solve(problem)
+    except LinAlgError:  # not positive definite after rounding
+        solution = None
+    if solution is not None and solution.status.converged:
+        return solution
+    root = np.sqrt(problem.weight)[:, None]
+    left, values, right = svd(root * problem.features, full_matrices=False, check_finite=False)
+    factors = (values / (1.0 + values**2))[:, None]
+    weights = right.T @ (factors * (left.T @ (root * problem.targets)))
+    residual = problem.targets - problem.features @ weights
+    found = problem.certify(residual, weights=weights)
+    if solution is not None:  # the better model, and the better bound, whosever it is
+        other = Certified(solution.dual, solution.weights, solution.offset, solution.certificate)
+        model = min(found, other, key=lambda c: c.certificate.primal)
+        bound = max(found, other, key=lambda c: c.certificate.dual)
+        found = replace(model, dual=bound.dual, certificate=_joined(problem, model, bound))
+    how = "solved by singular values; rounding errors dominate; increase alpha"
+    return settled(found, started, 1, how, tol, None)
+
+
+def _joined(problem: Problem, model: Certified, bound: Certified) -> Certificate:
+    """Certificate of one model by the dual point of another."""
+    primal, dual = model.certificate.primal, bound.certificate.dual
+    gap, unit = primal - dual, problem.baseline
+    relative = gap / unit if unit > 0.0 else 0.0
+    return Certificate(primal, dual, gap, relative, bound.certificate.feasibility)
+
+
+__all__ = ["LinearRegression", "Ridge"]

@@ -1,0 +1,220 @@
+"""Leave-one-out residuals of kernel ridge regression without fitting again."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cholesky, eigh, lapack, solve_triangular
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.solvers.closed_form import all_equal
+
+_VANISHING = 1e3 * np.finfo(float).eps
+_BLOCK_VALUES = 2**20
+
+
+class Spectrum:
+    r"""Residuals of ridge regression at any strength, from one eigendecomposition.
+
+    .. math:: \sqrt w\, r(t) = P(t)\, \sqrt w\, y, \qquad
+              P(t) = \Pi\, (I + t\, \Pi A \Pi)^{-1}\, \Pi, \qquad A = \sqrt w K \sqrt w
+
+    with Π the projection that takes off the weighted mean, the identity without intercept. Of
+    :math:`\Pi A \Pi = Q \Lambda Q^\top` the eigenvector √w of the offset is left out, so that
+    :math:`P(t) = Q (1 + t \Lambda)^{-1} Q^\top` has no cancellation; from features of lower
+    rank, with T = Π√w Φ rotated to the eigenvectors of its square,
+    :math:`P(t) = \Pi - T\, t (1 + t \Lambda)^{-1}\, T^\top`.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, r)
+        Features of the rows, or their Gram matrix.
+    weight : ndarray of shape (n,)
+        Positive weights w of the rows.
+    gram : bool
+        Whether the features are a Gram matrix.
+    fit_intercept : bool
+        Whether there is an offset.
+    """
+
+    def __init__(
+        self, features: FloatArray, weight: FloatArray, *, gram: bool, fit_intercept: bool
+    ) -> None:
+        self.root = np.sqrt(weight)
+        self.constant = self.root / np.linalg.norm(self.root) if fit_intercept else None
+        self.in_rows = gram or len(features) <= features.shape[1]
+        if self.in_rows:
+            matrix = _centred_gram(features, self.root, self.constant, gram)
+            values, self.vectors = eigh(matrix, overwrite_a=True, check_finite=False)
+            if fit_intercept:
+                values, self.vectors = values[:-1], self.vectors[:, :-1]
+        else:
+            scaled = _centred(self.root[:, None] * features, self.constant)
+            values, rotation = eigh(scaled.T @ scaled, overwrite_a=True, check_finite=False)
+            self.vectors = scaled @ rotation
+        self.values = np.maximum(values, 0.0)
+
+    def complement(self, t: FloatArray) -> FloatArray:
+        """Diagonal of P(t), that is 1 - M_ii, for several t: (n, m); NaN where it vanishes."""
+        shrink = self._shrink(t)
+        diagonal = np.empty((len(self.root), len(t)))
+        size = max(1, _BLOCK_VALUES // max(1, len(shrink)))
+        for start in range(0, len(diagonal), size):
+            rows = slice(start, start + size)
+            diagonal[rows] = self.vectors[rows] ** 2 @ shrink
+        if self.in_rows:
+            return _without(diagonal, diagonal <= 0.0)
+        free = 1.0 if self.constant is None else 1.0 - self.constant[:, None] ** 2
+        diagonal = free - diagonal
+        return _without(diagonal, diagonal <= _VANISHING)
+
+    def residuals(self, t: FloatArray, targets: FloatArray) -> FloatArray:
+        """Residuals for several t, (n, m, q), of targets (n, q)."""
+        scaled = _centred(self.root[:, None] * targets, self.constant)
+        pulled = self._shrink(t)[:, :, None] * (self.vectors.T @ scaled)[:, None, :]
+        part = (self.vectors @ pulled.reshape(len(pulled), -1)).reshape(len(scaled), len(t), -1)
+        left = part if self.in_rows else scaled[:, None, :] - part
+        return np.asarray(left / self.root[:, None, None])
+
+    def _shrink(self, t: FloatArray) -> FloatArray:
+        """What the basis is multiplied with, (k, m)."""
+        shrunk = 1.0 / (1.0 + np.outer(self.values, t))
+        return shrunk if self.in_rows else shrunk * t
+
+
+class LeaveOneOutPath:
+    r"""Leave-one-out residuals of kernel ridge regression at any strength.
+
+    .. math:: y_i - h_{-i}(x_i) = W\, \mathrm{diag}(1 - M_{ii}(\sigma))^{-1}\, W^\top r_i,
+              \qquad B = W \mathrm{diag}(\sigma) W^\top
+
+    where row i is taken away with all its weight, alpha Σs stays that of all rows, and M(σ) is
+    the hat matrix of the kernel σk, with weights and intercept: those of t = σ / (alpha Σs) in
+    :class:`Spectrum`. A row takes all its outputs with it, and their block of the hat matrix
+    is diagonal in the eigenvectors W of the coupling.
+
+    Parameters
+    ----------
+    features, gram, fit_intercept
+        As in :class:`Spectrum`.
+    targets : ndarray of shape (n, p)
+        Targets.
+    sample_weight : ndarray of shape (n,)
+        Positive weights s.
+    output : ndarray of shape (p, p)
+        The matrix B of the kernel k B.
+    """
+
+    def __init__(
+        self,
+        features: FloatArray,
+        targets: FloatArray,
+        sample_weight: FloatArray,
+        output: FloatArray,
+        *,
+        gram: bool,
+        fit_intercept: bool,
+    ) -> None:
+        self.spectrum = Spectrum(features, sample_weight, gram=gram, fit_intercept=fit_intercept)
+        values, self.basis = eigh(output)
+        self.values = np.maximum(values, 0.0)
+        self.targets = targets @ self.basis
+        self.total = float(sample_weight.sum())
+
+    def residuals(self, alphas: FloatArray) -> FloatArray:
+        """Leave-one-out residuals for several strengths, (m, n, p); NaN where undefined."""
+        rotated = np.empty((len(alphas), *self.targets.shape))
+        for value in np.unique(self.values):
+            mine = self.values == value
+            t = value / (alphas * self.total)
+            left = self.spectrum.residuals(t, self.targets[:, mine])
+            left /= self.spectrum.complement(t)[:, :, None]
+            rotated[:, :, mine] = left.transpose(1, 0, 2)
+        return np.asarray(rotated @ self.basis.T)
+
+
+def leave_one_out(
+    features: FloatArray,
+    residual: FloatArray,
+    weight: FloatArray,
+    output: FloatArray,
+    *,
+    gram: bool,
+    fit_intercept: bool,
+) -> FloatArray:
+    """Leave-one-out residuals of a fit at one strength, (n, p), from its own residuals.
+
+    As :class:`LeaveOneOutPath`, with the weights c = s / (alpha Σs) in place of s and alpha.
+    Where all outputs have the same kernel, from a Cholesky factor: O(n r²) for features of
+    rank r < n, else O(n³). NaN where undefined.
+    """
+    values, basis = eigh(output)
+    values = np.maximum(values, 0.0)
+    if all_equal(values):
+        chosen = _in_rows if gram or len(features) <= features.shape[1] else _in_features
+        single = chosen(features, weight, float(values[-1]), gram, fit_intercept)
+        return np.asarray(residual / single[:, None])
+    spectrum = Spectrum(features, weight, gram=gram, fit_intercept=fit_intercept)
+    return np.asarray((residual @ basis) / spectrum.complement(values) @ basis.T)
+
+
+def _in_rows(
+    features: FloatArray, weight: FloatArray, t: float, gram: bool, fit_intercept: bool
+) -> FloatArray:
+    """1 - M_ii from the inverse G of I + t √c K √c: G_ii - (G√c)_i² / (√cᵀ G √c)."""
+    root = np.sqrt(weight)
+    system = t * _scaled_gram(features, root, gram)
+    np.einsum("ii->i", system)[:] += 1.0
+    inverse = lapack.dtrtri(cholesky(system, lower=True, check_finite=False), lower=1)[0]
+    own = np.einsum("ij,ij->j", inverse, inverse)
+    if not fit_intercept:
+        return np.asarray(own)
+    constant = inverse.T @ (inverse @ root)
+    left = own - constant**2 / (root @ constant)
+    return _without(left, left <= _VANISHING * own)
+
+
+def _in_features(
+    features: FloatArray, weight: FloatArray, t: float, gram: bool, fit_intercept: bool
+) -> FloatArray:
+    """1 - M_ii from the inverse of I + t Φᵀ c Φ, the features centred by the weighted mean."""
+    root = np.sqrt(weight)
+    constant = root / np.linalg.norm(root) if fit_intercept else None
+    scaled = _centred(root[:, None] * features, constant)
+    system = t * (scaled.T @ scaled)
+    np.einsum("ii->i", system)[:] += 1.0
+    factor = cholesky(system, lower=True, check_finite=False)
+    solved = solve_triangular(factor, scaled.T, lower=True, check_finite=False)
+    left = 1.0 - t * np.einsum("ij,ij->j", solved, solved)
+    if constant is not None:
+        left -= constant**2
+    return _without(left, left <= _VANISHING)
+
+
+def _centred(scaled: FloatArray, constant: FloatArray | None) -> FloatArray:
+    """Π times an array of rows."""
+    return scaled if constant is None else scaled - np.outer(constant, constant @ scaled)
+
+
+def _scaled_gram(features: FloatArray, root: FloatArray, gram: bool) -> FloatArray:
+    matrix = features if gram else features @ features.T
+    return np.asarray(root[:, None] * matrix * root)
+
+
+def _centred_gram(
+    features: FloatArray, root: FloatArray, constant: FloatArray | None, gram: bool
+) -> FloatArray:
+    """Π A Π, with an eigenvalue above all others for the constant."""
+    matrix = _scaled_gram(features, root, gram)
+    if constant is None:
+        return matrix
+    matrix = _centred(_centred(matrix, constant).T, constant)
+    largest = float(np.abs(matrix).sum(axis=1).max())
+    matrix += np.outer(constant, (2.0 * largest or 1.0) * constant)
+    return matrix
+
+
+def _without(values: FloatArray, where: AnyArray) -> FloatArray:
+    return np.where(where, np.nan, values)
+
+
+__all__ = ["LeaveOneOutPath", "Spectrum", "leave_one_out"]
