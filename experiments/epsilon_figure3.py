@@ -32,7 +32,7 @@ NAME = "epsilon_figure3"
 SIZES, EPSILONS = (50, 500), (0.1, 1.0, 5.0)
 GAMMA, STRENGTH = 1.0, 100.0
 SMALLEST_GAP = 1e-8  # of the regularized mean loss
-BUDGET, QUICK_BUDGET = 20.0, 0.2  # seconds
+BUDGET, QUICK_BUDGET = 8.0, 0.2  # seconds
 ITERATIONS = (3, 5, 7, 9, 11, 13, 20)  # of interior-point methods
 QUICK_ITERATIONS = (4, 8, 16)
 
