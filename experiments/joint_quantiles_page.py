@@ -80,7 +80,8 @@ def printed(criterion: str) -> pd.DataFrame:
 def compare(results: pd.DataFrame, criterion: str, name: str, competitor: str) -> Comparison:
     """Means, and a Wilcoxon signed-rank test on the splits."""
     mine = results[results["data_set"] == name]
-    table = mine.pivot_table(index="split", columns="method", values=criterion).dropna()
+    table = mine.pivot_table(index="split", columns="method", values=criterion)
+    table = table[["JQR", competitor]].dropna()
     difference = (table["JQR"] - table[competitor]).to_numpy()
     level = 1.0 if not difference.any() else float(wilcoxon(difference).pvalue)
     mean = difference.mean()
