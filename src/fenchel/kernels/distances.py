@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from fenchel._typing import FloatArray
 
-_SUMMED_FEATURES = 12  # up to here summing squared differences beats a matrix product
+_SUMMED_FEATURES = 8  # up to here summing squared differences beats a matrix product
 _FEW_ROWS = 8  # likewise, whatever the number of features
 _BLOCK = 64
 _CANCELLED = 1e-8  # share of ||x||² + ||y||² below which the product has lost digits
