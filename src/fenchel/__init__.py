@@ -6,7 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fenchel import bounds, datasets, features, kernels, losses, model_selection, testing
+    from fenchel import (
+        bounds,
+        datasets,
+        features,
+        kernels,
+        losses,
+        model_selection,
+        online,
+        testing,
+    )
     from fenchel.persistence import load, save
     from fenchel.regression import (
         SVR,
@@ -35,7 +44,16 @@ _HOMES = {
     "load": "fenchel.persistence",
     "save": "fenchel.persistence",
 }
-_ROOMS = ("bounds", "datasets", "features", "kernels", "losses", "model_selection", "testing")
+_ROOMS = (
+    "bounds",
+    "datasets",
+    "features",
+    "kernels",
+    "losses",
+    "model_selection",
+    "online",
+    "testing",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -69,6 +87,7 @@ __all__ = [
     "load",
     "losses",
     "model_selection",
+    "online",
     "save",
     "testing",
 ]

@@ -20,7 +20,7 @@ import numpy as np
 import sklearn
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
-from fenchel import features, kernels, losses, model_selection, regression, solvers
+from fenchel import features, kernels, losses, model_selection, online, regression, solvers
 from fenchel.problem import Certificate
 
 _RECORD = "fenchel.json"
@@ -194,6 +194,7 @@ def trusted_types() -> tuple[str, ...]:
         (features, features.FeatureMap),
         (regression, sklearn.base.BaseEstimator),
         (model_selection, sklearn.base.BaseEstimator),
+        (online, sklearn.base.BaseEstimator),
     ):
         own += [t for t in vars(module).values() if isinstance(t, type) and issubclass(t, base)]
     return tuple(sorted({_name(t) for t in own}))

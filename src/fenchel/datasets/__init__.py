@@ -1,4 +1,4 @@
-"""Data sets with their sources, and generators whose conditional quantiles are known.
+"""Data sets with their sources, generators whose conditional quantiles are known, and streams.
 
 Small real data sets are bundled; the others are read from ``$FENCHEL_DATA`` or a cache, or
 downloaded with a checksum. Nothing here needs pandas unless ``as_frame=True``.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from fenchel.datasets._dti import load_dti
 from fenchel.datasets._generators import make_heavy_tails, make_sine_quantiles
 from fenchel.datasets._loaders import DatasetInfo, list_datasets, load, load_engel, load_mcycle
+from fenchel.datasets._stream import stream
 
 __all__ = [
     "DatasetInfo",
@@ -19,4 +20,5 @@ __all__ = [
     "load_mcycle",
     "make_heavy_tails",
     "make_sine_quantiles",
+    "stream",
 ]

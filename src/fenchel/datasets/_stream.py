@@ -1,0 +1,227 @@
+"""Files of numbers, block by block."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+
+_ENDINGS = (".csv", ".parquet")
+
+
+def stream(
+    path: str | os.PathLike[str],
+    target: str,
+    *,
+    features: Sequence[str] | None = None,
+    block_rows: int = 10_000,
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    r"""Read a file of numbers block by block, for files that do not fit into memory.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV file with commas, names in its first line and then one row in each line, or a
+        Parquet file (which needs pyarrow), by its ending.
+    target : str
+        Name of the column to learn.
+    features : sequence of str, optional
+        Columns of X, in this order; all but the target by default. Others may hold anything.
+    block_rows : int, default=10_000
+        Largest number of rows of a block, >= 1.
+
+    Returns
+    -------
+    iterator of (X, y)
+        Arrays of shape (n, n_features) and (n,) with 1 <= n <= ``block_rows``; rows in the order
+        of the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        If the file is a Parquet file and pyarrow is not installed.
+    ValueError
+        If a column is not there, at once. When a block is read: if a value is missing or not a
+        finite number, or a line has more or fewer values than the first; the sentence says where.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from fenchel.datasets import stream
+    >>> from fenchel.online import WidrowHoff
+    >>> model = WidrowHoff()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "line.csv"
+    ...     _ = file.write_text("x,y\n" + "1,3\n2,5\n3,7\n" * 1000)
+    ...     for X, y in stream(file, target="y", block_rows=1000):
+    ...         model = model.partial_fit(X, y)
+    >>> model.coef_.round(3), round(model.intercept_, 3)
+    (array([2.]), 1.0)
+    """
+    path = Path(path)
+    _check_arguments(path, block_rows)
+    if path.suffix.lower() == ".csv":
+        chosen = _chosen(path, _header(path)[0], target, features)
+        return _csv_blocks(path, chosen, int(block_rows))
+    with _parquet(path) as file:
+        chosen = _chosen(path, file.schema_arrow.names, target, features)
+        _check_types(path, file.schema_arrow, chosen)
+    return _parquet_blocks(path, chosen, int(block_rows))
+
+
+def _check_arguments(path: Path, block_rows: int) -> None:
+    if isinstance(block_rows, bool) or not isinstance(block_rows, Integral):
+        raise TypeError(f"block_rows must be an integer of at least 1, got {block_rows!r}.")
+    if block_rows < 1:
+        raise ValueError(f"block_rows must be an integer of at least 1, got {block_rows!r}.")
+    if path.suffix.lower() not in _ENDINGS:
+        raise ValueError(f"path must end in {' or '.join(_ENDINGS)}, got {str(path)!r}.")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+
+
+def _chosen(
+    path: Path, names: Sequence[str], target: str, features: Sequence[str] | None
+) -> list[str]:
+    """Names of the features and, last, of the target."""
+    if isinstance(features, str):
+        raise TypeError(f"features must be a sequence of names, got {features!r}.")
+    wanted = [name for name in names if name != target] if features is None else list(features)
+    if not wanted:
+        raise ValueError(f"features must name at least one column beside the target {target!r}.")
+    if target in wanted:
+        raise ValueError(f"features must not hold the target {target!r}.")
+    chosen = [*wanted, target]
+    for name in chosen:
+        if names.count(name) != 1 or chosen.count(name) != 1:
+            many = "no column" if name not in names else "more than one column"
+            if many != "no column" and names.count(name) == 1:
+                raise ValueError(f"features must not name a column twice, got {name!r} twice.")
+            raise ValueError(f"{path} has {many} {name!r}; its columns are {', '.join(names)}.")
+    return chosen
+
+
+def _header(path: Path) -> tuple[list[str], int]:
+    """Names of the columns, and the number of lines that they take."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file)
+        names = next(reader, None)
+        if not names:
+            raise ValueError(f"{path} must have the names of its columns in its first line.")
+        return [name.strip() for name in names], reader.line_num
+
+
+def _csv_blocks(
+    path: Path, chosen: list[str], block_rows: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    names, line = _header(path)
+    columns = [names.index(name) for name in chosen]
+    with path.open(encoding="utf-8-sig") as file:
+        for _ in range(line):
+            next(file)
+        while lines := list(islice(file, block_rows)):
+            values = _parsed(lines, len(names), columns)
+            if values is None:
+                raise ValueError(_first_fault(path, lines, line + 1, names, columns))
+            line += len(lines)
+            if len(values):
+                yield np.ascontiguousarray(values[:, :-1]), values[:, -1].copy()
+
+
+def _parsed(lines: list[str], n_cells: int, columns: list[int]) -> FloatArray | None:
+    """Values of the columns; None if any is not a finite number, or a line has other cells."""
+    if any(_n_cells(line) != n_cells for line in lines if line.strip()):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of blocks of empty lines
+            values = np.loadtxt(
+                lines, delimiter=",", usecols=columns, ndmin=2, comments=None, quotechar='"'
+            )
+    except (ValueError, IndexError):
+        return None
+    return values if np.all(np.isfinite(values)) else None
+
+
+def _n_cells(line: str) -> int:
+    return len(next(csv.reader([line]))) if '"' in line else line.count(",") + 1
+
+
+def _first_fault(
+    path: Path, lines: list[str], start: int, names: list[str], columns: list[int]
+) -> str:
+    """Sentence on the first value that is not a finite number."""
+    for number, line in enumerate(lines, start):
+        if not line.strip():
+            continue
+        cells = next(csv.reader([line]))
+        where = f"{path}, line {number}"
+        if len(cells) != len(names):
+            return f"{where}: a line must have {len(names)} values, got {len(cells)}."
+        for column in columns:
+            try:
+                finite = bool(np.isfinite(float(cells[column])))
+            except ValueError:
+                finite = False
+            if not finite:
+                given = "none" if not cells[column].strip() else repr(cells[column])
+                return f"{where}: {names[column]!r} must be a finite number, got {given}."
+    return f"{path}, lines {start} to {start + len(lines) - 1} cannot be read as numbers."
+
+
+def _parquet(path: Path) -> Any:
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise ImportError(
+            f"{path} is a Parquet file, which needs pyarrow: pip install 'fenchel[cli]', or "
+            "write it as CSV."
+        ) from error
+    try:
+        return parquet.ParquetFile(path)
+    except Exception as error:  # pyarrow raises errors of many kinds
+        raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from error
+
+
+def _check_types(path: Path, schema: Any, chosen: list[str]) -> None:
+    for name in chosen:
+        kind = schema.field(name).type
+        if not str(kind).startswith(("int", "uint", "float", "double", "halffloat", "decimal")):
+            raise ValueError(f"{path}: {name!r} must be a column of numbers, got {kind}.")
+
+
+def _parquet_blocks(
+    path: Path, chosen: list[str], block_rows: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    row = 0
+    with _parquet(path) as file:
+        for batch in file.iter_batches(batch_size=block_rows, columns=chosen):
+            values = np.empty((batch.num_rows, len(chosen)))
+            for j, name in enumerate(chosen):
+                column = batch.column(name)
+                values[:, j] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
+                if not np.all(np.isfinite(values[:, j])):
+                    first = int(np.argmin(np.isfinite(values[:, j])))
+                    given = "none" if column[first].as_py() is None else values[first, j]
+                    raise ValueError(
+                        f"{path}, row {row + first + 1}: {name!r} must be a finite number, got "
+                        f"{given}."
+                    )
+            row += batch.num_rows
+            if batch.num_rows:
+                yield np.ascontiguousarray(values[:, :-1]), values[:, -1].copy()
+
+
+__all__ = ["stream"]

@@ -1,0 +1,14 @@
+"""Online learners: rows one by one or in blocks, by ``partial_fit``, in one pass over a stream.
+
+With :func:`fenchel.datasets.stream` for files that do not fit into memory::
+
+    for X, y in stream("rides.csv", target="price"):
+        model.partial_fit(X, y)
+"""
+
+from __future__ import annotations
+
+from fenchel.online.dual import OnlineQuadraticSVR, OnlineSVR
+from fenchel.online.linear import OnlineLasso, OnlineRidge, WidrowHoff
+
+__all__ = ["OnlineLasso", "OnlineQuadraticSVR", "OnlineRidge", "OnlineSVR", "WidrowHoff"]

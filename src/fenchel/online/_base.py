@@ -1,0 +1,180 @@
+"""What all online learners share: checks, order of the rows, and nothing lost on failure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import check_number
+from fenchel.online._pace import SCHEDULES, make_pace
+
+_LARGEST = 1e150
+
+
+class OnlineRegressor(RegressorMixin, BaseEstimator):
+    """Base class: subclasses set their state to its beginning, and learn rows in an order."""
+
+    step: float | None
+    schedule: str
+    delay: float
+    average: bool | int
+    n_epochs: int
+    shuffle: bool
+    random_state: Any
+
+    def _begin(self, X: FloatArray, weight: FloatArray) -> None:
+        """Set the state of a learner that has seen no row; the first rows may be looked at."""
+        raise NotImplementedError
+
+    def _learn(
+        self, X: FloatArray, y: FloatArray, weight: FloatArray, orders: Iterable[IntArray]
+    ) -> None:
+        """Learn all rows in each of the orders, or raise if the step is too long."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        if self.step is not None:
+            check_number(self, "step", low=0.0, open_low=True)
+        if self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be one of {SCHEDULES}, got {self.schedule!r}")
+        check_number(self, "delay", low=0.0, open_low=True)
+        check_number(self, "n_epochs", low=1, integer=True)
+        average = self.average
+        if not isinstance(average, (bool, np.bool_, Integral)) or (
+            not isinstance(average, (bool, np.bool_)) and average < 1
+        ):
+            raise ValueError(f"average must be True, False or an integer >= 1, got {average!r}")
+
+    def fit(self, X: AnyArray, y: AnyArray) -> Self:
+        """Forget everything, and learn the rows ``n_epochs`` times.
+
+        Without ``sample_weight``: in scikit-learn a weight given to ``fit`` stands for repeated
+        rows in any order, and here a weight is a longer step; see ``partial_fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed, and for a step that diverges; the
+            estimator is then as it was.
+        """
+        with self._or_as_it_was():
+            self._check_parameters()
+            X, y = self._validated(X, y, reset=True)
+            weight = np.ones(len(X))
+            self._begin(X, weight)
+            self._learn(X, y, weight, self._orders(len(X)))
+        return self
+
+    def partial_fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+        """Learn more rows, once and in their order.
+
+        Blocks of any size, one row included, give the same model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights, for what they do see the class. Rows of weight zero are not
+            seen at all.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed, and for a step that diverges; the
+            model is then the one before the call.
+        """
+        with self._or_as_it_was():
+            self._check_parameters()
+            first = not self.__sklearn_is_fitted__()
+            X, y = self._validated(X, y, reset=first)
+            weight = np.asarray(
+                _check_sample_weight(
+                    sample_weight,
+                    X,
+                    dtype=np.float64,
+                    ensure_non_negative=True,
+                    allow_all_zero_weights=True,
+                )
+            )
+            if first:
+                self._begin(X, weight)
+            self._learn(X, y, weight, [np.flatnonzero(weight)])
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "t_")
+
+    @contextmanager
+    def _or_as_it_was(self) -> Iterator[None]:
+        """Undo all changes of attributes on an error; arrays must not be changed in place."""
+        before = vars(self).copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _validated(self, X: AnyArray, y: AnyArray, reset: bool) -> tuple[FloatArray, FloatArray]:
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C", reset=reset)
+        y = np.ascontiguousarray(y, dtype=np.float64)
+        for name, values in (("X", X), ("y", y)):
+            largest = max(float(values.max()), -float(values.min()))
+            if largest > _LARGEST:
+                raise ValueError(
+                    f"{name} must be at most {_LARGEST:g} in absolute value, got {largest:g}: "
+                    "its square would overflow"
+                )
+        return X, y
+
+    def _orders(self, n_rows: int) -> Iterator[IntArray]:
+        """Rows of each epoch."""
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        for _ in range(int(self.n_epochs)):
+            yield random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
+
+    def _pace(self) -> FloatArray:
+        average = bool(self.average) if isinstance(self.average, np.bool_) else self.average
+        return make_pace(self.step, self.schedule, self.delay, average)
+
+    def _too_long(self, curvature: str, largest: float, row: int) -> ValueError:
+        """What to say where the step is too long for these rows."""
+        allowed = 1.0 / largest if largest > 0.0 else math.inf
+        if self.step is None:
+            return ValueError(
+                f"step=None overflows at row {row}: scale X and y, or start from a new model"
+            )
+        return ValueError(
+            f"step={self.step!r} diverges at row {row}: choose it below {allowed:.2g} (1 over "
+            f"{curvature}, the largest so far), or step=None, which adapts to the rows"
+        )
+
+
+__all__ = ["OnlineRegressor"]

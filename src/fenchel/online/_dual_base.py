@@ -1,0 +1,175 @@
+"""What the dual learners share: points that grow in number, learned block by block."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import check_number
+from fenchel.kernels import Precomputed, as_kernel, resolve
+from fenchel.kernels.scalar import is_data_driven
+from fenchel.online._base import OnlineRegressor
+from fenchel.online._coordinates import Coordinates
+from fenchel.online._dual_steps import AVERAGED, LARGEST_CURVATURE, ROWS, dual_steps
+from fenchel.online._points import Points
+
+REMOVALS = ("smallest", "oldest")
+_BLOCK_VALUES = 2**19  # kernel values at a time: 4 MiB
+_BLOCK_ROWS = 256
+_NO_BUDGET = np.iinfo(np.int64).max
+
+
+class DualLearner(OnlineRegressor):
+    """Base class: subclasses say what bounds and what bends the dual objective."""
+
+    C: float
+    epsilon: float
+    kernel: Any
+    budget: int | None
+    removal: str
+    fit_intercept: bool
+
+    def _shape(self) -> FloatArray:
+        """ε, the upper bound, and what the loss adds to the diagonal of the kernel."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "C", low=0.0, open_low=True)
+        check_number(self, "epsilon", low=0.0)
+        if self.budget is not None:
+            check_number(self, "budget", low=1, integer=True)
+            if self.average:
+                raise ValueError(
+                    f"average must be False with a budget, got average={self.average!r} and "
+                    f"budget={self.budget!r}: the mean of the iterates has every point in it"
+                )
+        if self.removal not in REMOVALS:
+            raise ValueError(f"removal must be one of {REMOVALS}, got {self.removal!r}")
+
+    def _begin(self, X: FloatArray, weight: FloatArray) -> None:
+        kernel = as_kernel(self.kernel)
+        if isinstance(kernel, Precomputed):
+            raise ValueError("kernel must be computed from rows, got 'precomputed'")
+        seen = np.flatnonzero(weight)
+        if len(seen) < 2 and _reads_data(kernel):
+            raise ValueError(
+                "kernel must have a number as length_scale, or be read off more than the "
+                f"n_samples = {len(seen)} rows that the learner is given first, got {kernel!r}"
+            )
+        self.kernel_ = resolve(kernel, X[seen], weight[seen], self.random_state)
+        self._rows = np.zeros((0, X.shape[1]))
+        self._dual = np.zeros((0, 3))
+        self._track = np.zeros(4)
+
+    def _learn(
+        self, X: FloatArray, y: FloatArray, weight: FloatArray, orders: Iterable[IntArray]
+    ) -> None:
+        coordinates = Coordinates(self.kernel_, self._rows, self._dual, len(X))
+        track = self._track.copy()
+        with threads_that_pay(_BLOCK_ROWS):
+            for order in orders:
+                done = 0
+                while done < len(order):
+                    size = max(_BLOCK_VALUES // (coordinates.count + _BLOCK_ROWS), 1)
+                    block = order[done : done + min(size, _BLOCK_ROWS)]
+                    done += len(block)
+                    rows = X[block]
+                    values, logarithm = coordinates.enter(rows, block)
+                    data = self.kernel_.diag(rows), y[block], weight[block]
+                    k = self._steps(values, logarithm, data, coordinates, track)
+                    if k >= 0 or not np.all(np.isfinite(coordinates.dual)):
+                        top = float(track[LARGEST_CURVATURE])
+                        raise self._too_long(self._curvature_name(), top, int(block[k]))
+                    coordinates.settle()
+        self._rows, self._track = coordinates.points.rows, track
+        self._dual = coordinates.dual.copy()
+        self._show()
+
+    def _steps(
+        self,
+        values: FloatArray,
+        logarithm: bool,
+        data: tuple[FloatArray, FloatArray, FloatArray],
+        coordinates: Coordinates,
+        track: FloatArray,
+    ) -> int:
+        """Learn a block; the place of the row that diverges, or -1."""
+        diagonal, y, weight = data
+        return int(
+            dual_steps(
+                values,
+                logarithm,
+                np.ascontiguousarray(diagonal, dtype=np.float64),
+                y,
+                weight,
+                coordinates.own,
+                coordinates.dual,
+                coordinates.stored,
+                track,
+                self._pace(),
+                np.append(self._shape(), float(bool(self.fit_intercept))),
+                _NO_BUDGET if self.budget is None else int(self.budget),
+                self.removal == "oldest",
+            )
+        )
+
+    def _show(self) -> None:
+        """Set the public attributes."""
+        n_averaged = self._track[AVERAGED]
+        mean = self.average and n_averaged > 0.0
+        self.t_ = int(self._track[ROWS])
+        up, down, total = self._dual.T
+        self.support_vectors_ = self._rows[: len(self._dual)]
+        self.dual_coef_ = total / n_averaged if mean else up - down
+        self.intercept_ = float(self.dual_coef_.sum()) if self.fit_intercept else 0.0
+
+    def _curvature_name(self) -> str:
+        return "k(x, x) + 1" if self.fit_intercept else "k(x, x)"
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            k(X, support_vectors_) @ dual_coef_ + intercept_.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        points = Points(self.kernel_, self.support_vectors_, len(self.support_vectors_))
+        prediction = np.full(len(X), self.intercept_)
+        size = max(_BLOCK_VALUES // (points.count + 1), 1)
+        with threads_that_pay(min(size, points.count)):
+            for start in range(0, len(X) if points.count else 0, size):
+                rows = X[start : start + size]
+                values = points.values(rows)
+                prediction[start : start + size] += values @ self.dual_coef_
+        return prediction
+
+    def __copy__(self) -> Self:
+        """A copy that does not share the buffer, in which both would go on."""
+        return copy.deepcopy(self)
+
+
+def _reads_data(kernel: Kernel) -> bool:
+    """Whether a length scale anywhere in the kernel is read off data."""
+    parts = (getattr(kernel, name, None) for name in ("kernel", "k1", "k2"))
+    return is_data_driven(getattr(kernel, "length_scale", None)) or any(
+        _reads_data(part) for part in parts if isinstance(part, Kernel)
+    )
+
+
+__all__ = ["DualLearner"]

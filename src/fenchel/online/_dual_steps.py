@@ -1,0 +1,149 @@
+"""Compiled loop of the dual learners: one coordinate of the dual problem for each row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.online._pace import ABSURD, rate
+
+ROWS, AVERAGED, LARGEST_CURVATURE, LARGEST_TARGET = 0, 1, 2, 3
+
+
+_FAST = {"reassoc", "contract", "nsz"}
+_SHIFT = 1.5 * 2.0**52  # adding it leaves an integer in the last bits
+_LN2 = np.log(2.0)
+_LN2_TOP = 0.693145751953125  # the first bits of it, so that n * _LN2_TOP is exact
+_LN2_REST = 1.42860682030941723212e-6
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def _dot(first: FloatArray, second: FloatArray) -> float:
+    total = 0.0
+    for j in range(first.size):
+        total += first[j] * second[j]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def _dot_exp(first: FloatArray, logarithms: FloatArray) -> float:
+    """Sum of first * exp(logarithms), these at most 0 up to rounding, in a loop that vectorizes.
+
+    exp(x) = 2^n exp(r), r at most ½ log 2: Taylor's series to r¹², and n added to the exponent.
+    """
+    total = 0.0
+    for j in range(first.size):
+        x = max(logarithms[j], -700.0)
+        n = np.rint(x / _LN2)
+        r = (x - n * _LN2_TOP) - n * _LN2_REST
+        series = 1.0 / 479001600.0
+        series = series * r + 1.0 / 39916800.0
+        series = series * r + 1.0 / 3628800.0
+        series = series * r + 1.0 / 362880.0
+        series = series * r + 1.0 / 40320.0
+        series = series * r + 1.0 / 5040.0
+        series = series * r + 1.0 / 720.0
+        series = series * r + 1.0 / 120.0
+        series = series * r + 1.0 / 24.0
+        series = series * r + 1.0 / 6.0
+        series = series * r + 0.5
+        series = series * r + 1.0
+        series = series * r + 1.0
+        exponent = np.float64(n + _SHIFT).view(np.int64) << 52
+        total += first[j] * np.int64(np.float64(series).view(np.int64) + exponent).view(np.float64)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _give_up(
+    coef: FloatArray, dual: FloatArray, stored: AnyArray, spared: int, oldest: bool
+) -> float:
+    """Drop the oldest point, or the oldest of the smallest coefficients; return what it had."""
+    found, least = -1, np.inf
+    for j in range(coef.size):
+        if stored[j] and j != spared and abs(coef[j]) < least:
+            found, least = j, abs(coef[j])
+            if oldest:
+                break
+    lost = coef[found]
+    coef[found], dual[found], stored[found] = 0.0, 0.0, False
+    return lost
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _step(track: FloatArray, pace: FloatArray, curvature: float, y: float) -> float:
+    """Count a row, and return the step for it."""
+    track[ROWS] += 1.0
+    track[LARGEST_CURVATURE] = max(track[LARGEST_CURVATURE], curvature)
+    track[LARGEST_TARGET] = max(track[LARGEST_TARGET], abs(y))
+    step = pace[0]
+    if np.isnan(step):
+        step = 0.5 / curvature if curvature > 0.0 else 0.0
+    return step * rate(pace, track[ROWS])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def dual_steps(
+    values: FloatArray,
+    logarithm: bool,
+    diagonal: FloatArray,
+    y: FloatArray,
+    weight: FloatArray,
+    own: IntArray,
+    dual: FloatArray,
+    stored: AnyArray,
+    track: FloatArray,
+    pace: FloatArray,
+    shape: FloatArray,
+    budget: int,
+    oldest: bool,
+) -> int:
+    """Coordinate steps for the rows of a block, in place.
+
+    ``values`` (b, m) are the kernel of the rows and of all points that may be stored, or its
+    ``logarithm``; ``own`` (b,) is the point that a row is. ``dual`` (m, 3) holds α', α and the
+    sum of α' - α over the averaged iterates. ``shape`` is (ε, C, bend, offset): the bound of
+    a row of weight s is C s, and the dual objective has bend/s and the kernel plus offset on
+    its diagonal. Returns the place of the row at which the coefficients diverge, or -1.
+    """
+    epsilon, offset = shape[0], shape[3]
+    coef = dual[:, 0] - dual[:, 1]
+    total = offset * coef.sum()
+    n_stored = reach = stored.sum()  # new points stand behind those that are stored
+    since = np.full(coef.size, track[AVERAGED])
+    for i in range(y.size):
+        c, s = own[i], weight[i]
+        reach = max(reach, c + 1)
+        known, row = coef[:reach], values[i, :reach]
+        guess = total + (_dot_exp(known, row) if logarithm else _dot(known, row))
+        bend = shape[2] / s
+        curvature = diagonal[i] + offset + bend
+        step = _step(track, pace, curvature, y[i])
+        error = y[i] - guess
+        absurd = abs(error) > ABSURD * track[LARGEST_TARGET]
+        if not np.isfinite(error) or (absurd and step * curvature > 1.0):
+            return i
+        slope = error - bend * coef[c]
+        up = min(max(dual[c, 0] + step * (slope - epsilon), 0.0), shape[1] * s)
+        down = min(max(dual[c, 1] + step * (-slope - epsilon), 0.0), shape[1] * s)
+        if up != dual[c, 0] or down != dual[c, 1]:
+            dual[c, 2] += coef[c] * (track[AVERAGED] - since[c])
+            since[c], dual[c, 0], dual[c, 1] = track[AVERAGED], up, down
+            total += offset * (up - down - coef[c])
+            coef[c] = up - down
+            # a point without coefficient may still be part of the average
+            now = up > 0.0 or down > 0.0 or dual[c, 2] != 0.0
+            n_stored += int(now) - int(stored[c])
+            stored[c] = now
+            while n_stored > budget:
+                total -= offset * _give_up(coef, dual, stored, c, oldest)
+                n_stored -= 1
+        if track[ROWS] >= pace[3]:
+            track[AVERAGED] += 1.0
+    for j in range(coef.size):
+        dual[j, 2] += coef[j] * (track[AVERAGED] - since[j])
+    return -1
+
+
+__all__ = ["AVERAGED", "LARGEST_CURVATURE", "LARGEST_TARGET", "ROWS", "dual_steps"]

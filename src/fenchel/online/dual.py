@@ -1,0 +1,233 @@
+"""Online support vector regression, with any kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.online._dual_base import DualLearner
+
+
+class OnlineSVR(DualLearner):
+    r"""Online support vector regression: a step in one coordinate of the dual for each row.
+
+    .. math::
+        \hat y_t &= \sum_s (\alpha'_s - \alpha_s)\, k(x_s, x_t) \\
+        \alpha'_t &\leftarrow \alpha'_t + \min(\max(\eta_t (y_t - \hat y_t - \epsilon),
+                              -\alpha'_t),\; C s_t - \alpha'_t) \\
+        \alpha_t &\leftarrow \alpha_t + \min(\max(\eta_t (\hat y_t - y_t - \epsilon),
+                              -\alpha_t),\; C s_t - \alpha_t)
+
+    from zero, with s_t the weight of the row. Going through the same rows again and again
+    (``fit`` with many epochs), it converges to the minimizer of
+
+    .. math:: \tfrac12 \|h\|_K^2 + C \sum_i s_i \max(0, |y_i - h(x_i)| - \epsilon),
+
+    which for n rows is ``fenchel.SVR(alpha=1 / (C * n), fit_intercept=False)``. A row of a
+    stream is seen once: the same values in another row are another point.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Largest coefficient of a row of weight one, > 0.
+    epsilon : float, default=0.1
+        Half the width of the tube, >= 0, in the units of y.
+    kernel : None, str, kernel or callable, default=None
+        See :func:`fenchel.kernels.as_kernel`; any but "precomputed". Length scales that are
+        read off data are read off the rows of ``fit`` or of the first ``partial_fit``: for
+        the same model from blocks of any size, give a number.
+    step : float, optional
+        η > 0; below 1 / k(x_t, x_t) (with intercept: 1 / (k(x_t, x_t) + 1)) a step never makes
+        the dual objective smaller. None, the default, is half of that, for each row its own.
+    schedule, delay, average, n_epochs, shuffle, random_state
+        As in :class:`WidrowHoff`; the average is that of the coefficients.
+    budget : int, optional
+        Largest number of points that are stored; None for no limit. Not with ``average``, which
+        has every point in it.
+    removal : {"smallest", "oldest"}, default="smallest"
+        Which point is given up, never the one just learned: the one with the smallest
+        \|α' - α\|, or the one that has been stored longest.
+    fit_intercept : bool, default=True
+        Whether a constant is added to the functions, penalized as they are: the kernel is then
+        k + 1, and the offset Σ (α' - α). The textbook has none.
+
+    Attributes
+    ----------
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        The points that are stored, in the order in which they came.
+    dual_coef_ : ndarray of shape (n_support,)
+        α' - α, or its mean.
+    intercept_ : float
+        The offset; 0.0 without.
+    kernel_ : kernel
+        With numbers as length scales.
+    t_ : int
+        Number of steps, one for each row of positive weight in each epoch.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    A weight scales the bound C, not the step: this is its place in the dual problem.
+
+    Time and memory grow with the number of points: a row costs as many kernel values as there
+    are points, computed for blocks of rows at once.
+
+    α' and α may both move in one step, in opposite directions, so that their difference moves by
+    twice as much: this is why the safe step is 1 / k(x, x) and not 2 / k(x, x).
+
+    A given step is reported as diverging, with a ValueError, when a row for which it is too
+    long (η_t k(x, x) > 1) is predicted with an error a thousand times the largest \|y\| so far,
+    or a number overflows. The model is then the one before the call.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.6 and Figure
+    11.8; its α'_{t+1} is the coefficient of row t after the step, and its sum runs over the rows.
+    Vijayakumar and Wu (1999), Sequential support vector classifiers and regression. On
+    budgets: Kivinen, Smola, Williamson (2004), Online learning with kernels ("oldest"); Wang,
+    Crammer, Vucetic (2012), Breaking the curse of kernelization ("smallest").
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.online import OnlineSVR
+    >>> X, y, _ = make_sine_quantiles(2000, random_state=0)
+    >>> model = OnlineSVR(epsilon=0.5, kernel=Gaussian(0.2), budget=200)
+    >>> for start in range(0, 2000, 500):
+    ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500])
+    >>> len(model.support_vectors_)
+    200
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        kernel: Any = None,
+        step: float | None = None,
+        schedule: str = "constant",
+        delay: float = 1.0,
+        average: bool | int = False,
+        budget: int | None = None,
+        removal: str = "smallest",
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.step = step
+        self.schedule = schedule
+        self.delay = delay
+        self.average = average
+        self.budget = budget
+        self.removal = removal
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _shape(self) -> FloatArray:
+        return np.array([self.epsilon, self.C, 0.0], dtype=np.float64)
+
+
+class OnlineQuadraticSVR(DualLearner):
+    r"""Online support vector regression with the squared ε-insensitive loss.
+
+    .. math::
+        \hat y_t &= \sum_s (\alpha'_s - \alpha_s)\, k(x_s, x_t) \\
+        r_t &= y_t - \hat y_t - \frac{\alpha'_t - \alpha_t}{2 C s_t} \\
+        \alpha'_t &\leftarrow \max(0,\; \alpha'_t + \eta_t (r_t - \epsilon)) \\
+        \alpha_t &\leftarrow \max(0,\; \alpha_t + \eta_t (-r_t - \epsilon))
+
+    from zero, with s_t the weight of the row. Going through the same rows again and again
+    (``fit`` with many epochs), it converges to the minimizer of
+
+    .. math:: \tfrac12 \|h\|_K^2 + C \sum_i s_i \max(0, |y_i - h(x_i)| - \epsilon)^2,
+
+    which for n rows is ``fenchel.SVR("squared_epsilon_insensitive", alpha=1 / (2 * C * n),
+    fit_intercept=False)``, whose loss carries ½, and for ε = 0 kernel ridge regression.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of the squared errors, > 0; there is no largest coefficient.
+    step : float, optional
+        η > 0; below 1 / (k(x_t, x_t) + 1/(2 C s_t)), with intercept k + 1 in place of k, a step
+        never makes the dual objective smaller. None is half of that, for each row its own.
+    epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs, \
+shuffle, random_state
+        As in :class:`OnlineSVR`.
+
+    Attributes
+    ----------
+    support_vectors_, dual_coef_, intercept_, kernel_, t_, n_features_in_, feature_names_in_
+        As in :class:`OnlineSVR`.
+
+    Notes
+    -----
+    A weight scales C, which makes the curvature in its coordinate smaller, and so the default
+    step longer. A step that diverges is reported as in :class:`OnlineSVR`, with the curvature
+    k(x, x) + 1/(2 C s) in place of k(x, x).
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, exercise 11.11, with the dual
+    problem (11.27), where 1/C should be 1/(2C).
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.online import OnlineQuadraticSVR
+    >>> X, y, _ = make_sine_quantiles(200, random_state=0)
+    >>> model = OnlineQuadraticSVR(epsilon=0.5, n_epochs=50).fit(X, y)
+    >>> len(model.support_vectors_) < 200
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        kernel: Any = None,
+        step: float | None = None,
+        schedule: str = "constant",
+        delay: float = 1.0,
+        average: bool | int = False,
+        budget: int | None = None,
+        removal: str = "smallest",
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.step = step
+        self.schedule = schedule
+        self.delay = delay
+        self.average = average
+        self.budget = budget
+        self.removal = removal
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _shape(self) -> FloatArray:
+        return np.array([self.epsilon, np.inf, 0.5 / self.C], dtype=np.float64)
+
+    def _curvature_name(self) -> str:
+        return f"{super()._curvature_name()} + 1 / (2 C s)"
+
+
+__all__ = ["OnlineQuadraticSVR", "OnlineSVR"]

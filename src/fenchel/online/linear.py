@@ -1,0 +1,336 @@
+"""Online learners of weights for the columns of X."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import check_number
+from fenchel.online._base import OnlineRegressor
+from fenchel.online._linear_steps import (
+    AVERAGED,
+    LARGEST_ROW,
+    ROWS,
+    lasso_steps,
+    squared_steps,
+)
+
+
+class _Linear(OnlineRegressor):
+    """Base class: subclasses name the loop, and their strength if they have one."""
+
+    fit_intercept: bool
+    _steps: Callable[..., int] = staticmethod(squared_steps)
+    _signs: FloatArray = np.array([1.0])
+
+    def _strength(self) -> float:
+        return 0.0
+
+    def _begin(self, X: FloatArray, weight: FloatArray) -> None:
+        self._state = np.zeros((len(self._signs), X.shape[1] + 1))
+        self._mean = np.zeros(X.shape[1] + 1)
+        self._track = np.zeros(4)
+
+    def _learn(
+        self, X: FloatArray, y: FloatArray, weight: FloatArray, orders: Iterable[IntArray]
+    ) -> None:
+        state, mean, track = self._state.copy(), self._mean.copy(), self._track.copy()
+        pace, alpha, offset = self._pace(), self._strength(), float(bool(self.fit_intercept))
+        for order in orders:
+            k = self._steps(X, y, weight, order, state, mean, track, pace, alpha, offset)
+            if k >= 0 or not np.all(np.isfinite(state)):
+                row = int(order[k])  # the last one, if it is only now that numbers overflow
+                raise self._too_long(self._curvature_name(), float(track[LARGEST_ROW]), row)
+        self._state, self._mean, self._track = state, mean, track
+        self.t_ = int(track[ROWS])
+        shown = mean if self.average and track[AVERAGED] > 0.0 else self._signs @ state
+        self.coef_ = shown[:-1].copy()
+        self.intercept_ = float(shown[-1])
+
+    def _curvature_name(self) -> str:
+        return "the weight times (||x||² + 1)" if self.fit_intercept else "the weight times ||x||²"
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            X @ coef_ + intercept_.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+
+class WidrowHoff(_Linear):
+    r"""The Widrow-Hoff algorithm (least mean squares): online least squares.
+
+    .. math:: w_{t+1} = w_t - 2 \eta_t s_t\, (w_t \cdot x_t - y_t)\, x_t
+
+    from w₁ = 0, with s_t the weight of the row. The step η_t of row t = 1, 2, … is, with η
+    the ``step`` and D the ``delay``,
+
+    ==================  =====================================================================
+    ``schedule``        η_t
+    ==================  =====================================================================
+    ``"constant"``      η
+    ``"inverse_sqrt"``  η / √(1 + (t - 1)/D), which for D = 1 is η / √t
+    ``"inverse"``       η / (1 + (t - 1)/D), which for D = 1 is η / t
+    ==================  =====================================================================
+
+    Parameters
+    ----------
+    step : float, optional
+        η > 0; below 1 / max s‖x‖² (with intercept: s(‖x‖² + 1)) no row can make the distance
+        to a perfect solution grow. None, the default, is half of that bound for the rows
+        seen so far, so that it never diverges and needs no scaling of the columns as a whole.
+    schedule : {"constant", "inverse_sqrt", "inverse"}, default="constant"
+        See the table.
+    delay : float, default=1.0
+        D > 0: number of rows after which the step of ``"inverse"`` has halved.
+    average : bool or int, default=False
+        Whether the model is the mean of the iterates w₂, …, w_{t+1} (Polyak and Ruppert) in place
+        of the last one; an integer n leaves out those before row n. The iteration is the same.
+    fit_intercept : bool, default=True
+        Whether there is an offset: the weight of a column of ones. The textbook has none.
+    n_epochs : int, default=10
+        How often ``fit`` goes through the rows; ``partial_fit`` does once.
+    shuffle : bool, default=True
+        Whether ``fit`` takes the rows in random order, another one in each epoch.
+    random_state : int, RandomState or None, default=None
+        Seed of these orders; None is a fixed seed.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        w, or its mean.
+    intercept_ : float
+        The offset; 0.0 without.
+    t_ : int
+        Number of steps, one for each row of positive weight in each epoch.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    A weight makes the step of its row longer: it scales the gradient. In the mean over many
+    rows this is the weighted problem, but a weight of 2 is not the same as the row twice.
+
+    A given step is reported as diverging, with a ValueError, when a row for which it is too
+    long (η_t s‖x‖² > 1) is predicted with an error a thousand times the largest \|y\| so far, or
+    a number overflows. The model is then the one before the call.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.6 and Figure
+    11.7, where the sign is printed the other way round. Bach and Moulines (2013), Non-strongly-
+    convex smooth stochastic approximation with convergence rate O(1/n), on the mean of the
+    iterates with a constant step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.online import WidrowHoff
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> y = X @ [1.0, -2.0] + 3.0
+    >>> model = WidrowHoff()
+    >>> for start in range(0, 2000, 500):
+    ...     model = model.partial_fit(X[start : start + 500], y[start : start + 500])
+    >>> model.coef_.round(3), round(model.intercept_, 3)
+    (array([ 1., -2.]), 3.0)
+    """
+
+    def __init__(
+        self,
+        step: float | None = None,
+        *,
+        schedule: str = "constant",
+        delay: float = 1.0,
+        average: bool | int = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.step = step
+        self.schedule = schedule
+        self.delay = delay
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+
+class OnlineRidge(_Linear):
+    r"""Online ridge regression.
+
+    .. math:: w_{t+1} = w_t - 2 \eta_t s_t \left[(w_t \cdot x_t - y_t)\, x_t
+              + \alpha w_t\right]
+
+    Half the objective in the mean over rows is that of :class:`fenchel.Ridge`,
+    :math:`\tfrac{\alpha}{2} \|w\|^2 + \tfrac12 \overline{(w \cdot x - y)^2}`, with the same
+    alpha; the offset is not in the penalty.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Strength of the regularization, >= 0. The textbook's λ in (11.12) is alpha times the number
+        of rows.
+    step : float, optional
+        η > 0, safe below 1 / max s(‖x‖² + α), with intercept s(‖x‖² + 1 + α). None is half of that
+        bound for the rows seen so far.
+    schedule, delay, average, fit_intercept, n_epochs, shuffle, random_state
+        As in :class:`WidrowHoff`.
+
+    Attributes
+    ----------
+    coef_, intercept_, t_, n_features_in_, feature_names_in_
+        As in :class:`WidrowHoff`.
+
+    Notes
+    -----
+    A weight scales the whole step, that of the penalty as well: the mean is the weighted one.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.6, which names
+    the algorithm without pseudocode.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.online import OnlineRidge
+    >>> X = np.random.default_rng(0).standard_normal((2000, 2))
+    >>> model = OnlineRidge(alpha=1.0, schedule="inverse", delay=100.0)
+    >>> model.fit(X, X @ [1.0, -2.0]).coef_.round(1)
+    array([ 0.5, -1. ])
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        step: float | None = None,
+        schedule: str = "constant",
+        delay: float = 1.0,
+        average: bool | int = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.step = step
+        self.schedule = schedule
+        self.delay = delay
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "alpha", low=0.0)
+
+    def _strength(self) -> float:
+        return float(self.alpha)
+
+    def _curvature_name(self) -> str:
+        return f"the weight times (||x||² + {'1 + ' if self.fit_intercept else ''}alpha)"
+
+
+class OnlineLasso(_Linear):
+    r"""Online Lasso, on the positive and the negative parts of the weights.
+
+    .. math:: w^\pm_{t+1} = \max\left(0,\; w^\pm_t - \eta_t s_t \left[\alpha \mp
+              (y_t - (w^+_t - w^-_t) \cdot x_t)\, x_t\right]\right), \qquad w = w^+ - w^-
+
+    In the mean over rows the objective is
+    :math:`\alpha \|w\|_1 + \tfrac12 \overline{(w \cdot x - y)^2}`, that of
+    :class:`fenchel.Lasso` and of scikit-learn's ``Lasso`` with the same alpha. An offset is
+    not in the penalty.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        Strength of the penalty, >= 0: λ in Figure 11.9. The λ of (11.29), whose squared loss
+        carries no ½ and no mean, is 2 * alpha times the number of rows.
+    step : float, optional
+        η > 0, safe below 1 / max s‖x‖², with intercept s(‖x‖² + 1). None is half of that bound for
+        the rows seen so far.
+    schedule, delay, average, fit_intercept, n_epochs, shuffle, random_state
+        As in :class:`WidrowHoff`. The mean of iterates has fewer zeros than the last one.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        w⁺ - w⁻, or its mean over the iterates; exact zeros where both parts are zero.
+    intercept_, t_, n_features_in_, feature_names_in_
+        As in :class:`WidrowHoff`.
+
+    Notes
+    -----
+    A weight scales the whole step, that of the penalty as well.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.4, exercise 11.10
+    and Figure 11.9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.online import OnlineLasso
+    >>> X = np.random.default_rng(0).standard_normal((2000, 3))
+    >>> model = OnlineLasso(alpha=0.5, schedule="inverse", delay=200.0)
+    >>> model.fit(X, X @ [2.0, 0.0, -1.0]).coef_.round(1)
+    array([ 1.5,  0. , -0.5])
+    """
+
+    _steps = staticmethod(lasso_steps)
+    _signs = np.array([1.0, -1.0])
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        step: float | None = None,
+        schedule: str = "constant",
+        delay: float = 1.0,
+        average: bool | int = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.step = step
+        self.schedule = schedule
+        self.delay = delay
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "alpha", low=0.0)
+
+    def _strength(self) -> float:
+        return float(self.alpha)
+
+
+__all__ = ["OnlineLasso", "OnlineRidge", "WidrowHoff"]
