@@ -40,7 +40,7 @@ class Dual:
     def __init__(self, problem: Problem) -> None:
         import cvxopt  # noqa: PLC0415  (optional)
 
-        self.library = cvxopt
+        self.cvxopt = cvxopt
         loss = problem.loss
         assert isinstance(loss, Pinball)
         n, p = len(problem.targets), problem.n_outputs
@@ -53,12 +53,12 @@ class Dual:
         self.sums = np.tile(np.eye(p), n)
 
     def _matrix(self, array: np.ndarray) -> Any:
-        return self.library.matrix(np.ascontiguousarray(array, dtype=float))
+        return self.cvxopt.matrix(np.ascontiguousarray(array, dtype=float))
 
     def _sparse(self, array: np.ndarray) -> Any:
         rows, columns = np.nonzero(array)
         values = array[rows, columns]
-        return self.library.spmatrix(values, rows.tolist(), columns.tolist(), array.shape)
+        return self.cvxopt.spmatrix(values, rows.tolist(), columns.tolist(), array.shape)
 
     def _solve(
         self, max_iter: int, quadratic: np.ndarray, *arguments: Any, **more: Any
@@ -66,7 +66,7 @@ class Dual:
         """Point, offset and seconds after at most so many iterations, of whatever quality."""
         options = {"show_progress": False, "maxiters": max_iter}
         started = time.perf_counter()
-        result = self.library.solvers.coneqp(
+        result = self.cvxopt.solvers.coneqp(
             self._matrix(quadratic), *arguments, **more, options=options
         )
         seconds = time.perf_counter() - started

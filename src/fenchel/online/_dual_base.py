@@ -29,12 +29,36 @@ _NO_BUDGET = np.iinfo(np.int64).max
 class DualLearner(OnlineRegressor):
     """Base class: subclasses say what bounds and what bends the dual objective."""
 
-    C: float
-    epsilon: float
-    kernel: Any
-    budget: int | None
-    removal: str
-    fit_intercept: bool
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        epsilon: float = 0.1,
+        kernel: Any = None,
+        step: float | None = None,
+        schedule: str = "constant",
+        delay: float = 1.0,
+        average: bool | int = False,
+        budget: int | None = None,
+        removal: str = "smallest",
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.kernel = kernel
+        self.step = step
+        self.schedule = schedule
+        self.delay = delay
+        self.average = average
+        self.budget = budget
+        self.removal = removal
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
 
     def _shape(self) -> FloatArray:
         """ε, the upper bound, and what the loss adds to the diagonal of the kernel."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fenchel._typing import FloatArray
@@ -103,37 +101,6 @@ class OnlineSVR(DualLearner):
     200
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        kernel: Any = None,
-        step: float | None = None,
-        schedule: str = "constant",
-        delay: float = 1.0,
-        average: bool | int = False,
-        budget: int | None = None,
-        removal: str = "smallest",
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.step = step
-        self.schedule = schedule
-        self.delay = delay
-        self.average = average
-        self.budget = budget
-        self.removal = removal
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
-
     def _shape(self) -> FloatArray:
         return np.array([self.epsilon, self.C, 0.0], dtype=np.float64)
 
@@ -191,37 +158,6 @@ shuffle, random_state
     >>> len(model.support_vectors_) < 200
     True
     """
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        kernel: Any = None,
-        step: float | None = None,
-        schedule: str = "constant",
-        delay: float = 1.0,
-        average: bool | int = False,
-        budget: int | None = None,
-        removal: str = "smallest",
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.step = step
-        self.schedule = schedule
-        self.delay = delay
-        self.average = average
-        self.budget = budget
-        self.removal = removal
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
 
     def _shape(self) -> FloatArray:
         return np.array([self.epsilon, np.inf, 0.5 / self.C], dtype=np.float64)

@@ -172,7 +172,41 @@ class WidrowHoff(_Linear):
         self.random_state = random_state
 
 
-class OnlineRidge(_Linear):
+class _Penalized(_Linear):
+    """Constructor and strength of the learners with a penalty."""
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        step: float | None = None,
+        schedule: str = "constant",
+        delay: float = 1.0,
+        average: bool | int = False,
+        fit_intercept: bool = True,
+        n_epochs: int = 10,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.step = step
+        self.schedule = schedule
+        self.delay = delay
+        self.average = average
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "alpha", low=0.0)
+
+    def _strength(self) -> float:
+        return float(self.alpha)
+
+
+class OnlineRidge(_Penalized):
     r"""Online ridge regression.
 
     .. math:: w_{t+1} = w_t - 2 \eta_t s_t \left[(w_t \cdot x_t - y_t)\, x_t
@@ -217,41 +251,11 @@ class OnlineRidge(_Linear):
     array([ 0.5, -1. ])
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        *,
-        step: float | None = None,
-        schedule: str = "constant",
-        delay: float = 1.0,
-        average: bool | int = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.step = step
-        self.schedule = schedule
-        self.delay = delay
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "alpha", low=0.0)
-
-    def _strength(self) -> float:
-        return float(self.alpha)
-
     def _curvature_name(self) -> str:
         return f"the weight times (||x||² + {'1 + ' if self.fit_intercept else ''}alpha)"
 
 
-class OnlineLasso(_Linear):
+class OnlineLasso(_Penalized):
     r"""Online Lasso, on the positive and the negative parts of the weights.
 
     .. math:: w^\pm_{t+1} = \max\left(0,\; w^\pm_t - \eta_t s_t \left[\alpha \mp
@@ -301,36 +305,6 @@ class OnlineLasso(_Linear):
 
     _steps = staticmethod(lasso_steps)
     _signs = np.array([1.0, -1.0])
-
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        *,
-        step: float | None = None,
-        schedule: str = "constant",
-        delay: float = 1.0,
-        average: bool | int = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.step = step
-        self.schedule = schedule
-        self.delay = delay
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number(self, "alpha", low=0.0)
-
-    def _strength(self) -> float:
-        return float(self.alpha)
 
 
 __all__ = ["OnlineLasso", "OnlineRidge", "WidrowHoff"]

@@ -23,7 +23,7 @@ _CURVED = np.float32(1e-6)  # least curvature of a step, in units of the kernel
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
 
 
-def _compiled(function):  # type: ignore[no-untyped-def]
+def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
     return njit(cache=True, nogil=True, fastmath=True, error_model="numpy")(function)
 
 
