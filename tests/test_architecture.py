@@ -13,7 +13,7 @@ import fenchel
 # From the ground up. Rooms on one floor do not know each other. A new room gets its floor here.
 FLOORS: list[set[str]] = [
     {"_threads", "_typing", "exceptions"},
-    {"_validation"},
+    {"_grids", "_validation"},
     {"datasets", "metrics"},
     {"kernels", "losses"},
     {"features"},

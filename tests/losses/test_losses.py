@@ -11,6 +11,8 @@ from fenchel import losses
 from fenchel.losses import (
     Absolute,
     BoxQuadratic,
+    CurveHuber,
+    CurveInsensitive,
     Huber,
     Insensitive,
     L1Norm,
@@ -28,6 +30,7 @@ FIVE = [0.05, 0.3, 0.5, 0.6, 0.99]
 THREE = [0.1, 0.5, 0.8]
 
 # One line per loss: each goes through all checks of this file.
+MEASURE = np.array([0.2, 0.3, 0.1, 0.4])
 LOSSES: list[Loss] = [
     Absolute(),
     L1Norm(),
@@ -56,6 +59,8 @@ LOSSES: list[Loss] = [
     SquaredPinball(0.8).insensitive(0.3),
     SquaredPinball(THREE).insensitive(0.3),
     Radial(1.0, 0.7, 0.2),
+    *(CurveHuber(0.5, norm, MEASURE) for norm in (1, 1.3, 2, 3.5, np.inf)),
+    *(CurveInsensitive(0.5, norm, MEASURE) for norm in (1, 1.3, 2, 3.5, np.inf)),
     BoxQuadratic(-1.0, 2.0, 0.5, 3.0, 0.3),
     Insensitive(Pinball(THREE), 0.3),
     Insensitive(SquaredPinball(0.8), 0.3),

@@ -1,7 +1,8 @@
-"""Kernels, scalar and operator-valued, and length scales read off the data."""
+"""Kernels, of vectors, between curves and operator-valued, and length scales read off the data."""
 
 from __future__ import annotations
 
+from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
 from fenchel.kernels.operator_valued import (
     Decomposable,
     OperatorCallable,
@@ -24,13 +25,16 @@ from fenchel.kernels.widths import DistanceQuantile
 
 __all__ = [
     "ALIASES",
+    "BetweenCurves",
     "Callable",
     "Decomposable",
     "DistanceQuantile",
     "Gaussian",
+    "IntegralGaussian",
     "Laplacian",
     "Linear",
     "Matern",
+    "OnColumns",
     "OperatorCallable",
     "OperatorKernel",
     "OperatorSum",

@@ -17,6 +17,7 @@ from fenchel.kernels.scalar import (
     Matern,
     Polynomial,
     Precomputed,
+    ScalarKernel,
     check_length_scale,
     is_data_driven,
 )
@@ -99,7 +100,9 @@ def resolve(
 def _resolved(
     kernel: Kernel, X: FloatArray, sample_weight: FloatArray | None, random_state: Any
 ) -> Kernel:
-    """Resolve in place, through sums, products and powers."""
+    """Resolve in place, through sums, products, powers and kernels of a part of the row."""
+    if isinstance(kernel, ScalarKernel):
+        X = kernel.seen(X)
     for name in ("kernel", "k1", "k2"):
         part = getattr(kernel, name, None)
         if isinstance(part, Kernel):
@@ -110,5 +113,5 @@ def _resolved(
             rule = NAMED_WIDTHS[scale] if isinstance(scale, str) else scale
             kernel.length_scale = rule.measure(X, sample_weight, random_state)
         else:
-            check_length_scale(scale, X.shape[1])
+            check_length_scale(scale, getattr(kernel, "n_channels", X.shape[1]))
     return kernel

@@ -29,19 +29,23 @@ class ScalarKernel(Kernel):
                 f"{type(self).__name__} has no gradient in its parameters: "
                 "eval_gradient must be False"
             )
-        X = _two_dimensional(X)
-        return self._evaluate(X, X if Y is None else _two_dimensional(Y))
+        X = two_dimensional(X)
+        return self._evaluate(X, X if Y is None else two_dimensional(Y))
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         raise NotImplementedError
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """Return k(x, x) for each row, (n,): 1 for stationary kernels."""
-        return np.ones(len(_two_dimensional(X)))
+        return np.ones(len(two_dimensional(X)))
 
     def is_stationary(self) -> bool:
         """Whether k(x, x') depends on x - x' only."""
         return True
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """Rows as length scales are to be measured on: here X itself."""
+        return X
 
     __hash__ = None  # type: ignore[assignment]  # parameters may change
 
@@ -65,13 +69,8 @@ class _Radial(ScalarKernel):
         self.length_scale = length_scale
 
     def _scaled(self, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scale = self.length_scale
-        if is_data_driven(scale):
-            raise ValueError(
-                f"length_scale={scale!r} is read off data: fit an estimator, or call "
-                "fenchel.kernels.resolve(kernel, X) first"
-            )
-        scale = check_length_scale(scale, X.shape[1])
+        check_measured(self.length_scale)
+        scale = check_length_scale(self.length_scale, X.shape[1])
         scaled = X / scale
         return scaled, scaled if Y is X else Y / scale
 
@@ -199,7 +198,7 @@ class Linear(ScalarKernel):
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """Squared length of each row."""
-        X = _two_dimensional(X)
+        X = two_dimensional(X)
         return np.einsum("ij,ij->i", X, X)
 
     def is_stationary(self) -> bool:
@@ -260,7 +259,7 @@ class Polynomial(ScalarKernel):
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """k(x, x) of each row."""
-        X = _two_dimensional(X)
+        X = two_dimensional(X)
         return self._power(np.einsum("ij,ij->i", X, X))
 
     def is_stationary(self) -> bool:
@@ -300,7 +299,7 @@ class Callable(ScalarKernel):
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """k(x, x) of each row, from small square blocks."""
-        X = _two_dimensional(X)
+        X = two_dimensional(X)
         parts = [np.diag(self(X[i : i + 64])) for i in range(0, len(X), 64)]
         return np.concatenate(parts) if parts else np.empty(0)
 
@@ -330,6 +329,15 @@ def is_data_driven(value: Any) -> bool:
     )
 
 
+def check_measured(value: Any) -> None:
+    """Raise a sentence if a length scale is yet to be read off data."""
+    if is_data_driven(value):
+        raise ValueError(
+            f"length_scale={value!r} is read off data: fit an estimator, or call "
+            "fenchel.kernels.resolve(kernel, X) first"
+        )
+
+
 def check_length_scale(value: Any, n_features: int | None = None) -> float | FloatArray:
     """Return a length scale as number or array, or say what is allowed."""
     try:
@@ -352,7 +360,8 @@ def check_length_scale(value: Any, n_features: int | None = None) -> float | Flo
     return array if array.ndim else float(array)
 
 
-def _two_dimensional(X: npt.ArrayLike) -> FloatArray:
+def two_dimensional(X: npt.ArrayLike) -> FloatArray:
+    """Rows as an array of float64, (n_samples, n_features)."""
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise ValueError(f"a kernel takes two-dimensional arrays, got {X.ndim} dimension(s)")

@@ -23,7 +23,8 @@ from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.losses import Loss
 from fenchel.operator_problem import OperatorProblem
 from fenchel.problem import GramProblem, Problem
-from fenchel.solvers import Callback, Progress, Solution, WarmStart, make_solver, takes_gram
+from fenchel.solvers import Callback, Solution, WarmStart, make_solver, takes_gram
+from fenchel.solvers.base import printer
 
 KERNEL_ERROR_LEVEL = 1e-3
 _LARGEST = 1e150
@@ -229,16 +230,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         return last._replace(dual=last.dual[prepared.kept], offset=last.offset - prepared.shift)
 
     def _callback(self) -> Callback | None:
-        if not self.verbose:
-            return None
-
-        def report(progress: Progress) -> None:
-            print(  # noqa: T201  (asked for by verbose)
-                f"[{type(self).__name__}] step {progress.iteration}: relative gap "
-                f"{progress.relative_gap:.2e} after {progress.seconds:.2f} s"
-            )
-
-        return report
+        return printer(type(self).__name__) if self.verbose else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,17 @@
+"""Functions as outputs: curves, losses of functions, and the regression on them."""
+
+from __future__ import annotations
+
+from fenchel.functional.curves import Curves, as_curves, as_grid, quadrature_weights
+from fenchel.functional.regressor import FunctionalRegressor, Sparsity
+from fenchel.functional.robustness import robustness_ratio
+
+__all__ = [
+    "Curves",
+    "FunctionalRegressor",
+    "Sparsity",
+    "as_curves",
+    "as_grid",
+    "quadrature_weights",
+    "robustness_ratio",
+]

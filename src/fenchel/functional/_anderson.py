@@ -1,0 +1,72 @@
+"""Anderson's extrapolation of a fixed-point iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+
+_RIDGE = 1e-10
+_GROWTH = 2.0
+
+
+class Anderson:
+    """Extrapolates z -> z + step(z) from the last few points.
+
+    Parameters
+    ----------
+    size : int
+        Number of numbers in a point.
+    memory : int
+        Number of differences kept.
+
+    References
+    ----------
+    Walker, Ni (2011), Anderson acceleration for fixed-point iterations. Zhang, O'Donoghue, Boyd
+    (2020), Globally convergent type-I Anderson acceleration, for the use with splittings.
+    """
+
+    def __init__(self, size: int, memory: int = 10) -> None:
+        self._moves = np.empty((memory, size))
+        self._changes = np.empty((memory, size))
+        self._gram = np.zeros((memory, memory))
+        self._memory = memory
+        self._step = np.zeros(size)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew: the map has changed."""
+        self._count = 0
+        self._point: FloatArray | None = None
+        self._length = np.inf
+
+    def __call__(self, point: FloatArray, step: FloatArray, length: float) -> FloatArray:
+        """Return the next point from a point, the step there, and the length of that step.
+
+        A step much longer than the one before it shows that extrapolation went astray: then
+        the plain step is taken.
+        """
+        if length > _GROWTH * self._length:
+            self.forget()
+        if self._point is not None:
+            at = self._count % self._memory
+            np.subtract(point, self._point, out=self._moves[at])
+            np.subtract(step, self._step, out=self._changes[at])
+            self._count += 1
+            known = min(self._count, self._memory)
+            self._gram[at, :known] = self._changes[:known] @ self._changes[at]
+            self._gram[:known, at] = self._gram[at, :known]
+        self._point, self._step, self._length = point, step, length
+        known = min(self._count, self._memory)
+        following = point + step
+        if known:
+            gram = self._gram[:known, :known]
+            ridge = _RIDGE * np.trace(gram) * np.eye(known)
+            if ridge[0, 0] > 0.0:
+                mix = np.linalg.solve(gram + ridge, self._changes[:known] @ step)
+                following -= mix @ self._moves[:known]
+                following -= mix @ self._changes[:known]
+        return following
+
+
+__all__ = ["Anderson"]

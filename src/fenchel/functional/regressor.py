@@ -1,0 +1,490 @@
+"""Kernel regression with curves as outputs."""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from fenchel._grids import as_grid
+from fenchel._threads import threads_that_pay
+from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import check_number
+from fenchel.features import FeatureMap, KernelRows, fit_feature_map
+from fenchel.functional._representation import LOSSES, Eigen, LossChoice, Spline, represent
+from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
+from fenchel.functional.problem import CurveProblem, Rows
+from fenchel.functional.solvers import make_curve_solver
+from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
+from fenchel.losses.curves import check_order
+from fenchel.solvers.base import Solution, printer
+
+_CENTERS = (None, "mean", "median")
+_WIDTH = 0.1
+
+
+class Sparsity(NamedTuple):
+    """Shares of exact zeros among the dual coefficients of the training curves."""
+
+    coefficients: float
+    """Of single coefficients, where a curve is observed."""
+    rows: float
+    """Of whole curves."""
+
+
+class PreparedCurves(NamedTuple):
+    """Curves of positive weight, ready for any loss and strength."""
+
+    kept: IntArray
+    rows: Rows
+    feature_map: FeatureMap
+    curves: Curves
+    output_kernel: Any
+    kernel: FloatArray
+    """The output kernel between the points of the grid."""
+    center: FloatArray
+    """What was taken off all curves, (m,)."""
+
+
+class FunctionalRegressor(RegressorMixin, BaseEstimator):
+    r"""Kernel regression of curves: square, Huber and insensitive losses, with a certificate.
+
+    .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
+              + \frac{1}{\sum_i s_i} \sum_i s_i\, \ell(y_i - h(x_i)), \qquad
+              h(x)(\theta) = \sum_i k(x, x_i) \int k_\Theta(\theta, \theta')\, u_i(\theta')
+              \, \mathrm{d}\mu(\theta')
+
+    over functions of x whose values are functions of θ. The losses are those of functions:
+    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2`, its infimal convolution with
+    :math:`\kappa \|\cdot\|_{L^p(\mu)}` ("huber"), or with the indicator of
+    :math:`\|\cdot\|_{L^p(\mu)} \le \varepsilon` ("epsilon_insensitive"). Refining the grid
+    converges to them.
+
+    Parameters
+    ----------
+    loss : {"square", "huber", "epsilon_insensitive"}, default="square"
+        Square for clean curves; Huber against outliers; insensitive for sparse models.
+    norm : float, default=2
+        p in [1, inf] of the Huber and the insensitive loss. Huber: 2 bounds the influence of
+        each curve, 1 that of each point. Insensitive: 2 drops whole curves, inf single points.
+        Projections are in closed form for 1, 2 and inf, and iterative for the rest.
+    kappa : float, default=1.0
+        κ > 0 of the Huber loss, in the units of y.
+    epsilon : float, default=0.1
+        ε >= 0 of the insensitive loss, in the units of y.
+    alpha : float, default=1e-3
+        Strength of the regularization, > 0: the λ of the paper.
+    input_kernel : None, str, kernel or callable, default=None
+        k on the rows of X, see :func:`fenchel.kernels.as_kernel`; None is a Gaussian kernel.
+        For curves as inputs see :class:`fenchel.kernels.BetweenCurves` and
+        :class:`fenchel.kernels.IntegralGaussian`.
+    output_kernel : None, str, kernel or callable, default=None
+        k_Θ on the points θ; None is a Gaussian kernel with a tenth of the grid's length as its
+        length scale.
+    center : {None, "mean", "median"}, default=None
+        What is taken off the curves before the fit, point by point, and added to predictions,
+        interpolated linearly. None shrinks predictions to zero, as in the paper.
+    representation : {"auto", "spline", "eigen"}, default="auto"
+        "spline": values at the points of the grid. "eigen": the leading eigenfunctions of the
+        output kernel, for the square loss and ``norm=2`` on complete curves; the kernel is
+        truncated to them, and the loss still that of the whole residual. "auto" is "eigen" if
+        ``n_components`` is given and curves and loss allow it, and "spline" else.
+    n_components : int, optional
+        Number of eigenfunctions; None takes all.
+    quadrature : {"monte-carlo", "trapezoid"} or array-like of shape (m,), default="monte-carlo"
+        The measure μ, see :func:`fenchel.functional.as_curves`.
+    features : {"auto", "cholesky", "nystroem", "fourier", "kernel_rows"} or FeatureMap
+        How the input kernel becomes features, by default "auto".
+    rank : int, optional
+        Cap on the rank of the feature map.
+    solver : {"auto", "closed_form", "splitting", "apgd"} or CurveSolver, default="auto"
+        See :mod:`fenchel.functional.solvers`.
+    tol : float, default=1e-6
+        Relative duality gap at which the fit has converged.
+    max_iter : int, default=1000
+        Limit on the turns of the splitting, and a twentieth of that on gradient steps.
+    warm_start : bool, default=False
+        Whether to start from the previous fit of this estimator.
+    random_state : int, RandomState or None, default=None
+        Seed of subsamples and random features; None is a fixed seed.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n, m)
+        Dual curves u at the points of the grid, with exact zeros; rows of weight zero are zero.
+    support_ : ndarray of int
+        Rows with a dual coefficient other than zero.
+    sparsity_ : Sparsity
+        Shares of zero ``coefficients`` and of zero ``rows``.
+    certificate_ : Certificate
+        Primal and dual objective, in units of 1/alpha; the gap is relative to the model 0.
+    grid_ : ndarray of shape (m,)
+        The points θ.
+    measure_ : ndarray of shape (m,) or (n, m)
+        The weights μ.
+    center_ : ndarray of shape (m,)
+        What was taken off the curves.
+    input_kernel_, output_kernel_ : kernel
+        The kernels with numbers in them.
+    kernel_error_ : float
+        Share of the input kernel's trace that the features leave out.
+    loss_, status_, history_, n_iter_, n_features_in_, feature_names_in_
+        As in the other estimators.
+
+    Notes
+    -----
+    Fits are equivariant: for y in units c times smaller, multiply ``kappa`` and ``epsilon`` by
+    c and keep ``alpha``.
+
+    References
+    ----------
+    Lambert, Bouche, Szabó, d'Alché-Buc (2022), Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.functional import FunctionalRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X, theta = rng.uniform(size=(60, 1)), np.linspace(0.0, 1.0, 25)
+    >>> Y = np.sin(2 * np.pi * (theta + X))
+    >>> Y[0] += 30.0
+    >>> model = FunctionalRegressor("huber", kappa=0.5, alpha=1e-4).fit(X, Y, theta)
+    >>> bool(abs(model.predict([[0.25]], theta=[0.0, 0.5]) - [[1.0, -1.0]]).max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str = "square",
+        norm: float = 2,
+        kappa: float = 1.0,
+        epsilon: float = 0.1,
+        alpha: float = 1e-3,
+        *,
+        input_kernel: Any = None,
+        output_kernel: Any = None,
+        center: str | None = None,
+        representation: str = "auto",
+        n_components: int | None = None,
+        quadrature: Any = "monte-carlo",
+        features: Any = "auto",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.norm = norm
+        self.kappa = kappa
+        self.epsilon = epsilon
+        self.alpha = alpha
+        self.input_kernel = input_kernel
+        self.output_kernel = output_kernel
+        self.center = center
+        self.representation = representation
+        self.n_components = n_components
+        self.quadrature = quadrature
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
+        """Fit curves.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), (n, m', channels) or FDataGrid
+            Rows: vectors, sampled curves, or curves of several channels, whose columns are
+            then those of the points one after the other.
+        y : array-like of shape (n, m) or (n,), list of pairs (θ, y), or FDataGrid
+            Curves, NaN where they were not observed.
+        theta : array-like of shape (m,), optional
+            The grid; by default equidistant points of [0, 1].
+        sample_weight : array-like of shape (n,), optional
+            Weights of the curves, >= 0.
+
+        Returns
+        -------
+        FunctionalRegressor
+            The fitted estimator.
+        """
+        choice = self._checked()
+        prepared = self._prepare(X, y, theta, sample_weight)
+        last = getattr(self, "_last", None) if self.warm_start else None
+        dual = self._fit_prepared(prepared, choice, last)
+        self._last = dual if self.warm_start else None
+        return self
+
+    def _prepare(self, X: Any, y: Any, theta: Any, sample_weight: Any) -> PreparedCurves:
+        """What does not depend on loss or strength."""
+        X = validate_data(self, as_rows(X), dtype=np.float64, order="C")
+        curves = self._as_curves(y, theta)
+        if len(curves) != len(X):
+            raise ValueError(
+                f"y must have one curve for each of the {len(X)} rows of X, got {len(curves)}: "
+                "inconsistent numbers of samples"
+            )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not np.any(weight > 0.0):
+            raise ValueError("sample_weight must have a positive entry, got zeros only")
+        kept = np.flatnonzero(weight)
+        given_gram = isinstance(as_kernel(self.input_kernel), Precomputed)
+        if given_gram and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"with input_kernel='precomputed', X must be a square Gram matrix, got {X.shape}"
+            )
+        X = X[np.ix_(kept, kept)] if given_gram else X[kept]
+        self._n_rows, weight, curves = len(weight), weight[kept], curves.subset(kept)
+        center = _center(self.center, curves.values, weight)
+        curves = replace(curves, values=curves.values - center)
+        kernel = resolve(as_kernel(self.input_kernel), X, weight, self.random_state)
+        with threads_that_pay(len(X)):
+            feature_map, features = fit_feature_map(
+                self.features, kernel, self.rank, self.random_state, X, kernel_rows=True
+            )
+        rows = Rows(features, isinstance(feature_map, KernelRows), weight)
+        output = _output_kernel(self.output_kernel, curves.grid, self.random_state)
+        between = np.asarray(output(curves.grid[:, None]), dtype=np.float64)
+        return PreparedCurves(kept, rows, feature_map, curves, output, between, center)
+
+    def _fit_prepared(
+        self, prepared: PreparedCurves, choice: LossChoice, start: FloatArray | None
+    ) -> FloatArray:
+        """Solve on prepared curves, set the fitted attributes, and return the dual point."""
+        curves = prepared.curves
+        shape = represent(self.representation, self.n_components, choice, curves, prepared.kernel)
+        problem = CurveProblem(
+            shape.loss(choice), prepared.rows, shape.points, shape.targets, float(self.alpha)
+        )
+        solver = make_curve_solver(self.solver, problem, float(self.tol), int(self.max_iter))
+        if start is not None:
+            fits = start.shape == (self._n_rows, curves.values.shape[1])
+            start = shape.from_grid(start[prepared.kept]) if fits else None
+        if start is not None:
+            tiny = np.finfo(float).tiny
+            start = problem.loss.conjugate_prox(start, tiny)
+        callback = printer(type(self).__name__) if self.verbose else None
+        with threads_that_pay(len(curves)):
+            solution = solver.solve(problem, start, callback)
+        self._keep(prepared, shape, problem, solution)
+        if not solution.status.converged:
+            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=3)
+        dual = np.zeros((self._n_rows, curves.values.shape[1]))
+        dual[prepared.kept] = shape.on_grid(solution.dual)
+        return dual
+
+    def _keep(
+        self,
+        prepared: PreparedCurves,
+        shape: Spline | Eigen,
+        problem: CurveProblem,
+        solution: Solution,
+    ) -> None:
+        curves, rows = prepared.curves, prepared.rows
+        self.grid_, self.measure_, self.center_ = curves.grid, curves.measure, prepared.center
+        self._given = curves.given
+        root = np.sqrt(curves.measure)
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
+        dual = problem.weight[:, None] * inverse * shape.on_grid(solution.dual)
+        self.dual_coef_ = np.zeros((self._n_rows, dual.shape[1]))
+        self.dual_coef_[prepared.kept] = dual
+        self.support_ = np.flatnonzero(np.any(self.dual_coef_ != 0.0, axis=1))
+        seen = np.ones(dual.shape, bool) if curves.observed is None else curves.observed
+        self.sparsity_ = Sparsity(
+            float(np.mean(dual[seen] == 0.0)), float(np.mean(~np.any(dual != 0.0, axis=1)))
+        )
+        coefficients = solution.weights
+        if isinstance(shape, Eigen):
+            coefficients = root * (coefficients[:, :-1] @ shape.basis.T)
+        self.feature_map_ = copy(prepared.feature_map)
+        if rows.is_gram:
+            needed = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
+            self.feature_map_.keep(needed)
+            self.weights_ = coefficients[needed]
+        else:
+            self.weights_ = rows.features.T @ coefficients
+        self.input_kernel_ = self.feature_map_.kernel_
+        self.output_kernel_ = prepared.output_kernel
+        self.kernel_error_ = float(self.feature_map_.kernel_error_)
+        self._precomputed = prepared.kept if isinstance(self.input_kernel_, Precomputed) else None
+        self.loss_ = problem.loss
+        self.certificate_ = solution.certificate
+        self.status_ = solution.status
+        self.history_ = solution.history
+        self.n_iter_ = solution.n_iter
+
+    def predict(self, X: Any, theta: Any = None) -> Any:
+        """Predict curves.
+
+        Parameters
+        ----------
+        X : as in :meth:`fit`
+            Rows.
+        theta : array-like of shape (m',), optional
+            Points to predict at, increasing; by default those of the training grid.
+
+        Returns
+        -------
+        ndarray of shape (n, m') or (n,), or FDataGrid
+            In the form in which the curves were given to :meth:`fit`; an array for pairs.
+        """
+        check_is_fitted(self)
+        grid = self.grid_ if theta is None else as_grid(theta)
+        values = self._evaluate(
+            validate_data(self, as_rows(X), dtype=np.float64, reset=False), grid
+        )
+        if self._given == "fdatagrid":
+            return to_fdatagrid(grid, values)
+        return values[:, 0] if self._flat and values.shape[1] == 1 else values
+
+    def _evaluate(self, X: FloatArray, grid: FloatArray) -> FloatArray:
+        """Values (n, m') for rows that are validated."""
+        if self._precomputed is not None:
+            X = X[:, self._precomputed]
+        between = np.asarray(self.output_kernel_(self.grid_[:, None], grid[:, None]))
+        with threads_that_pay(min(len(X), len(self.weights_))):
+            values = self.feature_map_.transform(X) @ self.weights_ @ between
+        return np.asarray(values + np.interp(grid, self.grid_, self.center_))
+
+    def score(
+        self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> float:
+        """Coefficient of determination of functions.
+
+        One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
+        observed.
+
+        Parameters
+        ----------
+        X, y, theta, sample_weight : as in :meth:`fit`
+            Curves to score; they may be observed elsewhere than those of the fit.
+
+        Returns
+        -------
+        float
+            At most 1.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, as_rows(X), dtype=np.float64, reset=False)
+        given = self.grid_ if theta is None and _is_array(y) else theta
+        curves = as_curves(_as_columns(y), given, self._scoring_rule(given))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        predicted = self._evaluate(X, curves.grid)
+        mean = _center("mean", curves.values, weight)
+        residual, spread = (
+            float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
+            for other in (predicted, mean)
+        )
+        if spread == 0.0:
+            return 1.0 if residual == 0.0 else 0.0
+        return 1.0 - residual / spread
+
+    def _scoring_rule(self, theta: Any) -> Any:
+        named = isinstance(self.quadrature, str)
+        same = theta is not None and np.array_equal(theta, self.grid_)
+        return self.quadrature if named or same else "monte-carlo"
+
+    def _as_curves(self, y: Any, theta: Any) -> Curves:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        self._flat = _is_array(y) and np.asarray(y).ndim == 1
+        return as_curves(_as_columns(y), theta, self.quadrature)
+
+    def _checked(self) -> LossChoice:
+        """Check the parameters, and return the choice of the loss."""
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {list(LOSSES)}, got {self.loss!r}")
+        check_number(self, "alpha", low=0.0, open_low=True)
+        check_number(self, "kappa", low=0.0, open_low=True)
+        check_number(self, "epsilon", low=0.0)
+        check_number(self, "tol", low=0.0, open_low=True)
+        check_number(self, "max_iter", low=1, integer=True)
+        for name in ("rank", "n_components"):
+            if getattr(self, name) is not None:
+                check_number(self, name, low=1, integer=True)
+        if not (self.center is None or self.center in _CENTERS):
+            raise ValueError(f"center must be one of {list(_CENTERS)}, got {self.center!r}")
+        return LossChoice(
+            self.loss, check_order(self.norm), float(self.kappa), float(self.epsilon)
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        kernel = self.input_kernel
+        tags.input_tags.pairwise = isinstance(kernel, str) and kernel == "precomputed"
+        return tags
+
+
+def as_rows(X: Any) -> Any:
+    """Flatten curves to one row each; leave other inputs as they are."""
+    if hasattr(X, "grid_points") and hasattr(X, "data_matrix"):
+        X = np.asarray(X.data_matrix, dtype=np.float64)
+    if getattr(X, "ndim", 2) == 3:
+        return np.reshape(X, (len(X), -1))
+    return X
+
+
+def _is_array(y: Any) -> bool:
+    """Whether something is an array or a frame, not a list of pairs or an FDataGrid."""
+    if isinstance(y, list):
+        return not (y and isinstance(y[0], tuple))
+    return hasattr(y, "__array__") and not hasattr(y, "data_matrix")
+
+
+def _as_columns(y: Any) -> Any:
+    if not _is_array(y):
+        return y
+    values = np.asarray(y)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _center(center: str | None, values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Mean or median curve, of what is observed at each point; zero where nothing is."""
+    share = np.where(np.isnan(values), 0.0, weight[:, None])
+    total = share.sum(axis=0)
+    if center is None or not len(values):
+        return np.zeros(values.shape[1])
+    if center == "median":
+        order = np.argsort(values, axis=0)  # what is missing comes last
+        reached = np.cumsum(np.take_along_axis(share, order, axis=0), axis=0) >= 0.5 * total
+        at = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)
+        return np.nan_to_num(np.take_along_axis(values, at, axis=0)[0])
+    mean = (share * np.nan_to_num(values)).sum(axis=0)
+    return np.asarray(np.divide(mean, total, where=total > 0.0, out=np.zeros_like(total)))
+
+
+def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:
+    if kernel is None:
+        width = _WIDTH * (grid[-1] - grid[0])
+        return Gaussian(width if width > 0.0 else 1.0)
+    chosen = as_kernel(kernel)
+    if isinstance(chosen, Precomputed):
+        raise ValueError("output_kernel must be a kernel between points, got 'precomputed'")
+    return resolve(chosen, grid[:, None], None, random_state)
+
+
+__all__ = ["FunctionalRegressor", "PreparedCurves", "Sparsity", "as_rows"]

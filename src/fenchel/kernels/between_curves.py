@@ -1,0 +1,303 @@
+"""Kernels between sampled curves, and kernels of some of the columns."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.gaussian_process.kernels import Kernel
+
+from fenchel._grids import as_grid, quadrature_weights
+from fenchel._threads import threads_that_pay
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.kernels.distances import squared_distances, symmetric
+from fenchel.kernels.scalar import (
+    ScalarKernel,
+    check_length_scale,
+    check_measured,
+    two_dimensional,
+)
+from fenchel.kernels.widths import NAMED_WIDTHS, DistanceQuantile
+
+_BLOCK = 64  # rows of a block that stays in the processor's cache
+
+
+class BetweenCurves(ScalarKernel):
+    r"""A kernel of vectors as one of curves: distances and inner products are those of L².
+
+    .. math:: k(x, x') = k_0(W x, W x'), \qquad
+              \|W x - W x'\|^2 = \sum_j \mu_j \|x(\theta_j) - x'(\theta_j)\|^2
+              \approx \int \|x - x'\|^2\, \mathrm{d}\mu
+
+    where W multiplies the values at θ_j by :math:`\sqrt{\mu_j}`. With ``Gaussian`` it is
+    :math:`\exp(-\rho \|x - x'\|_{L^2}^2)` with ρ = 1/(2 length_scale²), with ``Laplacian``
+    :math:`\exp(-\rho \|x - x'\|_{L^2})` with ρ = 1/length_scale.
+
+    Parameters
+    ----------
+    kernel : kernel
+        Kernel of vectors, such as ``Gaussian("median")``: its length scales are read off the
+        L² distances.
+    quadrature : {"monte-carlo", "trapezoid"} or array-like of shape (n_points,)
+        Weights μ_j: 1/n_points each, the trapezoidal rule divided by the length of the
+        interval, or given ones. Weights of one give plain sums over the points.
+    points : array-like of shape (n_points,), optional
+        Points θ_j, strictly increasing; equidistant by default. They matter to
+        ``"trapezoid"`` only.
+    n_channels : int
+        Values at each point. The columns of X are the channels of the first point, then those
+        of the second, and so on: an array (n_samples, n_points, n_channels) reshaped.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When evaluated, if a parameter is not as stated or does not fit the columns of X.
+
+    References
+    ----------
+    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses*, appendix B.2.2.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import BetweenCurves, Gaussian
+    >>> kernel = BetweenCurves(Gaussian(1.0), quadrature="trapezoid")
+    >>> kernel([[0.0, 0.0, 0.0]], [[2.0, 2.0, 2.0], [0.0, 2.0, 0.0]]).round(4)
+    array([[0.1353, 0.3679]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        quadrature: Any = "monte-carlo",
+        points: Any = None,
+        n_channels: int = 1,
+    ) -> None:
+        self.kernel = kernel
+        self.quadrature = quadrature
+        self.points = points
+        self.n_channels = n_channels
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """Rows whose Euclidean distances are the distances of the curves."""
+        _check_kernel(self.kernel)
+        weights = _weights(X.shape[1], self.quadrature, self.points, self.n_channels)
+        return X * np.repeat(np.sqrt(weights), self.n_channels)
+
+    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return _both(self.kernel, self.seen(X), None if Y is X else self.seen(Y))
+
+    def diag(self, X: npt.ArrayLike) -> FloatArray:
+        """k(x, x) of each row, (n,)."""
+        return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))
+
+    def is_stationary(self) -> bool:
+        """Whether the kernel of vectors is."""
+        return bool(self.kernel.is_stationary())
+
+
+class IntegralGaussian(ScalarKernel):
+    r"""Mean over the points of Gaussian kernels of the values of curves there.
+
+    .. math:: k(x, x') = \sum_j \mu_j \exp\left(
+              -\frac{\|x(\theta_j) - x'(\theta_j)\|^2}{2\, \mathrm{length\_scale}^2}\right)
+
+    The norm is that of the channels. Curves that agree on a part of the interval and differ
+    widely elsewhere have the measure of that part as kernel value, where a Gaussian kernel of
+    their L² distance would be nearly zero. The paper writes ρ for 1/(2 length_scale²).
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (n_channels,), str or DistanceQuantile
+        Width, in units of the values. ``"median"`` (default): the median L² distance of the
+        curves under the measure, scaled to sum one; :class:`DistanceQuantile` for any other
+        quantile of it. Both are read off the data when an estimator is fitted.
+    quadrature, points, n_channels
+        As in :class:`BetweenCurves`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When evaluated, if a parameter is not as stated or does not fit the columns of X.
+
+    References
+    ----------
+    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses*, appendix B.4.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import IntegralGaussian
+    >>> IntegralGaussian(1.0)([[0.0, 0.0]], [[0.0, 2.0], [2.0, 2.0]]).round(4)
+    array([[0.5677, 0.1353]])
+    """
+
+    def __init__(
+        self,
+        length_scale: Any = "median",
+        quadrature: Any = "monte-carlo",
+        points: Any = None,
+        n_channels: int = 1,
+    ) -> None:
+        self.length_scale = length_scale
+        self.quadrature = quadrature
+        self.points = points
+        self.n_channels = n_channels
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """Rows whose Euclidean distances are root mean square distances of the curves."""
+        scale = self.length_scale
+        rule = NAMED_WIDTHS.get(scale) if isinstance(scale, str) else scale
+        if isinstance(rule, DistanceQuantile) and rule.standardize:
+            raise ValueError(
+                "length_scale of IntegralGaussian must be a positive number, one for each "
+                "channel, 'median' or a DistanceQuantile that does not standardize, got "
+                f"{scale!r}"
+            )
+        weights = self._weights(X)
+        return X * np.repeat(np.sqrt(weights / weights.sum()), self.n_channels)
+
+    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        check_measured(self.length_scale)
+        scale = check_length_scale(self.length_scale, self.n_channels)
+        weights = self._weights(X)
+        first = self._by_points(X, scale)
+        second = first if Y is X else self._by_points(Y, scale)
+
+        def block(A: FloatArray, B: FloatArray) -> FloatArray:
+            total = np.zeros((len(A), len(B)))
+            for j, weight in enumerate(weights):
+                values = squared_distances(A[:, j], B[:, j])
+                values *= -0.5
+                np.exp(values, out=values)
+                values *= weight
+                total += values
+            return total
+
+        with threads_that_pay(_BLOCK):  # the blocks are small
+            if second is first:
+                return symmetric(block, first)
+            values = np.empty((len(X), len(Y)))
+            for start in range(0, len(X), _BLOCK):
+                values[start : start + _BLOCK] = block(first[start : start + _BLOCK], second)
+            return values
+
+    def diag(self, X: npt.ArrayLike) -> FloatArray:
+        """k(x, x) of each row, (n,): the sum of the weights."""
+        X = two_dimensional(X)
+        return np.full(len(X), self._weights(X).sum())
+
+    def _weights(self, X: FloatArray) -> FloatArray:
+        return _weights(X.shape[1], self.quadrature, self.points, self.n_channels)
+
+    def _by_points(self, X: FloatArray, scale: float | FloatArray) -> FloatArray:
+        """Scaled values (n_samples, n_points, n_channels), contiguous at each point."""
+        values = X.reshape(len(X), -1, self.n_channels).transpose(1, 0, 2) / scale
+        return np.ascontiguousarray(values).transpose(1, 0, 2)
+
+
+class OnColumns(ScalarKernel):
+    r"""A kernel that looks at some of the columns of X only.
+
+    .. math:: k(x, x') = k_0(x_C, x'_C)
+
+    With ``*`` and ``+`` it makes kernels of rows that hold several things, such as a curve
+    beside a vector.
+
+    Parameters
+    ----------
+    kernel : kernel
+        Kernel of these columns; its length scales are read off them.
+    columns : slice, array-like of int or array-like of bool
+        Which columns: a slice, their numbers from 0, or a mask with one entry for each
+        column of X.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When evaluated, if X has no such columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import BetweenCurves, Gaussian, OnColumns, resolve
+    >>> curve, vector = slice(0, 50), [50, 51]
+    >>> kernel = OnColumns(BetweenCurves(Gaussian("median")), curve) * OnColumns(
+    ...     Gaussian("scale"), vector
+    ... )
+    >>> X = np.random.default_rng(0).normal(size=(20, 52))
+    >>> resolve(kernel, X)(X).shape
+    (20, 20)
+    """
+
+    def __init__(self, kernel: Kernel, columns: Any) -> None:
+        self.kernel = kernel
+        self.columns = columns
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """The columns, (n_samples, n_columns)."""
+        _check_kernel(self.kernel)
+        return np.ascontiguousarray(X[:, _checked_columns(self.columns, X.shape[1])])
+
+    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return _both(self.kernel, self.seen(X), None if Y is X else self.seen(Y))
+
+    def diag(self, X: npt.ArrayLike) -> FloatArray:
+        """k(x, x) of each row, (n,)."""
+        return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))
+
+    def is_stationary(self) -> bool:
+        """Whether the kernel of these columns is."""
+        return bool(self.kernel.is_stationary())
+
+
+def _both(kernel: Kernel, X: FloatArray, Y: FloatArray | None) -> FloatArray:
+    return np.asarray(kernel(X) if Y is None else kernel(X, Y))
+
+
+def _check_kernel(kernel: Any) -> None:
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel must be a kernel object such as Gaussian('median'), got {kernel!r}"
+        )
+
+
+def _weights(n_columns: int, quadrature: Any, points: Any, n_channels: Any) -> FloatArray:
+    """Weight of each point, (n_points,), of rows with this many columns."""
+    if isinstance(n_channels, bool) or not isinstance(n_channels, Integral):
+        raise TypeError(f"n_channels must be an integer >= 1, got {n_channels!r}")
+    if n_channels < 1:
+        raise ValueError(f"n_channels must be an integer >= 1, got {n_channels!r}")
+    n_points, rest = divmod(n_columns, int(n_channels))
+    if rest or not n_points:
+        raise ValueError(
+            f"n_channels must divide the number of columns of X, {n_columns}, got {n_channels}"
+        )
+    grid = np.linspace(0.0, 1.0, n_points) if points is None else as_grid(points, "points")
+    if len(grid) != n_points:
+        raise ValueError(
+            f"points must have one for each of the {n_points} points of a curve of X, "
+            f"got {len(grid)}"
+        )
+    return quadrature_weights(grid, quadrature)
+
+
+def _checked_columns(columns: Any, n_columns: int) -> slice | AnyArray:
+    """Columns as an index of columns that exist."""
+    allowed = f"a slice, numbers from 0 to {n_columns - 1} or a mask of {n_columns} entries"
+    if isinstance(columns, slice):
+        if not range(*columns.indices(n_columns)):
+            raise ValueError(f"columns must be {allowed}, got {columns!r}, which is none of them")
+        return columns
+    index = np.asarray(columns)
+    if index.ndim != 1 or index.dtype.kind not in "iub":
+        raise TypeError(f"columns must be {allowed}, got {columns!r}")
+    if index.dtype.kind == "b":
+        fits = len(index) == n_columns and index.any()
+    else:
+        fits = len(index) > 0 and index.min() >= 0 and index.max() < n_columns
+    if not fits:
+        raise ValueError(f"columns must be {allowed}, got {columns!r}")
+    return index

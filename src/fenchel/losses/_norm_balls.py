@@ -1,0 +1,192 @@
+"""Projections on balls of L^p norms with weights, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from fenchel._typing import FloatArray
+
+_jit: Callable[..., Any] = njit(cache=True, error_model="numpy")
+_TINY = 1e-15
+_STEPS = 100
+
+
+class Projected(NamedTuple):
+    """Points in the ball, and what their Jacobians need."""
+
+    point: FloatArray
+    """(n, m): the nearest points of the ball."""
+    pull: FloatArray
+    """(n,): ν >= 0 in ``point + ν g(point) = given``; 0 for what was in the ball already."""
+
+
+def project(point: FloatArray, root: FloatArray, radius: FloatArray, order: float) -> Projected:
+    r"""Project rows on a ball of the norm of L^r, in coordinates scaled by √μ.
+
+    .. math:: \{x : \sum_j \mu_j |x_j / \sqrt{\mu_j}|^r \le R^r\}
+
+    Scaling and clipping for r = 2 and ∞, finitely many Newton steps for r = 1, and a nested
+    iteration to rounding for other orders.
+
+    Parameters
+    ----------
+    point : ndarray of shape (n, m)
+        What to project; zero where μ is.
+    root : ndarray of shape (1, m) or (n, m)
+        √μ.
+    radius : ndarray of shape (n, 1)
+        Radii R >= 0.
+    order : float
+        r in [1, inf].
+    """
+    if order == np.inf:
+        bound = radius * root
+        return Projected(np.clip(point, -bound, bound), np.zeros(len(point)))
+    if order == 2.0:
+        length = np.linalg.norm(point, axis=1, keepdims=True)
+        outside = length > radius
+        scale = np.divide(radius, length, out=np.ones_like(length), where=outside)
+        inverse = np.divide(1.0, scale, out=np.full_like(scale, np.inf), where=scale > 0.0)
+        return Projected(point * scale, (inverse - 1.0)[:, 0])
+    radii = np.ascontiguousarray(np.broadcast_to(radius, (len(point), 1))[:, 0])
+    project_rows = _project_l1 if order == 1.0 else _project_lr
+    result, pull = project_rows(np.ascontiguousarray(point), root, radii, float(order))
+    return Projected(result, pull)
+
+
+def project_jacobian(
+    point: FloatArray, projected: Projected, root: FloatArray, order: float
+) -> FloatArray:
+    """Generalized Jacobians (n, m, m) of :func:`project` for a finite order."""
+    x, m = projected.point, point.shape[1]
+    size = np.abs(x)
+    inside = projected.pull == 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = np.broadcast_to(np.where(root > 0.0, root ** (2.0 - order), 0.0), x.shape)
+        slope = weight * np.sign(x) * size ** (order - 1.0)
+        bend = (order - 1.0) * weight * size ** (order - 2.0)
+        stretch = 1.0 / (1.0 + projected.pull[:, None] * bend)
+    if order < 2.0:
+        stretch = np.where(size > 0.0, stretch, 0.0)
+    pulled = stretch * slope
+    along = np.einsum("ij,ij->i", slope, pulled)
+    along = np.where(along > 0.0, along, 1.0)
+    jacobian = stretch[:, :, None] * np.eye(m)
+    jacobian -= pulled[:, :, None] * pulled[:, None, :] / along[:, None, None]
+    jacobian[inside] = np.eye(m)
+    return jacobian
+
+
+@_jit
+def _project_l1(
+    point: FloatArray, root: FloatArray, radii: FloatArray, order: float
+) -> tuple[FloatArray, FloatArray]:
+    n, m = point.shape
+    own = len(root) > 1
+    result = point.copy()
+    pulls = np.zeros(n)
+    for i in range(n):
+        weight = root[i] if own else root[0]
+        pull = 0.0
+        for _ in range(m + 2):
+            # the sum is convex and piecewise linear in the pull: Newton from below is finite
+            excess, slope = -radii[i], 0.0
+            for j in range(m):
+                left = abs(point[i, j]) - pull * weight[j]
+                if left > 0.0:
+                    excess += weight[j] * left
+                    slope += weight[j] * weight[j]
+            if excess <= _TINY * radii[i] or slope == 0.0:
+                break
+            pull += excess / slope
+        pulls[i] = pull
+        if pull > 0.0:
+            for j in range(m):
+                left = max(abs(point[i, j]) - pull * weight[j], 0.0)
+                result[i, j] = left if point[i, j] > 0.0 else -left
+    return result, pulls
+
+
+@_jit
+def _pulled(size: float, strength: float, order: float) -> float:
+    """Solve x + strength x^(r - 1) = size for x >= 0 by Newton from above, where it is convex."""
+    if size == 0.0 or strength == 0.0:
+        return size
+    if order > 2.0:
+        x = min(size, (size / strength) ** (1.0 / (order - 1.0)))
+        for _ in range(_STEPS):
+            power = strength * x ** (order - 2.0)
+            step = (x + power * x - size) / (1.0 + (order - 1.0) * power)
+            x -= step
+            if step <= _TINY * x:
+                break
+        return max(x, 0.0)
+    inverse = 1.0 / (order - 1.0)  # in y = x^(r - 1)
+    y = min(size ** (order - 1.0), size / strength)
+    for _ in range(_STEPS):
+        power = y ** (inverse - 1.0)
+        step = (power * y + strength * y - size) / (inverse * power + strength)
+        y -= step
+        if step <= _TINY * y:
+            break
+    return max(y, 0.0) ** inverse
+
+
+@_jit
+def _project_lr(
+    point: FloatArray, root: FloatArray, radii: FloatArray, order: float
+) -> tuple[FloatArray, FloatArray]:
+    n, m = point.shape
+    own = len(root) > 1
+    result = point.copy()
+    pulls = np.zeros(n)
+    for i in range(n):
+        scale = root[i] if own else root[0]
+        radius = radii[i]
+        total = 0.0
+        for j in range(m):
+            if scale[j] > 0.0:
+                total += scale[j] ** (2.0 - order) * abs(point[i, j]) ** order
+        if total ** (1.0 / order) <= radius:
+            continue
+        if radius == 0.0:
+            result[i] = 0.0
+            pulls[i] = np.inf
+            continue
+        low, high, pull = 0.0, np.inf, 0.0
+        for _ in range(_STEPS):
+            total, slope = 0.0, 0.0
+            for j in range(m):
+                if scale[j] > 0.0 and point[i, j] != 0.0:
+                    weight = scale[j] ** (2.0 - order)
+                    x = _pulled(abs(point[i, j]), pull * weight, order)
+                    result[i, j] = x if point[i, j] > 0.0 else -x
+                    if x > 0.0:
+                        power = weight * x ** (order - 1.0)
+                        total += power * x
+                        slope += power * power / (1.0 + pull * (order - 1.0) * power / x)
+            length = total ** (1.0 / order)
+            if abs(length - radius) <= 4.0 * _TINY * radius:
+                break
+            if length > radius:
+                low = pull
+            else:
+                high = pull
+            # 1 / length is close to linear in the pull: exactly so for r = 2
+            step = (length / radius - 1.0) * total / slope
+            pull += step
+            if not low < pull < high:
+                pull = 0.5 * (low + high) if high < np.inf else 2.0 * low + 1e-300
+            if high < np.inf and high - low <= _TINY * high:
+                break
+        pulls[i] = pull
+        if length > radius:  # what rounding has left outside
+            result[i] *= radius / length
+    return result, pulls
+
+
+__all__ = ["Projected", "project", "project_jacobian"]
