@@ -177,6 +177,22 @@ def test_dti_selection(real_files):
         load_dti(case=0, visit=8)
 
 
+def test_dti_interpolated(real_files):
+    """As many points as pandas fills, with the values that it gives."""
+    pandas = pytest.importorskip("pandas", reason="the other implementation")
+    plain, filled = (load_dti(case=1, visit=1, interpolate=choice) for choice in (False, True))
+    for tract in ("cca", "rcst"):
+        frame = pandas.DataFrame(plain[tract])
+        expected = frame.interpolate(axis=1, limit_direction="both").to_numpy()
+        assert np.isnan(plain[tract]).any()
+        np.testing.assert_allclose(filled[tract], expected, rtol=1e-13)
+    np.testing.assert_array_equal(filled.covariates, plain.covariates)
+    people = filled.covariates[:, filled.covariate_names.index("ID")]
+    assert len(np.unique(people)) == 100
+    with pytest.raises(TypeError, match=r"interpolate must be"):
+        load_dti(interpolate=1)
+
+
 def test_dti_as_frame(real_files):
     pytest.importorskip("pandas", reason="as_frame needs pandas")
     plain, dti = load_dti(), load_dti(as_frame=True)

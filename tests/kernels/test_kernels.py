@@ -11,12 +11,15 @@ from sklearn.gaussian_process import kernels as sk
 from fenchel import kernels
 from fenchel.kernels import (
     ALIASES,
+    BetweenCurves,
     Callable,
     DistanceQuantile,
     Gaussian,
+    IntegralGaussian,
     Laplacian,
     Linear,
     Matern,
+    OnColumns,
     Polynomial,
     Precomputed,
     ScalarKernel,
@@ -38,6 +41,14 @@ KERNELS = [
     Polynomial(),
     Polynomial(degree=5, gain=0.1, offset=0.0),
     Callable(lambda X, Y: np.exp(-np.abs(X[:, :1] - Y[:, 0]))),
+    BetweenCurves(Gaussian("median")),
+    BetweenCurves(Laplacian("median"), quadrature="trapezoid", points=[0.0, 1.0, 5.0]),
+    BetweenCurves(sk.Matern(nu=1.5), n_channels=3),
+    IntegralGaussian(),
+    IntegralGaussian([1.0, 10.0, 0.1], n_channels=3),
+    IntegralGaussian(DistanceQuantile(0.2), quadrature=[1.0, 2.0, 0.5]),
+    OnColumns(Gaussian(), [0, 2]),
+    OnColumns(BetweenCurves(Gaussian("median")), slice(1, None)) * OnColumns(Linear(), [0]),
     Gaussian() + 0.5 * Linear(),
     Gaussian("median") * Laplacian() + 1.0,
     Matern() ** 2,
@@ -58,7 +69,11 @@ def test_contract_of_aliases(name):
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (70, 1), (30, 20)])
-@pytest.mark.parametrize("kernel", [Gaussian(), Matern(), Linear(), Polynomial()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(), Matern(), Linear(), Polynomial(), BetweenCurves(Gaussian()), IntegralGaussian()],
+    ids=repr,
+)
 def test_contract_on_rows_of_any_shape(kernel, shape):
     """One row, few rows, one feature, and as many features as go through a matrix product."""
     check_kernel(kernel, np.random.default_rng(0).standard_normal(shape))

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.features.base import FeatureMap, check_rank, not_positive
-from fenchel.kernels import Callable, Precomputed, ScalarKernel
+from fenchel.kernels import BetweenCurves, Callable, OnColumns, Precomputed, ScalarKernel
 
 BLOCK = 64
 _CANDIDATES = 4 * BLOCK
@@ -172,7 +172,8 @@ class Gram:
         All of a given matrix is looked at, and 500 rows where the kernel is not one of ours.
         """
         n = len(features)
-        ours = isinstance(self.kernel, ScalarKernel) and not isinstance(self.kernel, Callable)
+        foreign = (Callable, BetweenCurves, OnColumns)  # or with a part that may be
+        ours = isinstance(self.kernel, ScalarKernel) and not isinstance(self.kernel, foreign)
         if ours and not self.given:
             return
         rows = np.arange(n) if self.given else self.probes(n)

@@ -105,9 +105,13 @@ def _project_l1(
             pull += excess / slope
         pulls[i] = pull
         if pull > 0.0:
+            total = 0.0
             for j in range(m):
                 left = max(abs(point[i, j]) - pull * weight[j], 0.0)
                 result[i, j] = left if point[i, j] > 0.0 else -left
+                total += weight[j] * left
+            if total > radii[i]:  # what rounding has left outside, for points far away
+                result[i] *= radii[i] / total
     return result, pulls
 
 
@@ -158,7 +162,7 @@ def _project_lr(
             pulls[i] = np.inf
             continue
         low, high, pull = 0.0, np.inf, 0.0
-        for _ in range(_STEPS):
+        for turn in range(_STEPS):
             total, slope = 0.0, 0.0
             for j in range(m):
                 if scale[j] > 0.0 and point[i, j] != 0.0:
@@ -179,8 +183,11 @@ def _project_lr(
             # 1 / length is close to linear in the pull: exactly so for r = 2
             step = (length / radius - 1.0) * total / slope
             pull += step
-            if not low < pull < high:
-                pull = 0.5 * (low + high) if high < np.inf else 2.0 * low + 1e-300
+            if not low < pull < high or (turn % 3 == 2 and 10.0 * low < high):
+                if high == np.inf:
+                    pull = max(pull, 100.0 * low)
+                else:  # pulls are of any order of magnitude
+                    pull = np.sqrt(low) * np.sqrt(high) if low > 0.0 else 1e-3 * high
             if high < np.inf and high - low <= _TINY * high:
                 break
         pulls[i] = pull

@@ -1,0 +1,486 @@
+"""Artificial curves, outliers to put among them, and curves made whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from fenchel._grids import as_floats, as_grid
+from fenchel._typing import FloatArray, IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+RandomState = int | np.random.RandomState | None
+
+_SCALES = (0.05, 0.1, 0.5, 0.7)
+_OUTLYING_SCALES = (0.01, 0.05, 1.0, 4.0)
+
+
+def make_functional(
+    n_samples: int = 200,
+    *,
+    n_points: int = 100,
+    input_scales: Sequence[float] = _SCALES,
+    output_scales: Sequence[float] = _SCALES,
+    noise: float = 0.0,
+    random_state: RandomState = None,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""Draw pairs of curves that are the same mixtures of two sets of Gaussian processes.
+
+    .. math:: x_i = \sum_{c=1}^r u_{ic}\, g^{\mathrm{in}}_c, \qquad
+              y_i = \sum_{c=1}^r u_{ic}\, g^{\mathrm{out}}_c + \mathrm{noise}\; z_i,
+              \qquad u_{ic} \sim \mathcal{U}[-\tfrac12, \tfrac12]
+
+    on equidistant points of [0, 1], where z is standard normal at each point and the processes
+    :math:`g_c`, drawn once for all rows, are centred with covariance
+    :math:`\exp(-(\theta - \theta')^2 / (2 \sigma_c^2))`.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of pairs. The processes are those of one call: draw training and test rows at
+        once.
+    n_points : int, default=100
+        Points of a curve, both ends of [0, 1] included.
+    input_scales, output_scales : sequence of floats, default=(0.05, 0.1, 0.5, 0.7)
+        Length scale σ_c of each process; as many of one as of the other.
+    noise : float, default=0.0
+        Standard deviation of the noise of the outputs; 0.5 in the paper's study of sparsity.
+    random_state : int, RandomState instance or None, default=None
+        Seed, for the same data at each call. The same seed with another ``noise`` gives the
+        same curves with other noise.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_points)
+        The input curves.
+    Y : ndarray of shape (n_samples, n_points)
+        The output curves.
+    theta : ndarray of shape (n_points,)
+        The points.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not as stated.
+
+    References
+    ----------
+    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses*, appendix B.2.1.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_functional
+    >>> X, Y, theta = make_functional(150, noise=0.5, random_state=0)
+    >>> X.shape, Y.shape, theta.shape
+    ((150, 100), (150, 100), (100,))
+    """
+    _check_count(n_samples, "n_samples")
+    _check_count(n_points, "n_points")
+    inner = _check_scales(input_scales, "input_scales")
+    outer = _check_scales(output_scales, "output_scales")
+    if len(inner) != len(outer):
+        raise ValueError(
+            "output_scales must have as many entries as input_scales, "
+            f"got {len(outer)} and {len(inner)}."
+        )
+    _check_number(noise, "noise")
+    rng = check_random_state(random_state)
+    theta = np.linspace(0.0, 1.0, n_points)
+    before = _processes(theta, inner, rng)
+    after = _processes(theta, outer, rng)
+    mixture = rng.uniform(-0.5, 0.5, size=(n_samples, len(inner)))
+    Y = mixture @ after + noise * rng.standard_normal((n_samples, n_points))
+    return mixture @ before, Y, theta
+
+
+def swap_outliers(
+    Y: npt.ArrayLike, share: float = 0.1, *, random_state: RandomState = None
+) -> tuple[FloatArray, BoolArray]:
+    r"""Replace some curves by the negative of others of them: outliers of type 1.
+
+    .. math:: \tilde y_i = -y_{\omega(i)}, \qquad i \in I,
+
+    where I is a random set of :math:`\lfloor \tau n \rfloor` rows and ω takes each of them to
+    the next in I, and the last to the first. Missing values (NaN) move with their curve.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_curves, n_points)
+        The curves; NaN where not observed.
+    share : float, default=0.1
+        Share τ of the curves, in [0, 1].
+    random_state : int, RandomState instance or None, default=None
+        Seed, for the same outliers at each call.
+
+    Returns
+    -------
+    Y : ndarray of shape (n_curves, n_points)
+        A copy with outliers.
+    outlying : ndarray of bool of shape (n_curves,)
+        Which curves were replaced.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not as stated.
+
+    References
+    ----------
+    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses*, section 5.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import swap_outliers
+    >>> swap_outliers([[1.0, 2.0], [3.0, 4.0]], share=1.0)[0]
+    array([[-3., -4.],
+           [-1., -2.]])
+    """
+    values = _check_curves(Y)
+    rows = _draw_rows(len(values), share, check_random_state(random_state))
+    values[rows] = -values[np.roll(rows, -1)]
+    return values, _mask(rows, len(values))
+
+
+def process_outliers(
+    Y: npt.ArrayLike,
+    share: float = 0.1,
+    *,
+    intensity: float = 2.0,
+    scales: Sequence[float] = _OUTLYING_SCALES,
+    theta: npt.ArrayLike | None = None,
+    add: bool = False,
+    random_state: RandomState = None,
+) -> tuple[FloatArray, BoolArray]:
+    r"""Replace some curves by mixtures of other Gaussian processes: outliers of type 2.
+
+    .. math:: \tilde y_i = \sum_c a_{ic}\, g_c, \qquad
+              a_{ic} \sim \mathcal{U}[-\tfrac{\zeta}{2}, \tfrac{\zeta}{2}], \qquad i \in I,
+
+    where I is a random set of :math:`\lfloor \tau n \rfloor` rows and the processes g_c, the
+    same for all rows, are centred with covariance
+    :math:`\exp(-(\theta - \theta')^2 / (2 \sigma_c^2))`. What is not observed (NaN) stays so.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_curves, n_points)
+        The curves; NaN where not observed.
+    share : float, default=0.1
+        Share τ of the curves, in [0, 1].
+    intensity : float, default=2.0
+        Width ζ of the range of the coefficients, at least 0.
+    scales : sequence of floats, default=(0.01, 0.05, 1.0, 4.0)
+        Length scale σ_c of each process.
+    theta : array-like of shape (n_points,), optional
+        The points; equidistant in [0, 1] by default.
+    add : bool, default=False
+        Add the mixture to the curve rather than replace it. The paper replaces in its
+        section 5, and adds in its appendix B.2.1.
+    random_state : int, RandomState instance or None, default=None
+        Seed, for the same outliers at each call.
+
+    Returns
+    -------
+    Y : ndarray of shape (n_curves, n_points)
+        A copy with outliers.
+    outlying : ndarray of bool of shape (n_curves,)
+        Which curves were replaced.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not as stated.
+
+    References
+    ----------
+    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses*, section 5 and appendix B.2.1.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_functional, process_outliers
+    >>> X, Y, theta = make_functional(100, random_state=0)
+    >>> contaminated, outlying = process_outliers(Y, share=0.2, random_state=0)
+    >>> int(outlying.sum()), bool((contaminated[~outlying] == Y[~outlying]).all())
+    (20, True)
+    """
+    values = _check_curves(Y)
+    n_points = values.shape[1]
+    grid = np.linspace(0.0, 1.0, n_points) if theta is None else as_grid(theta)
+    if len(grid) != n_points:
+        raise ValueError(
+            f"theta must have one point for each of the {n_points} columns of Y, got {len(grid)}."
+        )
+    _check_number(intensity, "intensity")
+    lengths = _check_scales(scales, "scales")
+    if not isinstance(add, (bool, np.bool_)):
+        raise TypeError(f"add must be True or False, got {add!r}.")
+    rng = check_random_state(random_state)
+    rows = _draw_rows(len(values), share, rng)
+    processes = _processes(grid, lengths, rng)
+    half = 0.5 * intensity
+    outliers = rng.uniform(-half, half, size=(len(rows), len(lengths))) @ processes
+    kept = values[rows] if add else np.where(np.isnan(values[rows]), np.nan, 0.0)
+    values[rows] = kept + outliers
+    return values, _mask(rows, len(values))
+
+
+def local_outliers(
+    Y: npt.ArrayLike,
+    share: float = 0.1,
+    *,
+    share_of_points: float = 0.1,
+    random_state: RandomState = None,
+) -> tuple[FloatArray, BoolArray]:
+    r"""Replace some observations of some curves by uniform noise: outliers of type 3.
+
+    .. math:: \tilde y_i(\theta_j) \sim \mathcal{U}[-b, b], \qquad
+              b = \max_{i, j} |y_i(\theta_j)|, \qquad i \in I,\ j \in J_i,
+
+    where I is a random set of :math:`\lfloor \tau n \rfloor` rows, and J_i for each of them a
+    random set of :math:`\lfloor \xi m_i \rfloor` of its :math:`m_i` observations.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_curves, n_points)
+        The curves; NaN where not observed.
+    share : float, default=0.1
+        Share τ of the curves, in [0, 1].
+    share_of_points : float, default=0.1
+        Share ξ of the observations of each of these, in [0, 1].
+    random_state : int, RandomState instance or None, default=None
+        Seed, for the same outliers at each call.
+
+    Returns
+    -------
+    Y : ndarray of shape (n_curves, n_points)
+        A copy with outliers.
+    outlying : ndarray of bool of shape (n_curves, n_points)
+        Which values were replaced.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not as stated.
+
+    References
+    ----------
+    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses*, section 5.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import local_outliers, make_functional
+    >>> X, Y, theta = make_functional(100, random_state=0)
+    >>> contaminated, outlying = local_outliers(Y, 1.0, share_of_points=0.3, random_state=0)
+    >>> set(outlying.sum(axis=1).tolist())
+    {30}
+    """
+    values = _check_curves(Y)
+    _check_share(share_of_points, "share_of_points")
+    rng = check_random_state(random_state)
+    rows = _draw_rows(len(values), share, rng)
+    # the observations of a row with the smallest random keys are a random set of them
+    seen = ~np.isnan(values[rows])
+    keys = np.where(seen, rng.uniform(size=seen.shape), np.inf)
+    rank = np.argsort(np.argsort(keys, axis=1), axis=1)
+    outlying = np.zeros(values.shape, dtype=bool)
+    outlying[rows] = rank < _share_of(seen.sum(axis=1), share_of_points)[:, None]
+    bound = float(np.nanmax(np.abs(values)))
+    values[outlying] = rng.uniform(-bound, bound, size=int(outlying.sum()))
+    return values, outlying
+
+
+def fill_gaps(Y: npt.ArrayLike, theta: npt.ArrayLike | None = None) -> FloatArray:
+    """Fill what is missing in curves by linear interpolation.
+
+    Before the first observation of a curve its value is taken, and that of the last one after
+    it.
+
+    Parameters
+    ----------
+    Y : array-like of shape (n_curves, n_points)
+        The curves; NaN where not observed.
+    theta : array-like of shape (n_points,), optional
+        The points; equidistant by default.
+
+    Returns
+    -------
+    ndarray of shape (n_curves, n_points)
+        A copy without gaps.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a curve has no observation, or the points are not one for each column, increasing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.datasets import fill_gaps
+    >>> fill_gaps([[np.nan, 1.0, np.nan, 2.0]])
+    array([[1. , 1. , 1.5, 2. ]])
+    """
+    values = _check_curves(Y)
+    n_points = values.shape[1]
+    grid = np.arange(float(n_points)) if theta is None else as_grid(theta)
+    if len(grid) != n_points:
+        raise ValueError(
+            f"theta must have one point for each of the {n_points} columns of Y, got {len(grid)}."
+        )
+    missing = np.isnan(values)
+    for row in np.flatnonzero(missing.any(axis=1)):
+        gap = missing[row]
+        if gap.all():
+            raise ValueError(
+                f"each curve of Y must have an observation, got none for curve {row}."
+            )
+        values[row, gap] = np.interp(grid[gap], grid[~gap], values[row, ~gap])
+    return values
+
+
+def extend_symmetrically(
+    series: Sequence[npt.ArrayLike], n_points: int | None = None
+) -> FloatArray:
+    r"""Bring series of different lengths to one, by their mirror images behind their ends.
+
+    .. math:: x_1, \dots, x_m \;\mapsto\;
+              x_1, \dots, x_m, x_m, x_{m-1}, \dots, x_1, x_1, x_2, \dots
+
+    cut at ``n_points``.
+
+    Parameters
+    ----------
+    series : sequence of array-likes of shape (length,) or (length, n_channels)
+        The series.
+    n_points : int, optional
+        The common length, at least that of the longest series, which is the default.
+
+    Returns
+    -------
+    ndarray of shape (n_series, n_points) or (n_series, n_points, n_channels)
+        The series, extended.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no series, one is empty, they differ in their channels, or ``n_points`` is
+        less than the longest.
+
+    References
+    ----------
+    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    convolution: exploring the Huber and ε-insensitive losses*, section 5.3.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import extend_symmetrically
+    >>> extend_symmetrically([[1.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0]])
+    array([[1., 2., 2., 1., 1.],
+           [1., 2., 3., 4., 5.]])
+    """
+    arrays = [
+        as_floats(each, f"series {i}", "an array of numbers") for i, each in enumerate(series)
+    ]
+    if not arrays:
+        raise ValueError("series must hold at least one series, got none.")
+    for i, each in enumerate(arrays):
+        if each.ndim not in (1, 2) or not each.size or each.shape[1:] != arrays[0].shape[1:]:
+            raise ValueError(
+                "each series must have shape (length,) or (length, n_channels), not empty and "
+                f"with as many channels as the first, got shape {each.shape} for series {i}."
+            )
+    longest = max(len(each) for each in arrays)
+    if n_points is not None:
+        _check_count(n_points, "n_points")
+        if n_points < longest:
+            raise ValueError(
+                f"n_points must be at least the length of the longest series, {longest}, "
+                f"got {n_points}."
+            )
+    order = np.arange(longest if n_points is None else n_points)
+    extended = np.empty((len(arrays), len(order), *arrays[0].shape[1:]))
+    for i, each in enumerate(arrays):
+        turn = order % (2 * len(each))  # there and back again
+        extended[i] = each[np.minimum(turn, 2 * len(each) - 1 - turn)]
+    return extended
+
+
+def _processes(theta: FloatArray, scales: FloatArray, rng: np.random.RandomState) -> FloatArray:
+    """One draw of each centred Gaussian process at the points, (n_processes, n_points)."""
+    squares = np.subtract.outer(theta, theta) ** 2
+    draws = np.empty((len(scales), len(theta)))
+    for c, scale in enumerate(scales):
+        # smooth kernels are singular to rounding, so no Cholesky factor
+        eigenvalues, vectors = np.linalg.eigh(np.exp(squares / (-2.0 * scale**2)))
+        deviations = np.sqrt(np.maximum(eigenvalues, 0.0))
+        draws[c] = vectors @ (deviations * rng.standard_normal(len(theta)))
+    return draws
+
+
+def _draw_rows(n: int, share: float, rng: np.random.RandomState) -> IntArray:
+    """Draw a share of the rows, in increasing order."""
+    _check_share(share, "share")
+    count = int(_share_of(np.array(n), share))
+    return np.sort(rng.permutation(n)[:count])
+
+
+def _share_of(count: Any, share: float) -> Any:
+    """⌊share · count⌋, where a product that is an integer but for rounding is that integer."""
+    return np.floor(share * count + 1e-9).astype(np.intp)
+
+
+def _mask(rows: IntArray, n: int) -> BoolArray:
+    mask = np.zeros(n, dtype=bool)
+    mask[rows] = True
+    return mask
+
+
+def _check_curves(Y: npt.ArrayLike) -> FloatArray:
+    """Return a copy of the curves."""
+    values = np.array(as_floats(Y, "Y", "an array of numbers"))
+    if values.ndim != 2 or not values.size:
+        raise ValueError(
+            f"Y must be two-dimensional with a curve in each row, got shape {values.shape}."
+        )
+    if np.isinf(values).any():
+        raise ValueError("Y must be finite, or NaN where not observed, got an infinite value.")
+    return values
+
+
+def _check_count(value: Any, name: str) -> None:
+    message = f"{name} must be an integer of at least 1, got {value!r}."
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(message)
+    if value < 1:
+        raise ValueError(message)
+
+
+def _check_number(value: Any, name: str) -> None:
+    message = f"{name} must be a finite number >= 0, got {value!r}."
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(message)
+    if not 0.0 <= float(value) < np.inf:
+        raise ValueError(message)
+
+
+def _check_share(value: Any, name: str) -> None:
+    message = f"{name} must be a number in [0, 1], got {value!r}."
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(message)
+    if not 0.0 <= float(value) <= 1.0:
+        raise ValueError(message)
+
+
+def _check_scales(value: Any, name: str) -> FloatArray:
+    allowed = "a sequence of positive numbers"
+    scales = as_floats(value, name, allowed)
+    if scales.ndim != 1 or not scales.size or not np.all((scales > 0.0) & (scales < np.inf)):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
+    return scales
