@@ -7,8 +7,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -18,13 +16,6 @@ from fenchel.datasets import load_engel
 from fenchel.plotting import FanDisplay
 
 LEVELS = [0.9, 0.1, 0.5, 0.25, 0.75]
-
-
-@pytest.fixture
-def ax():
-    figure = Figure()
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()
 
 
 @pytest.fixture(scope="module")
@@ -229,3 +220,115 @@ def test_without_matplotlib(engel, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'fenchel\[plot\]'"):
         FanDisplay.from_estimator(model, X, y)
+
+
+def test_average_is_the_mean_prediction_over_rows(mixed, ax):
+    pipeline, X, y = mixed
+    display = FanDisplay.from_estimator(
+        pipeline, X, y, feature="weight", kind="average", ax=ax, grid_resolution=7
+    )
+    for value, found in zip(display.grid, display.curves, strict=True):
+        expected = pipeline.predict(X.assign(weight=value)).mean(axis=0)
+        np.testing.assert_allclose(found, expected)
+    assert ax.get_title(loc="left") == "averaged over the other features of 80 rows"
+
+
+def test_average_agrees_with_scikit_learn(ax):
+    from sklearn.inspection import partial_dependence
+
+    X = np.random.default_rng(1).uniform(size=(60, 3))
+    model = KernelRidge(alpha=1e-3).fit(X, X[:, 0] * X[:, 1])
+    display = FanDisplay.from_estimator(model, X, feature=1, kind="average", ax=ax)
+    theirs = partial_dependence(
+        model, X, [1], grid_resolution=300, percentiles=(0, 1), kind="average", method="brute"
+    )
+    # scikit-learn takes the 60 values themselves, as they are fewer than 300
+    np.testing.assert_allclose(
+        np.interp(theirs["grid_values"][0], display.grid, display.curves[:, 0]),
+        theirs["average"][0],
+        rtol=1e-3,
+    )
+
+
+def test_average_over_a_sample_of_rows(ax):
+    X = np.random.default_rng(1).uniform(size=(500, 2))
+    model = KernelRidge().fit(X, X[:, 0])
+    options = {"kind": "average", "grid_resolution": 5, "subsample": 30, "ax": ax}
+    first = FanDisplay.from_estimator(model, X, random_state=3, **options)
+    assert ax.get_title(loc="left").endswith("30 rows")
+    again = FanDisplay.from_estimator(model, X, random_state=3, **options)
+    other = FanDisplay.from_estimator(model, X, random_state=4, **options)
+    np.testing.assert_array_equal(first.curves, again.curves)
+    assert np.abs(first.curves - other.curves).max() > 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"kind": "partial"}, r"kind must be one of \('typical', 'average'\), got 'partial'"),
+        ({"kind": "average", "subsample": 0}, "subsample must be at least 1, got 0"),
+        ({"grid_resolution": 1}, "grid_resolution must be at least 2, got 1"),
+    ],
+)
+def test_bad_options(engel, ax, options, sentence):
+    model, X, y = engel
+    with pytest.raises(ValueError, match=sentence):
+        FanDisplay.from_estimator(model, X, y, ax=ax, **options)
+
+
+def test_columns_of_the_same_name_and_missing_values(ax):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.uniform(size=(30, 3)), columns=["a", "b", "b"])
+    X.iloc[3, 0] = np.nan
+    seen = []
+
+    class Model:
+        def predict(self, rows):
+            seen.append(rows.to_numpy())
+            return rows.to_numpy().sum(axis=1)
+
+    display = FanDisplay.from_estimator(Model(), X, ax=ax, grid_resolution=4)
+    (rows,) = seen
+    np.testing.assert_allclose(rows[:, 1], np.median(X.iloc[:, 1]))
+    np.testing.assert_allclose(rows[:, 2], np.median(X.iloc[:, 2]))
+    np.testing.assert_allclose(display.grid[[0, -1]], [X["a"].min(), X["a"].max()])
+
+
+def test_categories_stay_categories(ax):
+    X = pd.DataFrame({"size": [1.0, 2.0, 3.0], "kind": pd.Categorical(["u", "v", "v"])})
+    seen = []
+
+    class Model:
+        def predict(self, rows):
+            seen.append(rows)
+            return rows["size"].to_numpy()
+
+    FanDisplay.from_estimator(Model(), X, ax=ax, grid_resolution=4)
+    (rows,) = seen
+    assert isinstance(rows["kind"].dtype, pd.CategoricalDtype)
+    assert set(rows["kind"]) == {"v"}
+
+
+def test_predictions_in_any_order(ax):
+    x = pd.Series([3.0, 1.0, 2.0], name="dose")
+    y = pd.Series([1.0, 2.0, 3.0], name="effect")
+    predictions = np.array([[30.0, 3.0], [10.0, 1.0], [20.0, 2.0]])
+    display = FanDisplay.from_predictions(x, predictions, y, levels=[0.9, 0.1], ax=ax)
+    high, low = display.lines_
+    np.testing.assert_array_equal(high.get_xydata(), [[1, 10], [2, 20], [3, 30]])
+    np.testing.assert_array_equal(low.get_ydata(), [1, 2, 3])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("dose", "effect")
+    np.testing.assert_array_equal(display.points_.get_offsets(), np.column_stack([x, y]))
+
+
+@pytest.mark.parametrize(
+    ("levels", "sentence"),
+    [
+        (None, "levels must name the 2 columns of predictions, got None"),
+        ([0.1], "levels must have 2 values, got 1"),
+        ([0.1, 1.0], r"levels must be in \(0, 1\), got \[0.1, 1.0\]"),
+    ],
+)
+def test_bad_levels_of_predictions(ax, levels, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        FanDisplay.from_predictions([1.0, 2.0], np.ones((2, 2)), levels=levels, ax=ax)

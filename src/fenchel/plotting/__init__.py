@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+from fenchel.plotting.calibration import QuantileCalibrationDisplay
+from fenchel.plotting.coefficient_path import CoefficientPathDisplay
+from fenchel.plotting.coefficients import CoefficientMatrixDisplay
+from fenchel.plotting.convergence import ConvergenceDisplay
+from fenchel.plotting.curves import CurvesDisplay
+from fenchel.plotting.density import DensityDisplay
 from fenchel.plotting.fan import FanDisplay
+from fenchel.plotting.paths import PathDisplay
+from fenchel.plotting.support import SupportDisplay
 
-__all__ = ["FanDisplay"]
+__all__ = [
+    "CoefficientMatrixDisplay",
+    "CoefficientPathDisplay",
+    "ConvergenceDisplay",
+    "CurvesDisplay",
+    "DensityDisplay",
+    "FanDisplay",
+    "PathDisplay",
+    "QuantileCalibrationDisplay",
+    "SupportDisplay",
+]

@@ -1,4 +1,4 @@
-"""The fan of conditional quantiles."""
+"""The fan of conditional quantiles or expectiles, and the curve of a model without levels."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from typing import Any, Self
 
 import numpy as np
 
-from fenchel._typing import AnyArray, FloatArray
-from fenchel.plotting._slices import along, describe_fixed
-
-# Blue and vermilion of Okabe and Ito: told apart by all, and by their dashes in grey.
-_BELOW, _ABOVE, _MIDDLE, _BAND, _DATA = "#0072B2", "#D55E00", "#000000", "#56B4E9", "#4D4D4D"
-_DASHES: tuple[Any, ...] = (
-    "solid",
-    (0, (6, 1.8)),
-    (0, (1.2, 1.4)),
-    (0, (6, 1.6, 1.2, 1.6)),
+from fenchel._typing import FloatArray
+from fenchel.plotting import _style
+from fenchel.plotting._reading import (
+    checked_levels,
+    column,
+    final,
+    matrix,
+    name_of,
+    one_output,
+    statistic,
+    vector,
 )
-_STATISTICS = {"QuantileRegressor": "quantiles", "ExpectileRegressor": "expectiles"}
+from fenchel.plotting._slices import along, averaged, describe_fixed
+
+KINDS = ("typical", "average")
 
 
 class FanDisplay:
     """One curve for each level, and bands between the symmetric ones, over the data.
 
-    Make it by :meth:`from_estimator`; the constructor takes what is to be drawn.
+    Make it by :meth:`from_estimator` or :meth:`from_predictions`; the constructor takes what is
+    to be drawn.
 
     Parameters
     ----------
@@ -104,7 +108,10 @@ class FanDisplay:
         *,
         feature: int | str | None = None,
         output: int = 0,
+        kind: str = "typical",
         grid_resolution: int = 300,
+        subsample: int = 1000,
+        random_state: Any = 0,
         target_name: str | None = None,
         ax: Any = None,
     ) -> Self:
@@ -119,12 +126,19 @@ class FanDisplay:
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets to scatter; its name labels the axis.
         feature : int or str, optional
-            The feature to draw along, the first that is a number by default. The others are
-            held at their medians or most frequent values, and the title says so.
+            The feature to draw along, the first that is a number by default.
         output : int, default=0
             Which target, of a model with several.
+        kind : {"typical", "average"}, default="typical"
+            The other features are held at their medians or most frequent values; or the
+            prediction is averaged over the rows, each with its own other features: the partial
+            dependence. The title says which.
         grid_resolution : int, default=300
             Number of points of a curve.
+        subsample : int, default=1000
+            The number of rows, drawn at random, to average over if there are more.
+        random_state : int, RandomState or None, default=0
+            Draws these rows.
         target_name : str, optional
             Label of the vertical axis.
         ax : matplotlib axes, optional
@@ -140,22 +154,100 @@ class FanDisplay:
         ImportError
             If matplotlib is not installed.
         ValueError
-            If the feature is unknown or not a number.
+            If the feature is unknown or not a number, or the kind is unknown.
         """
-        _matplotlib()
-        path = along(X, feature, grid_resolution)
-        final = _final(estimator)
-        curves = np.asarray(estimator.predict(path.rows), dtype=np.float64)
-        curves = curves[:, None] if curves.ndim == 1 else curves
-        levels = getattr(final, "levels_", None)
+        _style.require_matplotlib()
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+        if kind == "average":
+            made = averaged(
+                estimator.predict, X, feature, grid_resolution, subsample, random_state
+            )
+            curves, grid, values, feature_name = made.curves, made.grid, made.values, made.name
+            note = f"averaged over the other features of {made.n_rows} rows"
+            note = note if np.shape(X)[1] > 1 else ""
+        else:
+            path = along(X, feature, grid_resolution)
+            curves = matrix(estimator.predict(path.rows), "predictions")
+            grid, values, feature_name = path.grid, path.values, path.name
+            note = describe_fixed(path.fixed)
+        model = final(estimator)
+        levels = getattr(model, "levels_", None)
         if levels is None:
-            curves = _one_output(curves, output)
-        data = None if y is None else (path.values, _column(y, output))
-        label = _label(final, levels)
-        note = describe_fixed(path.fixed)
-        name = target_name or _name_of(y, output)
-        names = {"feature_name": path.name, "target_name": name, "label": label, "note": note}
-        return cls(path.grid, curves, levels=levels, data=data, **names).plot(ax=ax)
+            curves = one_output(curves, output)
+        return cls(
+            grid,
+            curves,
+            levels=levels,
+            data=None if y is None else (values, column(y, output)),
+            feature_name=feature_name,
+            target_name=target_name or name_of(y, output),
+            label=type(model).__name__ if levels is None else statistic(model),
+            note=note,
+        ).plot(ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        x: Any,
+        predictions: Any,
+        y: Any = None,
+        *,
+        levels: Any = None,
+        feature_name: str | None = None,
+        target_name: str | None = None,
+        label: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw predictions at values of one feature.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_samples,)
+            The feature, in any order; its name labels the axis.
+        predictions : array-like of shape (n_samples,) or (n_samples, n_levels)
+            Predictions there.
+        y : array-like of shape (n_samples,), optional
+            Targets to scatter.
+        levels : sequence of float, optional
+            Level of each column; without them there must be one column.
+        feature_name, target_name, label : str, optional
+            Names of the axes and of the curves.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        FanDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If lengths differ, or a level is not in (0, 1).
+        """
+        _style.require_matplotlib()
+        curves = matrix(predictions, "predictions")
+        values = vector(x, "x", len(curves))
+        if levels is not None:
+            levels = checked_levels(levels, curves.shape[1])
+        elif curves.shape[1] > 1:
+            raise ValueError(
+                f"levels must name the {curves.shape[1]} columns of predictions, got None"
+            )
+        order = np.argsort(values, kind="stable")
+        name = getattr(x, "name", None)
+        return cls(
+            values[order],
+            curves[order],
+            levels=levels,
+            data=None if y is None else (values, vector(y, "y", len(values))),
+            feature_name=feature_name or ("x" if name is None else str(name)),
+            target_name=target_name or name_of(y),
+            label=label or ("prediction" if levels is None else "levels"),
+        ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on the given axes, or on those of a new figure of pyplot.
@@ -170,36 +262,18 @@ class FanDisplay:
         FanDisplay
             Itself.
         """
-        _matplotlib()
-        if ax is None:
-            import matplotlib.pyplot as plt  # noqa: PLC0415  (an optional dependency)
-
-            _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+        ax = _style.axes(ax)
         self.ax_, self.figure_ = ax, ax.figure
         self.bands_, self.lines_, self.points_ = [], [], None
         if self.data is not None:
-            self._scatter(*self.data)
+            self.points_ = _style.scatter(ax, *self.data, label="data")
         if self.levels is None:
-            self.lines_ = ax.plot(self.grid, self.curves[:, 0], color=_BELOW, lw=2, zorder=3)
+            self.lines_ = ax.plot(self.grid, self.curves[:, 0], color=_style.BLUE, lw=2, zorder=3)
             self.lines_[0].set_label(self.label)
         else:
             self._fan(self.levels)
         self._dress()
         return self
-
-    def _scatter(self, values: FloatArray, targets: FloatArray) -> None:
-        many = len(values) > 1000
-        self.points_ = self.ax_.scatter(
-            values,
-            targets,
-            s=5 if many else 13,
-            color=_DATA,
-            alpha=0.25 if many else 0.5,
-            linewidths=0,
-            zorder=2,
-            label="data",
-            rasterized=many,
-        )
 
     def _fan(self, levels: FloatArray) -> None:
         order = np.argsort(levels)
@@ -210,7 +284,7 @@ class FanDisplay:
                     self.grid,
                     self.curves[:, low],
                     self.curves[:, high],
-                    color=_BAND,
+                    color=_style.SKY,
                     alpha=0.22,
                     linewidth=0,
                     zorder=1,
@@ -218,6 +292,7 @@ class FanDisplay:
             )
         distances = sorted({round(abs(float(level) - 0.5), 9) for level in levels} - {0.0})
         lines: dict[int, Any] = {}
+        dashes = _style.DASHES
         for j in order:
             level = float(levels[j])
             distance = round(abs(level - 0.5), 9)
@@ -226,59 +301,25 @@ class FanDisplay:
             (lines[int(j)],) = self.ax_.plot(
                 self.grid,
                 self.curves[:, j],
-                color=_MIDDLE if middle else _BELOW if level < 0.5 else _ABOVE,
-                linestyle=_DASHES[0] if middle else _DASHES[1 + rank % (len(_DASHES) - 1)],
+                color=_style.BLACK if middle else _style.BLUE if level < 0.5 else _style.VERMILION,
+                linestyle=dashes[0] if middle else dashes[1 + rank % (len(dashes) - 1)],
                 linewidth=2.0 if middle else 1.5,
                 zorder=4 if middle else 3,
-                label=_percent(level),
+                label=_style.percent(level),
             )
         self.lines_ = [lines[j] for j in range(len(levels))]
 
     def _dress(self) -> None:
         ax = self.ax_
-        ax.set_xlabel(self.feature_name)
-        ax.set_ylabel(self.target_name)
-        if self.note:
-            ax.set_title(self.note, fontsize="medium", loc="left")
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
+        _style.dress(ax, self.feature_name, self.target_name, self.note)
         ax.margins(x=0.02)
         handles = [*self.lines_]
         if self.levels is not None:  # the highest curve first, as they lie in the picture
             handles = [self.lines_[j] for j in np.argsort(self.levels)[::-1]]
         if self.points_ is not None:
             handles.append(self.points_)
-        title = None if self.levels is None else self.label
-        legend = ax.legend(handles=handles, title=title, frameon=False, handlelength=2.8)
-        legend.set_alignment("left")
-
-
-def _matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401, PLC0415  (an optional dependency)
-    except ImportError as error:
-        raise ImportError(
-            "fenchel.plotting needs matplotlib: pip install 'fenchel[plot]'"
-        ) from error
-
-
-def _label(final: Any, levels: FloatArray | None) -> str:
-    kind = type(final).__name__
-    return kind if levels is None else _STATISTICS.get(kind, "levels")
-
-
-def _one_output(curves: FloatArray, output: int) -> FloatArray:
-    if not 0 <= output < curves.shape[1]:
-        raise ValueError(f"output must be in 0..{curves.shape[1] - 1}, got {output!r}")
-    return curves[:, [output]]
-
-
-def _final(estimator: Any) -> Any:
-    """The regressor inside pipelines and searches."""
-    for name in ("best_estimator_", "regressor_"):
-        if hasattr(estimator, name):
-            return _final(getattr(estimator, name))
-    return _final(estimator[-1]) if hasattr(estimator, "steps") else estimator
+        names = [handle.get_label() for handle in handles]
+        _style.legend(ax, handles, names, "" if self.levels is None else self.label)
 
 
 def _pairs(levels: FloatArray) -> list[tuple[int, int]]:
@@ -289,22 +330,6 @@ def _pairs(levels: FloatArray) -> list[tuple[int, int]]:
             match = np.flatnonzero(np.isclose(levels, 1.0 - levels[low], rtol=0.0, atol=1e-9))
             pairs += [(int(low), int(high)) for high in match]
     return pairs
-
-
-def _percent(level: float) -> str:
-    return f"{100.0 * level:.6g} %"
-
-
-def _name_of(y: Any, output: int) -> str:
-    if hasattr(y, "columns"):
-        return str(y.columns[output])
-    name = getattr(y, "name", None)
-    return "y" if name is None else str(name)
-
-
-def _column(y: Any, output: int) -> FloatArray:
-    values: AnyArray = np.asarray(y, dtype=np.float64)
-    return np.asarray(values if values.ndim == 1 else values[:, output])
 
 
 __all__ = ["FanDisplay"]

@@ -1,0 +1,145 @@
+"""One visual language: colours told apart by all, dashes told apart in grey, names as they are.
+
+Nothing here changes matplotlib's settings; all is set on the artists themselves.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+# Of Okabe and Ito. The first of each pair is darker in grey, and dashes tell them apart too.
+BLUE, VERMILION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
+SKY, BLACK, GREY, PALE = "#56B4E9", "#000000", "#4D4D4D", "#B8B8B8"
+CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
+DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (6, 1.8)),
+    (0, (1.2, 1.4)),
+    (0, (6, 1.6, 1.2, 1.6)),
+)
+MARKERS = ("o", "s", "^", "D", "v")
+MANY = 1000  # points from which on they are drawn small, and as an image in vector files
+
+_NAME_WIDTH, _NOTE_WIDTH, _NOTE_LINES = 48, 72, 2
+
+
+def require_matplotlib() -> None:
+    """Raise a sentence with the remedy where matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401, PLC0415  (an optional dependency)
+    except ImportError as error:
+        raise ImportError(
+            "fenchel.plotting needs matplotlib: pip install 'fenchel[plot]'"
+        ) from error
+
+
+def axes(ax: Any = None, figsize: tuple[float, float] = (6.4, 4.2)) -> Any:
+    """The given axes, or those of a new figure of pyplot."""
+    require_matplotlib()
+    return ax if ax is not None else figure_axes(1, figsize)[0]
+
+
+def figure_axes(number: int, figsize: tuple[float, float]) -> Any:
+    """Axes side by side, on a new figure of pyplot."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  (an optional dependency)
+
+    _, made = plt.subplots(1, number, figsize=figsize, layout="constrained", squeeze=False)
+    return made[0]
+
+
+def short(name: object, width: int = _NAME_WIDTH) -> str:
+    """A name from data as one line that can be printed, its middle left out if it is long."""
+    line = "".join(letter if letter.isprintable() else " " for letter in str(name))
+    line = " ".join(line.split())
+    if len(line) <= width:
+        return line
+    tail = (width - 1) // 2
+    return f"{line[: width - 1 - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
+
+
+def say(artist: Any, text: str) -> Any:
+    """Set a text that is shown letter by letter: a name such as ``$x_{`` is no formula."""
+    artist.set_usetex(False)
+    artist.set_parse_math(False)
+    artist.set_text(text)
+    return artist
+
+
+def dress(ax: Any, x: object, y: object, note: str = "") -> None:
+    """Label the axes, say what there is to say above, and take the box away."""
+    say(ax.xaxis.label, short(x))
+    say(ax.yaxis.label, short(y))
+    if note:
+        lines = textwrap.wrap(note, _NOTE_WIDTH, max_lines=_NOTE_LINES, placeholder=" …")
+        say(ax.set_title("", fontsize="medium", loc="left"), "\n".join(lines))
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def legend(
+    ax: Any, handles: Sequence[Any], names: Sequence[object], title: str = "", **options: Any
+) -> Any:
+    """A legend with these names, whatever letters they begin with."""
+    settings: dict[str, Any] = {
+        "loc": "best",
+        "handlelength": 2.8,
+        "framealpha": 0.75,
+        "edgecolor": "none",
+        "fancybox": False,
+    }
+    numbers = [str(k) for k in range(len(handles))]  # matplotlib drops names such as "_x"
+    made = ax.legend(handles, numbers, **{**settings, **options})
+    for text, name in zip(made.get_texts(), names, strict=True):
+        say(text, short(name))
+    if title:
+        made.set_title(" ")
+        say(made.get_title(), title)
+    made.set_alignment("left")
+    return made
+
+
+def scatter(ax: Any, x: Any, y: Any, **options: Any) -> Any:
+    """Rows of data: small and faint where there are many."""
+    many = len(x) > MANY
+    settings: dict[str, Any] = {
+        "s": 5 if many else 13,
+        "color": GREY,
+        "alpha": 0.25 if many else 0.5,
+        "linewidths": 0,
+        "zorder": 2,
+        "rasterized": many,
+    }
+    return ax.scatter(x, y, **{**settings, **options})
+
+
+def percent(part: float, digits: int = 6) -> str:
+    """A level, or with fewer digits a share, as it is written in pictures."""
+    return f"{100.0 * part:.{digits}g} %"
+
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "CYCLE",
+    "DASHES",
+    "GREEN",
+    "GREY",
+    "MANY",
+    "MARKERS",
+    "ORANGE",
+    "PALE",
+    "PURPLE",
+    "SKY",
+    "VERMILION",
+    "axes",
+    "dress",
+    "figure_axes",
+    "legend",
+    "percent",
+    "require_matplotlib",
+    "say",
+    "scatter",
+    "short",
+]

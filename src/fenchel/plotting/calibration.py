@@ -1,0 +1,230 @@
+"""Whether quantiles are what they say: nominal against observed level."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import binom
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.plotting import _style
+from fenchel.plotting._reading import checked_levels, fitted, matrix, statistic, vector
+
+_GRID = 1001
+
+
+class QuantileCalibrationDisplay:
+    r"""Nominal level of each quantile against the share of rows at or below it.
+
+    .. math:: \hat\tau_j = \frac1n \#\{i : y_i \le h_j(x_i)\}, \qquad
+              n \hat\tau_j \sim \mathrm{Binomial}(n, \tau_j)
+
+    where the second holds for a true quantile of a continuous target, on rows that are
+    independent of the fit. The band is the central interval of that distribution at each level;
+    it is meant for one level at a time, not for all of them together.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (n_levels,)
+        Nominal levels τ.
+    observed : ndarray of shape (n_levels,)
+        Shares of rows at or below the quantiles.
+    below : ndarray of shape (n_levels,)
+        Shares of rows strictly below them.
+    n_samples : int
+        The number of rows.
+    confidence : float, default=0.95
+        Probability of the band at each level.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes and figure.
+    points_ : line
+        The markers, observed against nominal.
+    ties_ : collection
+        Upright strokes from ``below`` to ``observed``, seen where targets lie on a quantile.
+    diagonal_ : line
+        Where observed and nominal agree.
+    band_ : collection
+        The binomial band.
+
+    References
+    ----------
+    Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs,
+    section 5: the quantile loss is the sum of the deviations from the diagonal.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.plotting import QuantileCalibrationDisplay
+    >>> X, y = load_engel(return_X_y=True, as_frame=True)
+    >>> model = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-5).fit(X[::2], y[::2])
+    >>> display = QuantileCalibrationDisplay.from_estimator(
+    ...     model, X[1::2], y[1::2], ax=Figure().add_subplot()
+    ... )
+    >>> display.n_samples, display.observed.shape
+    (117, (3,))
+    """
+
+    ax_: Any
+    figure_: Any
+    points_: Any
+    ties_: Any
+    diagonal_: Any
+    band_: Any
+
+    def __init__(
+        self,
+        levels: FloatArray,
+        observed: FloatArray,
+        below: FloatArray,
+        *,
+        n_samples: int,
+        confidence: float = 0.95,
+    ) -> None:
+        self.levels = levels
+        self.observed = observed
+        self.below = below
+        self.n_samples = n_samples
+        self.confidence = confidence
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, confidence: float = 0.95, ax: Any = None
+    ) -> Self:
+        """Draw the calibration of a fitted model of quantiles.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``levels_``, or a pipeline or search that ends in one.
+        X : array-like of shape (n_samples, n_features)
+            Rows, best those that the fit has not seen: on its own rows a model is calibrated by
+            construction.
+        y : array-like of shape (n_samples,)
+            Targets.
+        confidence : float, default=0.95
+            Probability of the band at each level, in (0, 1).
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        QuantileCalibrationDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the model has no levels, or these are levels of expectiles.
+        """
+        _style.require_matplotlib()
+        model = fitted(estimator, "levels_", what="the levels of its quantiles")
+        if statistic(model) == "expectiles":
+            raise ValueError(
+                "estimator must be a model of quantiles, got "
+                f"{type(model).__name__}: the level of an expectile is no share of rows"
+            )
+        return cls.from_predictions(
+            y, estimator.predict(X), levels=model.levels_, confidence=confidence, ax=ax
+        )
+
+    @classmethod
+    def from_predictions(
+        cls, y: Any, predictions: Any, *, levels: Any, confidence: float = 0.95, ax: Any = None
+    ) -> Self:
+        """Draw the calibration of predicted quantiles.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Targets.
+        predictions : array-like of shape (n_samples,) or (n_samples, n_levels)
+            Predicted quantiles.
+        levels : float or sequence of float
+            Level of each column, in (0, 1).
+        confidence : float, default=0.95
+            Probability of the band at each level, in (0, 1).
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        QuantileCalibrationDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If lengths differ, or a level or the confidence is not in (0, 1).
+        """
+        _style.require_matplotlib()
+        if not 0.0 < confidence < 1.0:
+            raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+        curves = matrix(predictions, "predictions")
+        targets = vector(y, "y", len(curves))[:, None]
+        return cls(
+            checked_levels(levels, curves.shape[1]),
+            np.mean(targets <= curves, axis=0),
+            np.mean(targets < curves, axis=0),
+            n_samples=len(curves),
+            confidence=confidence,
+        ).plot(ax=ax)
+
+    def band(self, levels: Any) -> AnyArray:
+        """Lower and upper end of the band at these levels, (2, n_levels)."""
+        tail = 0.5 * (1.0 - self.confidence)
+        n, levels = self.n_samples, np.asarray(levels, dtype=np.float64)
+        return np.stack([binom.ppf(part, n, levels) / n for part in (tail, 1.0 - tail)])
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        QuantileCalibrationDisplay
+            Itself.
+        """
+        ax = _style.axes(ax, (4.8, 4.6))
+        self.ax_, self.figure_ = ax, ax.figure
+        grid = np.linspace(0.0, 1.0, _GRID)
+        self.band_ = ax.fill_between(
+            grid, *self.band(grid), step="mid", color=_style.SKY, alpha=0.3, linewidth=0, zorder=1
+        )
+        (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=_style.GREY, lw=1, ls="--", zorder=2)
+        self.ties_ = ax.vlines(self.levels, self.below, self.observed, color=_style.BLUE, lw=2)
+        order = np.argsort(self.levels)
+        (self.points_,) = ax.plot(
+            self.levels[order],
+            self.observed[order],
+            marker="o",
+            ms=6,
+            lw=1.2,
+            color=_style.BLUE,
+            zorder=3,
+            clip_on=False,
+        )
+        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        _style.dress(ax, "nominal level", "observed level: share of rows at or below")
+        names = [f"model, {self.n_samples} rows", "calibrated"]
+        names.append(f"{_style.percent(self.confidence)} of samples of a calibrated model")
+        _style.legend(
+            ax, [self.points_, self.diagonal_, self.band_], names, loc="upper left", fontsize=8.5
+        )
+        return self
+
+
+__all__ = ["QuantileCalibrationDisplay"]

@@ -1,0 +1,188 @@
+"""Coefficients of the Lasso along its path."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.plotting import _style
+
+AGAINST = ("radius", "alpha")
+_BETWEEN = 16  # points between two knots where segments are not straight
+
+
+class CoefficientPathDisplay:
+    """Coefficients of the Lasso along its path, from the zero model to least squares.
+
+    Against ‖w‖₁ the curves are straight between knots, and are exactly what is drawn; against
+    the strength they are evaluated in between, as the axis is logarithmic.
+
+    Parameters
+    ----------
+    path : LassoPath
+        Of :func:`fenchel.lasso_path`.
+    feature_names : sequence of str, optional
+        Names of the coefficients; x0, x1, … by default.
+    against : {"radius", "alpha"}, default="radius"
+        What the horizontal axis shows.
+    n_named : int, default=8
+        The number of coefficients to name and colour, the largest at the end of the path.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes and figure.
+    lines_ : list of line
+        One for each coefficient.
+    named_ : ndarray of int
+        The coefficients in the legend, from the largest value at the end of the path down.
+
+    References
+    ----------
+    Efron, Hastie, Johnstone, Tibshirani (2004), Least angle regression, section 3.1.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from fenchel import lasso_path
+    >>> from fenchel.plotting import CoefficientPathDisplay
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [4.0, 3.0]], [0.0, 1.0, 2.5, 4.0]
+    >>> display = CoefficientPathDisplay.from_path(lasso_path(X, y), ax=Figure().add_subplot())
+    >>> len(display.lines_)
+    2
+    """
+
+    ax_: Any
+    figure_: Any
+    lines_: list[Any]
+    named_: IntArray
+
+    def __init__(
+        self,
+        path: Any,
+        feature_names: Any = None,
+        *,
+        against: str = "radius",
+        n_named: int = 8,
+    ) -> None:
+        self.path = path
+        self.feature_names = feature_names
+        self.against = against
+        self.n_named = n_named
+
+    @classmethod
+    def from_path(
+        cls,
+        path: Any,
+        feature_names: Any = None,
+        *,
+        against: str = "radius",
+        n_named: int = 8,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a path.
+
+        Parameters
+        ----------
+        path : LassoPath
+            Of :func:`fenchel.lasso_path`.
+        feature_names : sequence of str, optional
+            Names of the coefficients; x0, x1, … by default.
+        against : {"radius", "alpha"}, default="radius"
+            What the horizontal axis shows.
+        n_named : int, default=8
+            The number of coefficients to name and colour.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        CoefficientPathDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If ``against`` is unknown or there is another number of names than coefficients.
+        """
+        _style.require_matplotlib()
+        if against not in AGAINST:
+            raise ValueError(f"against must be one of {AGAINST}, got {against!r}")
+        n_features = path.coefs.shape[1]
+        if feature_names is not None and len(feature_names) != n_features:
+            raise ValueError(
+                f"feature_names must have {n_features} names, got {len(feature_names)}"
+            )
+        made = cls(path, feature_names, against=against, n_named=n_named)
+        return made.plot(ax=ax)
+
+    def curves(self) -> tuple[FloatArray, FloatArray]:
+        """What is drawn: positions on the axis (k,) and coefficients (k, n_features)."""
+        alphas, coefs, path = self.path.alphas, self.path.coefs, self.path
+        if self.against == "radius":
+            return path.radii, coefs
+        positive = alphas > 0.0
+        if np.count_nonzero(positive) < 2:
+            return alphas[positive], coefs[positive]
+        knots = np.log(alphas[positive])
+        parts = [np.linspace(a, b, _BETWEEN, endpoint=False) for a, b in pairwise(knots)]
+        strengths = np.exp(np.concatenate([*parts, knots[-1:]]))
+        return strengths, np.array([path.at(alpha=float(alpha))[0] for alpha in strengths])
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        CoefficientPathDisplay
+            Itself.
+        """
+        ax = _style.axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        x, coefs = self.curves()
+        n_features = coefs.shape[1]
+        names = self.feature_names
+        names = [f"x{j}" for j in range(n_features)] if names is None else list(names)
+        last = self.path.coefs[-1]
+        named = np.argsort(-np.abs(last), kind="stable")[: self.n_named]
+        self.named_ = named[np.argsort(-last[named], kind="stable")]
+        self.lines_ = [
+            ax.plot(x, coefs[:, j], color=_style.PALE, lw=1, zorder=2)[0]
+            for j in range(n_features)
+        ]
+        for k, j in enumerate(self.named_):
+            cycle, dashes = _style.CYCLE, _style.DASHES
+            self.lines_[j].set(
+                color=cycle[k % len(cycle)], linestyle=dashes[k % len(dashes)], lw=1.6, zorder=3
+            )
+        ax.axhline(0.0, color=_style.GREY, lw=0.8, zorder=1)
+        label = "‖w‖₁, sum of absolute coefficients"
+        if self.against == "alpha":
+            ax.set_xscale("log")
+            ax.xaxis.set_inverted(True)
+            label = "alpha"
+        _style.dress(ax, label, "coefficient")
+        handles = [self.lines_[j] for j in self.named_]
+        shown = [names[j] for j in self.named_]
+        if len(self.named_) < n_features:
+            rest = int(np.argmin(np.isin(np.arange(n_features), self.named_)))
+            handles.append(self.lines_[rest])
+            shown.append(f"{n_features - len(self.named_)} others")
+        # beside the curves, which leave no corner free
+        _style.legend(
+            ax, handles, shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0
+        )
+        return self
+
+
+__all__ = ["CoefficientPathDisplay"]

@@ -1,0 +1,248 @@
+"""The matrix of dual coefficients of curves, and its zeros."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.functional import as_curves, as_grid
+from fenchel.plotting import _style
+from fenchel.plotting._reading import final, fitted, is_array
+
+_ZERO = "#FFFFFF"
+_BEYOND = 0.02  # share of the coefficients whose size is past the shades
+_LIGHTEST = 0.88  # of the scale of shades: what is lighter is hard to tell from zero
+
+
+class CoefficientMatrixDisplay:
+    """The dual coefficients of curves, a row for each, with their exact zeros left white.
+
+    Lightness is the signed value, from negative (dark) to positive (light), in shades that end
+    where 2 % of the coefficients that are not zero are larger; the title counts the zeros. A
+    row of zeros is a curve that the model does not need.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_samples, n_points)
+        Dual coefficients; NaN where a curve was not observed, which counts neither as zero
+        nor as anything else.
+    theta : ndarray of shape (n_points,), optional
+        Points of the grid; without them the columns are numbered.
+    theta_name : str
+        Label of the horizontal axis.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes and figure.
+    image_ : mesh
+        The matrix, its zeros masked.
+    missing_ : mesh or None
+        What was not observed.
+    colorbar_ : colorbar
+        Values of the shades.
+    zero_share_, zero_row_share_ : float
+        Shares of the coefficients, and of the rows, that are exactly zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from fenchel.plotting import CoefficientMatrixDisplay
+    >>> matrix = np.array([[0.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])
+    >>> display = CoefficientMatrixDisplay.from_matrix(matrix, ax=Figure().add_subplot())
+    >>> display.zero_share_, display.zero_row_share_
+    (0.5, 0.3333333333333333)
+    """
+
+    ax_: Any
+    figure_: Any
+    image_: Any
+    missing_: Any
+    colorbar_: Any
+
+    def __init__(
+        self, matrix: FloatArray, theta: FloatArray | None = None, *, theta_name: str = "θ"
+    ) -> None:
+        self.matrix = matrix
+        self.theta = theta
+        self.theta_name = theta_name
+        observed = ~np.isnan(matrix)
+        self.zero_share_ = float(np.mean(matrix[observed] == 0.0)) if observed.any() else 0.0
+        self.zero_row_share_ = float(np.mean(~np.any(observed & (matrix != 0.0), axis=1)))
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, Y: Any = None, *, theta_name: str = "θ", ax: Any = None
+    ) -> Self:
+        """Draw the coefficients of a fitted model.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``coefficient_matrix_`` or ``dual_coef_`` of shape (n_samples, n_points)
+            and ``grid_``, or a pipeline or search that ends in one.
+        Y : array-like of shape (n_samples, n_points), or what else ``as_curves`` takes, optional
+            The curves of the fit, if some values were not observed: zeros there do not count.
+        theta_name : str
+            Label of the horizontal axis.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        CoefficientMatrixDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the estimator has no such matrix, or Y is of another shape.
+        """
+        _style.require_matplotlib()
+        model = final(estimator)
+        name = "coefficient_matrix_" if hasattr(model, "coefficient_matrix_") else "dual_coef_"
+        fitted(model, name, "grid_", what="its coefficients and their grid")
+        given = np.array(getattr(model, name), dtype=np.float64)
+        grid = model.grid_
+        if Y is not None:
+            curves = as_curves(Y, grid if is_array(Y) else None)
+            if curves.values.shape != given.shape:
+                raise ValueError(
+                    f"Y must hold the curves of the fit, of shape {given.shape}, got "
+                    f"{curves.values.shape}"
+                )
+            given[np.isnan(curves.values)] = np.nan
+        if given.ndim == 2 and len(grid) != given.shape[1]:  # in a basis, not on the grid
+            return cls.from_matrix(given, theta_name="component", ax=ax)
+        return cls.from_matrix(given, grid, theta_name=theta_name, ax=ax)
+
+    @classmethod
+    def from_matrix(
+        cls, matrix: Any, theta: Any = None, *, theta_name: str | None = None, ax: Any = None
+    ) -> Self:
+        """Draw a matrix of coefficients.
+
+        Parameters
+        ----------
+        matrix : array-like of shape (n_samples, n_points)
+            Dual coefficients, NaN where there is none.
+        theta : array-like of shape (n_points,), optional
+            Points of the grid, strictly increasing; without them the columns are numbered.
+        theta_name : str, optional
+            Label of the horizontal axis.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        CoefficientMatrixDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the matrix does not have two dimensions or the grid another length.
+        """
+        _style.require_matplotlib()
+        values = np.asarray(matrix, dtype=np.float64)
+        if values.ndim != 2 or values.size == 0:
+            raise ValueError(f"matrix must have two dimensions, got shape {values.shape}")
+        grid = None if theta is None else as_grid(theta)
+        if grid is not None and len(grid) != values.shape[1]:
+            raise ValueError(f"theta must have {values.shape[1]} points, got {len(grid)}")
+        name = theta_name or ("column" if theta is None else "θ")
+        return cls(values, grid, theta_name=name).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        CoefficientMatrixDisplay
+            Itself.
+        """
+        ax = _style.axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        largest, extend = self._scale()
+        self.missing_ = None
+        if np.isnan(self.matrix).any():
+            seen = np.where(np.isnan(self.matrix), 1.0, np.nan)
+            self.missing_ = self._mesh(seen, "Greys", vmin=0.0, vmax=4.0)
+        values = np.where(self.matrix == 0.0, np.nan, self.matrix)
+        self.image_ = self._mesh(values, _shades(), vmin=-largest, vmax=largest)
+        ax.set_facecolor(_ZERO)
+        self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, pad=0.02, extend=extend)
+        self.colorbar_.outline.set_visible(False)
+        _style.say(self.colorbar_.ax.yaxis.label, "dual coefficient")
+        ax.invert_yaxis()  # the first row on top, as in a table
+        ax.yaxis.get_major_locator().set_params(integer=True)
+        n_rows = len(self.matrix)
+        rows = round(self.zero_row_share_ * n_rows)
+        note = f"exactly zero: {_style.percent(self.zero_share_, 3)} of the coefficients, "
+        note += f"{rows} of {n_rows} rows ({_style.percent(self.zero_row_share_, 3)})"
+        _style.dress(ax, self.theta_name, "row", note)
+        self._legend()
+        return self
+
+    def _scale(self) -> tuple[float, str]:
+        """The largest coefficient with a shade of its own, and whether there are larger ones."""
+        sizes = np.abs(self.matrix[np.isfinite(self.matrix) & (self.matrix != 0.0)])
+        if not len(sizes):
+            return 1.0, "neither"
+        largest = float(np.quantile(sizes, 1.0 - _BEYOND))
+        return largest, "both" if sizes.max() > largest * (1.0 + 1e-9) else "neither"
+
+    def _mesh(self, values: FloatArray, cmap: Any, **limits: float) -> Any:
+        n_rows, n_points = values.shape
+        across = np.arange(n_points + 1) - 0.5 if self.theta is None else _edges(self.theta)
+        masked = np.ma.masked_invalid(values)
+        down = np.arange(n_rows + 1) - 0.5
+        return self.ax_.pcolormesh(across, down, masked, cmap=cmap, rasterized=True, **limits)
+
+    def _legend(self) -> None:
+        from matplotlib.patches import Patch  # noqa: PLC0415
+
+        colors, names = [_ZERO], ["exactly zero"]
+        if self.missing_ is not None:
+            colors.append(self.missing_.cmap(0.25))
+            names.append("not observed")
+        _style.legend(
+            self.ax_,
+            [Patch(facecolor=color, edgecolor=_style.GREY, linewidth=0.6) for color in colors],
+            names,
+            loc="upper right",
+            bbox_to_anchor=(1.0, -0.08),
+            handlelength=1.2,
+            ncols=2,
+        )
+
+
+def _shades() -> Any:
+    from matplotlib import colormaps  # noqa: PLC0415
+    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+
+    return ListedColormap(colormaps["cividis"](np.linspace(0.0, _LIGHTEST, 256)))
+
+
+def _edges(grid: FloatArray) -> FloatArray:
+    """Boundaries of cells around the points of a grid."""
+    if len(grid) == 1:
+        return grid[0] + np.array([-0.5, 0.5])
+    middle = 0.5 * (grid[1:] + grid[:-1])
+    first, last = 2.0 * grid[0] - middle[0], 2.0 * grid[-1] - middle[-1]
+    return np.concatenate([[first], middle, [last]])
+
+
+__all__ = ["CoefficientMatrixDisplay"]

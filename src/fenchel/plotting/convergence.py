@@ -1,0 +1,206 @@
+"""How a solver came to its solution: the relative gap against time or steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.plotting import _style
+from fenchel.plotting._reading import fitted
+
+AXES = {"time": "time in seconds", "iteration": "iteration"}
+_MARKED = 20  # markers on a curve
+_FLOOR = float(np.finfo(np.float64).eps)
+
+
+class ConvergenceDisplay:
+    """Relative duality gap of each certified point of a solver, on a logarithmic axis.
+
+    The gap bounds how far the objective is from its optimum, in units of the objective of the
+    best constant model. Gaps below the rounding of numbers, also negative ones, are drawn at
+    2.2e-16.
+
+    Parameters
+    ----------
+    histories : dict of str to sequence of Progress
+        What each curve is, and its ``history_``: entries with ``iteration``, ``seconds`` and
+        ``relative_gap``.
+    against : {"time", "iteration"}, default="time"
+        What the horizontal axis shows.
+    tol : float, optional
+        The relative gap that was asked for, drawn as a line.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes and figure.
+    lines_ : list
+        One curve for each history, in their order.
+    tol_line_ : line or None
+        The tolerance.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.plotting import ConvergenceDisplay
+    >>> X, y = load_engel(return_X_y=True, as_frame=True)
+    >>> model = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-5).fit(X, y)
+    >>> display = ConvergenceDisplay.from_estimator(
+    ...     model, against="iteration", ax=Figure().add_subplot()
+    ... )
+    >>> bool(display.lines_[0].get_ydata()[-1] <= model.tol)
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    lines_: list[Any]
+    tol_line_: Any
+
+    def __init__(
+        self,
+        histories: Mapping[str, Sequence[Any]],
+        *,
+        against: str = "time",
+        tol: float | None = None,
+    ) -> None:
+        self.histories = histories
+        self.against = against
+        self.tol = tol
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, against: str = "time", name: str | None = None, ax: Any = None
+    ) -> Self:
+        """Draw the history of a fitted model.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``history_``, or a pipeline or search that ends in one.
+        against : {"time", "iteration"}, default="time"
+            What the horizontal axis shows.
+        name : str, optional
+            Name of the curve; that of the class by default.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the estimator keeps no history, or ``against`` is unknown.
+        """
+        _style.require_matplotlib()
+        model = fitted(estimator, "history_", what="the record of its solver")
+        return cls.from_histories(
+            {name or type(model).__name__: model.history_},
+            against=against,
+            tol=getattr(model, "tol", None),
+            ax=ax,
+        )
+
+    @classmethod
+    def from_histories(
+        cls,
+        histories: Mapping[str, Sequence[Any]],
+        *,
+        against: str = "time",
+        tol: float | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw several histories, to compare solvers.
+
+        Parameters
+        ----------
+        histories : dict of str to sequence of Progress
+            Names of the curves, and the ``history_`` of each.
+        against : {"time", "iteration"}, default="time"
+            What the horizontal axis shows.
+        tol : float, optional
+            The relative gap that was asked for.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there is nothing to draw, or ``against`` is unknown.
+        """
+        _style.require_matplotlib()
+        if against not in AXES:
+            raise ValueError(f"against must be one of {tuple(AXES)}, got {against!r}")
+        empty = [name for name, history in histories.items() if len(history) == 0]
+        if not histories or empty:
+            what = f"none for {empty[0]!r}" if empty else "no history"
+            raise ValueError(f"histories must have at least one entry each, got {what}")
+        return cls(histories, against=against, tol=tol).plot(ax=ax)
+
+    def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """Times or iterations of a history, and the relative gaps as they are drawn."""
+        history = self.histories[name]
+        place = "seconds" if self.against == "time" else "iteration"
+        x = np.array([getattr(entry, place) for entry in history], dtype=np.float64)
+        gap = np.array([entry.relative_gap for entry in history], dtype=np.float64)
+        return x, np.where(np.isfinite(gap), np.maximum(gap, _FLOOR), np.nan)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            Itself.
+        """
+        ax = _style.axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_, self.tol_line_ = [], None
+        for k, name in enumerate(self.histories):
+            x, gap = self.curve(name)
+            (line,) = ax.plot(
+                x,
+                gap,
+                markevery=-(-len(x) // _MARKED),
+                color=_style.CYCLE[k % len(_style.CYCLE)],
+                linestyle=_style.DASHES[k % len(_style.DASHES)],
+                marker=_style.MARKERS[k % len(_style.MARKERS)],
+                markersize=4,
+                linewidth=1.5,
+                zorder=3,
+            )
+            self.lines_.append(line)
+        handles, names = [*self.lines_], list(self.histories)
+        if self.tol is not None:
+            self.tol_line_ = ax.axhline(self.tol, color=_style.GREY, lw=1, ls="--", zorder=2)
+            handles.append(self.tol_line_)
+            names.append(f"asked for: {self.tol:g}")
+        ax.set_yscale("log")
+        _style.dress(ax, AXES[self.against], "relative duality gap")
+        _style.legend(ax, handles, names)
+        return self
+
+
+__all__ = ["ConvergenceDisplay"]

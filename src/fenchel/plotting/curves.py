@@ -1,0 +1,299 @@
+"""Predicted against observed curves, with the norms of their residuals."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.functional import Curves, as_curves
+from fenchel.plotting import _style
+from fenchel.plotting._reading import final, is_array
+
+_BACKGROUND = 200  # curves drawn behind the chosen ones
+
+
+class CurvesDisplay:
+    r"""Some observed curves with their predictions, and the norms of all residuals.
+
+    .. math:: \|y_i - h(x_i)\| = \Bigl(\sum_{j\ \mathrm{observed}}
+              \mu_j\, (y_{ij} - h(x_i)(\theta_j))^2\Bigr)^{1/2}
+
+    in the units of the curves, as the weights μ sum to one. Points are observations, lines
+    predictions; all observed curves are behind them, pale. A second picture has the norms of
+    all rows, from the smallest to the largest: a corner at its end shows outliers.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n_points,)
+        The grid.
+    observed, predicted : ndarray of shape (n_samples, n_points)
+        Curves; NaN where not observed.
+    norms : ndarray of shape (n_samples,)
+        Norms of the residuals.
+    rows : ndarray of int
+        The curves to draw.
+    theta_name, curve_name : str
+        Labels of the axes.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes of the curves, and their figure.
+    norms_ax_
+        The axes of the norms; None if a single one was given.
+    background_ : collection
+        All observed curves, of an even choice of 200 rows if there are more.
+    observed_, predicted_ : list of line
+        Observations and predictions of ``rows``, in this order.
+    norms_ : line or None
+        The norms of all rows.
+    marks_ : list of line
+        Those of ``rows``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from fenchel.plotting import CurvesDisplay
+    >>> theta = np.linspace(0.0, 1.0, 20)
+    >>> Y = np.sin(6.0 * theta) + np.array([[0.0], [0.1], [0.5]])
+    >>> predicted = np.tile(np.sin(6.0 * theta), (3, 1))
+    >>> ax = Figure().add_subplot()
+    >>> CurvesDisplay.from_predictions(theta, Y, predicted, ax=ax).norms.round(6)
+    array([0. , 0.1, 0.5])
+    """
+
+    ax_: Any
+    norms_ax_: Any
+    figure_: Any
+    background_: Any
+    observed_: list[Any]
+    predicted_: list[Any]
+    norms_: Any
+    marks_: list[Any]
+
+    def __init__(
+        self,
+        theta: FloatArray,
+        observed: FloatArray,
+        predicted: FloatArray,
+        norms: FloatArray,
+        rows: IntArray,
+        *,
+        theta_name: str = "θ",
+        curve_name: str = "y(θ)",
+    ) -> None:
+        self.theta = theta
+        self.observed = observed
+        self.predicted = predicted
+        self.norms = norms
+        self.rows = rows
+        self.theta_name = theta_name
+        self.curve_name = curve_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        Y: Any,
+        theta: Any = None,
+        *,
+        rows: Any = None,
+        quadrature: Any = "trapezoid",
+        theta_name: str = "θ",
+        curve_name: str = "y(θ)",
+        ax: Any = None,
+    ) -> Self:
+        """Draw what a fitted model predicts for the curves of X.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``predict(X, theta=...)``, or a pipeline that ends in one.
+        X : array-like
+            Inputs in the form that ``predict`` takes.
+        Y, theta
+            Observed curves and their grid in any form that
+            :func:`fenchel.functional.as_curves` takes; without ``theta``, an array is on the
+            ``grid_`` of the model.
+        rows, quadrature, theta_name, curve_name, ax
+            As in :meth:`from_predictions`.
+
+        Returns
+        -------
+        CurvesDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If grids or numbers of rows do not fit.
+        """
+        _style.require_matplotlib()
+        grid = getattr(final(estimator), "grid_", None)
+        if theta is None and grid is not None and is_array(Y):
+            theta = grid
+        curves = as_curves(Y, theta, quadrature)
+        predicted = estimator.predict(X, theta=curves.grid)
+        if hasattr(predicted, "data_matrix"):  # given back in the kind of Y
+            predicted = as_curves(predicted).values
+        names = {"theta_name": theta_name, "curve_name": curve_name}
+        return cls._of(curves, predicted, rows, names, ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        theta: Any,
+        Y: Any,
+        predicted: Any,
+        *,
+        rows: Any = None,
+        quadrature: Any = "trapezoid",
+        theta_name: str = "θ",
+        curve_name: str = "y(θ)",
+        ax: Any = None,
+    ) -> Self:
+        """Draw observed and predicted curves.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_points,) or None
+            The grid, strictly increasing; None as in :func:`fenchel.functional.as_curves`.
+        Y : array-like of shape (n_samples, n_points), or what else ``as_curves`` takes
+            Observed curves, NaN where not observed.
+        predicted : array-like of shape (n_samples, n_points)
+            Predicted curves on the same grid.
+        rows : sequence of int, optional
+            The curves to draw; by default those of the smallest, the median and the largest
+            residual.
+        quadrature : str or array-like, default="trapezoid"
+            Weights μ, as in ``as_curves``.
+        theta_name, curve_name : str
+            Labels of the axes; say the units here.
+        ax : matplotlib axes or pair of them, optional
+            Where to draw the curves, and the norms; a single one is for the curves alone, None
+            makes a new figure of pyplot with both.
+
+        Returns
+        -------
+        CurvesDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If shapes do not agree, or a row does not exist.
+        """
+        _style.require_matplotlib()
+        names = {"theta_name": theta_name, "curve_name": curve_name}
+        return cls._of(as_curves(Y, theta, quadrature), predicted, rows, names, ax)
+
+    @classmethod
+    def _of(
+        cls, curves: Curves, predicted: Any, rows: Any, names: dict[str, str], ax: Any
+    ) -> Self:
+        values = np.asarray(predicted, dtype=np.float64)
+        if values.shape != curves.values.shape:
+            raise ValueError(
+                f"predicted must have the shape of the observed curves, {curves.values.shape}, "
+                f"got {values.shape}"
+            )
+        residuals = np.where(np.isnan(curves.values), 0.0, curves.values - values)
+        norms = np.sqrt(np.sum(curves.measure * residuals**2, axis=1))
+        chosen = _chosen(norms, rows)
+        return cls(curves.grid, curves.values, values, norms, chosen, **names).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes or pair of them, optional
+            Where to draw.
+
+        Returns
+        -------
+        CurvesDisplay
+            Itself.
+        """
+        _style.require_matplotlib()
+        if ax is None:
+            ax = _style.figure_axes(2, (9.6, 4.0))
+        pair = np.atleast_1d(np.asarray(ax, dtype=object))
+        if len(pair) > 2:
+            raise ValueError(f"ax must be one or two axes, got {len(pair)}")
+        self.ax_, self.norms_ax_ = pair[0], pair[1] if len(pair) > 1 else None
+        self.figure_ = self.ax_.figure
+        self.norms_, self.marks_ = None, []
+        self._curves()
+        if self.norms_ax_ is not None:
+            self._norms()
+        return self
+
+    def _style_of(self, k: int) -> dict[str, Any]:
+        cycle, dashes = _style.CYCLE, _style.DASHES
+        return {"color": cycle[k % len(cycle)], "linestyle": dashes[k % len(dashes)]}
+
+    def _curves(self) -> None:
+        from matplotlib.collections import LineCollection  # noqa: PLC0415
+
+        ax, theta = self.ax_, self.theta
+        step = -(-len(self.observed) // _BACKGROUND)
+        behind = [np.column_stack([theta, curve]) for curve in self.observed[::step]]
+        self.background_ = ax.add_collection(
+            LineCollection(behind, colors="#D0D0D0", linewidths=0.6, zorder=1)
+        )
+        self.observed_, self.predicted_ = [], []
+        for k, row in enumerate(self.rows):
+            style = self._style_of(k)
+            marker = _style.MARKERS[k % len(_style.MARKERS)]
+            (points,) = ax.plot(
+                theta, self.observed[row], marker, ms=3, color=style["color"], alpha=0.7, zorder=3
+            )
+            (line,) = ax.plot(theta, self.predicted[row], lw=1.8, zorder=4, **style)
+            self.observed_.append(points)
+            self.predicted_.append(line)
+        ax.autoscale_view()
+        _style.dress(ax, self.theta_name, self.curve_name, "points observed, lines predicted")
+        handles = list(zip(self.observed_, self.predicted_, strict=True))
+        names = [f"row {row}: residual {self.norms[row]:.3g}" for row in self.rows]
+        _style.legend(ax, handles, names)
+
+    def _norms(self) -> None:
+        ax, order = self.norms_ax_, np.argsort(self.norms, kind="stable")
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(1, len(order) + 1)
+        (self.norms_,) = ax.plot(
+            np.arange(1, len(order) + 1), self.norms[order], ".", ms=4, color=_style.GREY, zorder=2
+        )
+        for k, row in enumerate(self.rows):
+            marker = _style.MARKERS[k % len(_style.MARKERS)]
+            color = self._style_of(k)["color"]
+            self.marks_ += ax.plot(rank[row], self.norms[row], marker, ms=8, color=color, zorder=3)
+        ax.set_ylim(bottom=0.0)
+        median = float(np.median(self.norms))
+        note = f"median {median:.3g}, largest {self.norms.max():.3g}"
+        _style.dress(ax, "rows, by their residual", "norm of the residual", note)
+
+
+def _chosen(norms: FloatArray, rows: Any) -> IntArray:
+    """Rows to draw, as they were named; or the best, the middle and the worst."""
+    n = len(norms)
+    if rows is None:
+        order = np.argsort(norms, kind="stable")
+        return np.array(list(dict.fromkeys(order[[0, (n - 1) // 2, n - 1]].tolist())))
+    given = np.atleast_1d(np.asarray(rows))
+    integers = given.ndim == 1 and given.size > 0 and np.issubdtype(given.dtype, np.integer)
+    if not integers or given.min() < 0 or given.max() >= n:
+        raise ValueError(f"rows must be integers in 0..{n - 1}, got {rows!r}")
+    return given.astype(np.intp)
+
+
+__all__ = ["CurvesDisplay"]

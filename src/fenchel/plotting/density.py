@@ -1,0 +1,306 @@
+"""Densities of one or two variables."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.plotting import _style
+from fenchel.plotting._slices import Table
+
+MASSES = (0.95, 0.75, 0.5, 0.25)
+_MARGIN = 0.08  # beyond the data, of their range
+_FEWEST_BINS, _MOST_BINS = 10, 80
+_DARKEST = 0.7  # of the scale of blues: points are seen on all of it
+_ALL_RUGS = 2000  # rows up to which all have a stroke
+
+
+class DensityDisplay:
+    r"""A density as a curve over a histogram of the data, or as contours over its points.
+
+    In two dimensions a contour encloses the smallest region with its share of the mass: with f
+    on the drawn grid, the level t of the share m solves
+
+    .. math:: \int_{f > t} f \Big/ \int f = m,
+
+    both integrals over the picture. Where its mass leaves the picture, widen it by ``extent``.
+
+    Parameters
+    ----------
+    grids : tuple of ndarray
+        One or two increasing grids.
+    density : ndarray of shape (n_points,) or (n_points_of_second, n_points_of_first)
+        Values of the density, >= 0.
+    data : ndarray of shape (n_samples, n_features) or None
+        Rows to draw behind it.
+    feature_names : tuple of str
+        Labels of the axes.
+    masses : sequence of float, default=(0.95, 0.75, 0.5, 0.25)
+        Shares of the mass of the contours.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes and figure.
+    line_ : line or None
+        The density of one variable.
+    histogram_ : container or None
+        Of the data of one variable, with area one.
+    rug_ : collection or None
+        A stroke at each row, of a sample of 2000 rows if there are more.
+    mesh_, contours_, colorbar_
+        The density of two variables; None for one.
+    points_ : collection or None
+        The data of two variables.
+    levels_ : ndarray or None
+        Levels of the contours, increasing.
+    mass_ : float
+        Integral of the density over the picture: near 1 if the picture holds all of it.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from sklearn.neighbors import KernelDensity
+    >>> from fenchel.datasets import load
+    >>> from fenchel.plotting import DensityDisplay
+    >>> X, _ = load("geyser", return_X_y=True, as_frame=True)
+    >>> model = KernelDensity(bandwidth=5.0).fit(X)
+    >>> display = DensityDisplay.from_estimator(model, X, ax=Figure().add_subplot())
+    >>> display.ax_.get_xlabel()
+    'duration'
+    """
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+    histogram_: Any
+    rug_: Any
+    mesh_: Any
+    contours_: Any
+    colorbar_: Any
+    points_: Any
+    levels_: FloatArray | None
+
+    def __init__(
+        self,
+        grids: tuple[FloatArray, ...],
+        density: FloatArray,
+        *,
+        data: FloatArray | None = None,
+        feature_names: tuple[str, ...] = ("x",),
+        masses: tuple[float, ...] = MASSES,
+    ) -> None:
+        self.grids = grids
+        self.density = density
+        self.data = data
+        self.feature_names = feature_names
+        self.masses = masses
+        mass: Any = density
+        for grid in grids:  # the last axis is the first variable
+            mass = np.trapezoid(mass, grid, axis=-1)
+        self.mass_ = float(mass)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        extent: Any = None,
+        grid_resolution: int | None = None,
+        masses: tuple[float, ...] = MASSES,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the density of a fitted model.
+
+        Parameters
+        ----------
+        estimator : object
+            With ``score_samples(X)``, the logarithm of the density at rows, or a pipeline that
+            ends in one and does not change the units of X.
+        X : DataFrame or array-like of shape (n_samples, 1) or (n_samples, 2)
+            Rows to draw behind the density, in the form that ``score_samples`` takes.
+        extent : sequence of pairs, optional
+            Lowest and highest value of each variable; by default 8 % beyond the data.
+        grid_resolution : int, optional
+            Points in each direction; by default 500 in one dimension, 150 in two.
+        masses : sequence of float, default=(0.95, 0.75, 0.5, 0.25)
+            Shares of the mass that contours enclose, in (0, 1).
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        DensityDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If there are more than two variables, or one that is not a number.
+        TypeError
+            If the estimator has no ``score_samples``.
+        """
+        _style.require_matplotlib()
+        if not hasattr(estimator, "score_samples"):
+            raise TypeError(
+                f"estimator must have score_samples, got {type(estimator).__name__} without it"
+            )
+        table = Table.of(X)
+        if len(table.names) not in (1, 2):
+            raise ValueError(f"X must have one or two columns, got {len(table.names)}")
+        if any(not 0.0 < mass < 1.0 for mass in masses):
+            raise ValueError(f"masses must be in (0, 1), got {masses!r}")
+        places = [table.position(j) for j in range(len(table.names))]
+        data = np.column_stack([table.numbers(j) for j in places])
+        number = grid_resolution or (500 if len(places) == 1 else 150)
+        if number < 2:
+            raise ValueError(f"grid_resolution must be at least 2, got {number!r}")
+        grids = tuple(
+            np.linspace(low, high, number) for low, high in _extent(data, extent, table.names)
+        )
+        mesh = np.meshgrid(*grids)
+        index = np.zeros(mesh[0].size, dtype=np.intp)
+        rows = table.rows(index, {j: part.ravel() for j, part in enumerate(mesh)})
+        logarithm = np.asarray(estimator.score_samples(rows), dtype=np.float64)
+        return cls(
+            grids,
+            np.exp(logarithm).reshape(mesh[0].shape),
+            data=data,
+            feature_names=tuple(table.names),
+            masses=tuple(masses),
+        ).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        DensityDisplay
+            Itself.
+        """
+        ax = _style.axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        self.line_ = self.histogram_ = self.rug_ = self.mesh_ = self.contours_ = None
+        self.colorbar_ = self.points_ = self.levels_ = None
+        if len(self.grids) == 1:
+            self._curve()
+        else:
+            self._contours()
+        return self
+
+    def _curve(self) -> None:
+        ax, (grid,) = self.ax_, self.grids
+        (self.line_,) = ax.plot(grid, self.density, color=_style.BLUE, lw=2, zorder=3)
+        handles, names = [self.line_], ["density"]
+        if self.data is not None:
+            values = self.data[np.isfinite(self.data[:, 0]), 0]
+            bins = int(np.clip(np.sqrt(len(values)), _FEWEST_BINS, _MOST_BINS))
+            _, _, self.histogram_ = ax.hist(
+                values,
+                bins=bins,
+                density=True,
+                color="#DADADA",
+                edgecolor="white",
+                lw=0.5,
+                zorder=1,
+            )
+            step = -(-len(values) // _ALL_RUGS)
+            self.rug_ = ax.vlines(
+                values[::step],
+                0.0,
+                0.035,
+                transform=ax.get_xaxis_transform(),
+                color=_style.GREY,
+                lw=0.6,
+                alpha=0.6,
+                zorder=2,
+            )
+            handles += [self.histogram_, self.rug_]
+            part = f" (one in {step})" if step > 1 else ""
+            names += [f"histogram of {len(values)} rows", f"rows{part}"]
+        ax.set_xlim(grid[0], grid[-1])
+        ax.set_ylim(bottom=0.0)
+        name = _style.short(self.feature_names[0], 24)
+        _style.dress(ax, self.feature_names[0], f"density, per unit of {name}")
+        _style.legend(
+            ax,
+            handles,
+            names,
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=3,
+            columnspacing=1.4,
+        )
+
+    def _contours(self) -> None:
+        from matplotlib import colormaps  # noqa: PLC0415
+        from matplotlib.colors import ListedColormap  # noqa: PLC0415
+
+        ax, (first, second) = self.ax_, self.grids
+        blues = ListedColormap(colormaps["Blues"](np.linspace(0.0, _DARKEST, 256)))
+        self.mesh_ = ax.pcolormesh(
+            first, second, self.density, cmap=blues, vmin=0.0, shading="gouraud", zorder=0
+        )
+        self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, pad=0.02)
+        _style.say(self.colorbar_.ax.yaxis.label, "density, per unit of both axes")
+        self.colorbar_.outline.set_visible(False)
+        if self.data is not None:
+            self.points_ = _style.scatter(ax, *self.data.T)
+        levels = self._levels()
+        self.levels_ = np.unique(levels)
+        if len(self.levels_):
+            self.contours_ = ax.contour(
+                first, second, self.density, levels=self.levels_, colors=_style.BLACK, linewidths=1
+            )
+            names = {
+                level: _style.percent(mass)
+                for level, mass in zip(levels, self.masses, strict=True)
+            }
+            for label in ax.clabel(self.contours_, fmt=names, fontsize=8):
+                _style.say(label, label.get_text())
+        ax.set(xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
+        x, y = self.feature_names
+        _style.dress(ax, x, y, "contours enclose these shares of the mass")
+
+    def _levels(self) -> FloatArray:
+        """The level of each share of the mass: cells from the densest on, until they have it."""
+        cells = np.outer(*(np.gradient(grid) for grid in self.grids[::-1]))
+        order = np.argsort(-self.density, axis=None)
+        mass = np.cumsum((self.density * cells).ravel()[order])
+        if not mass[-1] > 0.0:
+            return np.zeros(0)
+        places = np.searchsorted(mass, np.asarray(self.masses) * mass[-1])
+        return self.density.ravel()[order][np.minimum(places, len(order) - 1)]
+
+
+def _extent(data: FloatArray, extent: Any, names: list[str]) -> list[tuple[float, float]]:
+    if extent is None:
+        ends = []
+        for column in data.T:
+            finite = column[np.isfinite(column)]
+            low, high = float(finite.min()), float(finite.max())
+            margin = _MARGIN * (high - low) or 0.5
+            ends.append((low - margin, high + margin))
+        return ends
+    array = np.asarray(extent, dtype=np.float64)
+    if array.shape == (2,) and len(names) == 1:
+        array = array[None, :]
+    if array.shape != (len(names), 2) or not np.all(array[:, 0] < array[:, 1]):
+        raise ValueError(
+            f"extent must be a pair (low, high), low < high, for each of {len(names)} variables, "
+            f"got {extent!r}"
+        )
+    return [(float(low), float(high)) for low, high in array]
+
+
+__all__ = ["DensityDisplay"]

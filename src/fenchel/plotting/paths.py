@@ -1,0 +1,326 @@
+"""The score of cross-validation along a strength, and the choices that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.plotting import _style
+
+_DEPTH = 2.0  # depths of the part that matters below which paths leave the picture
+
+
+@dataclass(frozen=True)
+class ScorePath:
+    """Scores along one path, all other parameters being the same.
+
+    Attributes
+    ----------
+    alphas, mean : ndarray of shape (n_alphas,)
+        Strengths, increasing, and the mean score over the folds.
+    error : ndarray of shape (n_alphas,) or None
+        Standard error of the mean; None for a single fold.
+    others : dict
+        The other parameters.
+    """
+
+    alphas: FloatArray
+    mean: FloatArray
+    error: FloatArray | None
+    others: dict[str, Any]
+
+
+class PathDisplay:
+    """The score of cross-validation along the strength, and the choices that follow from it.
+
+    The path of the best score is drawn with its standard errors over the folds, the paths of
+    other parameters beside it, pale. Two choices are marked: the best mean score, and the
+    largest strength whose score is within one standard error of that, which is the simplest
+    model that is not clearly worse; the one that the estimator has taken is filled.
+
+    Parameters
+    ----------
+    paths : list of ScorePath
+        All paths.
+    best : int
+        The path to draw with its errors.
+    chosen : float
+        The strength that the estimator has taken, on that path.
+    parameter, score_name : str
+        Labels of the axes.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes and figure.
+    line_, band_ : line, collection or None
+        Mean score of the best path, and one standard error on both sides.
+    others_ : list of line
+        The other paths.
+    best_, one_standard_error_, chosen_ : line or None
+        Marks of the choices.
+    threshold_ : line or None
+        The score that is within one standard error of the best.
+    best_alpha, one_standard_error_alpha : float, float or None
+        The two choices; the second is None where folds give no standard error.
+
+    References
+    ----------
+    Breiman, Friedman, Olshen, Stone (1984), Classification and regression trees, section 3.4.3.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.model_selection import KernelRidgeCV
+    >>> from fenchel.plotting import PathDisplay
+    >>> X, y = load_engel(return_X_y=True, as_frame=True)
+    >>> model = KernelRidgeCV(10, selection="one_standard_error").fit(X, y)
+    >>> display = PathDisplay.from_estimator(model, ax=Figure().add_subplot())
+    >>> display.one_standard_error_alpha == model.alpha_
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    line_: Any
+    band_: Any
+    others_: list[Any]
+    best_: Any
+    one_standard_error_: Any
+    chosen_: Any
+    threshold_: Any
+
+    def __init__(
+        self,
+        paths: list[ScorePath],
+        best: int,
+        chosen: float,
+        *,
+        parameter: str = "alpha",
+        score_name: str = "score",
+    ) -> None:
+        self.paths = paths
+        self.best = best
+        self.chosen = chosen
+        self.parameter = parameter
+        self.score_name = score_name
+        path = paths[best]
+        top = int(np.nanargmax(path.mean))
+        self.best_alpha = float(path.alphas[top])
+        self.one_standard_error_alpha: float | None = None
+        if path.error is not None:
+            within = np.flatnonzero(path.mean >= path.mean[top] - path.error[top])
+            self.one_standard_error_alpha = float(path.alphas[within[-1]])
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        parameter: str | None = None,
+        score_name: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the search of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``cv_results_`` and ``best_index_``, as those of
+            ``fenchel.model_selection`` and scikit-learn's searches have.
+        parameter : str, optional
+            Name of the strength in ``cv_results_["params"]``; by default the one that is
+            "alpha" or ends in "__alpha".
+        score_name : str, optional
+            Label of the vertical axis; by default that of ``estimator.scoring``.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        PathDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the estimator has searched nothing, or not over this parameter.
+        """
+        _style.require_matplotlib()
+        if not hasattr(estimator, "cv_results_"):
+            raise ValueError(
+                "estimator must be fitted and have cv_results_, the scores of its search, got "
+                f"{type(estimator).__name__}"
+            )
+        results = estimator.cv_results_
+        name = _strength(results["params"], parameter)
+        paths, members = _paths(results, name)
+        index = int(estimator.best_index_)
+        best = next(k for k, member in enumerate(members) if index in member)
+        if score_name is None:
+            scoring = getattr(estimator, "scoring", None)
+            score_name = scoring if isinstance(scoring, str) else "score"
+        folds = len(_splits(results))
+        label = f"{_style.short(score_name, 24)}, mean of {folds} folds"
+        if folds == 1:
+            label = "minus the leave-one-out error" if score_name == "loo" else score_name
+        chosen = float(results["params"][index][name])
+        return cls(paths, best, chosen, parameter=name, score_name=label).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        PathDisplay
+            Itself.
+        """
+        ax = _style.axes(ax, (6.4, 4.8))
+        self.ax_, self.figure_ = ax, ax.figure
+        path = self.paths[self.best]
+        self.others_ = [
+            ax.plot(other.alphas, other.mean, color=_style.PALE, lw=1, zorder=1)[0]
+            for k, other in enumerate(self.paths)
+            if k != self.best
+        ]
+        (self.line_,) = ax.plot(
+            path.alphas, path.mean, color=_style.BLUE, lw=1.8, marker="o", ms=3, zorder=3
+        )
+        self.band_ = self.threshold_ = self.one_standard_error_ = None
+        handles, names = [self.line_], ["mean over folds" if path.error is not None else "score"]
+        if path.error is not None:
+            low, high = path.mean - path.error, path.mean + path.error
+            self.band_ = ax.fill_between(
+                path.alphas, low, high, color=_style.SKY, alpha=0.3, linewidth=0, zorder=2
+            )
+            handles.append(self.band_)
+            names.append("one standard error")
+        self._choices(handles, names)
+        if self.others_:
+            handles.append(self.others_[0])
+            names.append("other parameters")
+        ax.set_xscale("log")
+        ax.set_ylim(self._limits())
+        note = ", ".join(
+            f"{_style.short(name, 24)} = {_value(value)}" for name, value in path.others.items()
+        )
+        _style.dress(ax, self.parameter, self.score_name, note)
+        # below, as bands and paths leave no corner free
+        _style.legend(
+            ax,
+            handles,
+            names,
+            loc="upper left",
+            bbox_to_anchor=(-0.1, -0.15),
+            ncols=2,
+            columnspacing=1.2,
+            fontsize="small",
+        )
+        return self
+
+    def _limits(self) -> tuple[float, float] | None:
+        """Where the picture ends: far worse scores would press the rest of it into a line."""
+        path = self.paths[self.best]
+        top = float(np.nanmax(path.mean))
+        error = 0.0 if path.error is None else float(path.error[int(np.nanargmax(path.mean))])
+        shown = np.array([path.mean[-1], self._score_at(self.chosen), top - 4.0 * error])
+        depth = top - float(np.nanmin(shown))
+        lowest = min(float(np.nanmin(each.mean)) for each in self.paths)
+        if not top - lowest > _DEPTH * depth > 0.0:
+            return None
+        return top - 1.3 * depth, top + max(0.15 * depth, 1.3 * error)
+
+    def _score_at(self, alpha: float) -> float:
+        path = self.paths[self.best]
+        return float(path.mean[int(np.argmin(np.abs(path.alphas - alpha)))])
+
+    def _choices(self, handles: list[Any], names: list[str]) -> None:
+        path = self.paths[self.best]
+        candidates = [(self.best_alpha, "best_", "D", _style.BLACK, "best")]
+        if self.one_standard_error_alpha is not None and path.error is not None:
+            top = int(np.nanargmax(path.mean))
+            self.threshold_ = self.ax_.axhline(
+                path.mean[top] - path.error[top], color=_style.GREY, lw=1, ls="--", zorder=2
+            )
+            simple = self.one_standard_error_alpha
+            candidates.append(
+                (simple, "one_standard_error_", "s", _style.VERMILION, "one-standard-error choice")
+            )
+        self.chosen_ = None
+        for alpha, attribute, marker, color, name in candidates:
+            taken = alpha == self.chosen
+            mark = self._mark(alpha, marker, color, taken)
+            setattr(self, attribute, mark)
+            if taken and self.chosen_ is None:
+                self.chosen_ = mark
+            handles.append(mark)
+            names.append(f"{name}: {alpha:.3g}" + (" (taken)" if taken else ""))
+        if self.chosen_ is None:
+            self.chosen_ = self._mark(self.chosen, "^", _style.GREEN, True)
+            handles.append(self.chosen_)
+            names.append(f"taken: {self.chosen:.3g}")
+
+    def _mark(self, alpha: float, marker: str, color: str, filled: bool) -> Any:
+        height = self._score_at(alpha)
+        inside = color if filled else "white"
+        return self.ax_.plot(
+            [alpha], [height], marker, ms=8, mec=color, mfc=inside, mew=1.5, zorder=4
+        )[0]
+
+
+def _strength(params: list[dict[str, Any]], parameter: str | None) -> str:
+    names = list(params[0])
+    if parameter is None:
+        found = [name for name in names if name == "alpha" or name.endswith("__alpha")]
+        if len(found) != 1:
+            raise ValueError(f"parameter must be one of {', '.join(names)}, got None")
+        return found[0]
+    if parameter not in names:
+        raise ValueError(f"parameter must be one of {', '.join(names)}, got {parameter!r}")
+    return parameter
+
+
+def _splits(results: dict[str, Any]) -> list[AnyArray]:
+    """Scores of each fold."""
+    names = sorted(name for name in results if name.startswith("split"))
+    return [np.asarray(results[n], dtype=np.float64) for n in names if n.endswith("_test_score")]
+
+
+def _paths(results: dict[str, Any], name: str) -> tuple[list[ScorePath], list[list[int]]]:
+    """One path for each setting of the other parameters, and its places in the results."""
+    params = results["params"]
+    members: dict[str, list[int]] = {}
+    for k, point in enumerate(params):
+        setting = repr(sorted((key, repr(value)) for key, value in point.items() if key != name))
+        members.setdefault(setting, []).append(k)
+    mean = np.asarray(results["mean_test_score"], dtype=np.float64)
+    folds = np.array(_splits(results))
+    error = folds.std(axis=0, ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else None
+    varied = [key for key in params[0] if len({repr(point[key]) for point in params}) > 1]
+    paths = []
+    for member in members.values():
+        alphas = np.array([params[k][name] for k in member], dtype=np.float64)
+        order = np.argsort(alphas)
+        place = np.array(member)[order]
+        others = {key: params[member[0]][key] for key in varied if key != name}
+        errors = None if error is None else error[place]
+        paths.append(ScorePath(alphas[order], mean[place], errors, others))
+    return paths, list(members.values())
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else _style.short(value, 24)
+
+
+__all__ = ["PathDisplay", "ScorePath"]

@@ -1,0 +1,213 @@
+"""Which rows carry a model, and how much."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.plotting import _style
+from fenchel.plotting._reading import column, fitted, matrix, name_of
+from fenchel.plotting._slices import Table
+
+_LARGEST, _SMALLEST = 90.0, 6.0  # areas of markers, in points²
+
+
+class SupportDisplay:
+    r"""The training rows, those with a dual coefficient marked by its size and sign.
+
+    The fitted function is a sum over these rows, h(x) = Σ_i k(x, x_i) c_i: a row with
+    c_i > 0 (triangle up) pulls it up towards its target, one with c_i < 0 (triangle down) pulls
+    it down, and the larger \|c_i\|, the larger the mark: its area is proportional, but for a
+    least one that can be seen. Rows without coefficient are hollow circles: without them the
+    model would be the same.
+
+    Parameters
+    ----------
+    values, targets : ndarray of shape (n_samples,)
+        Feature and target of the rows.
+    coefficients : ndarray of shape (n_samples,)
+        Their dual coefficients, zero where there is none.
+    signed : bool, default=True
+        Whether coefficients have a sign; without, carrying rows are filled circles.
+    feature_name, target_name : str
+        Labels of the axes.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Matplotlib's axes and figure.
+    idle_ : collection
+        Rows without coefficient.
+    carrying_ : list of collection
+        Rows that pull up and rows that pull down; or, without signs, all that carry.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from fenchel import SVR
+    >>> from fenchel.datasets import load_mcycle
+    >>> from fenchel.plotting import SupportDisplay
+    >>> X, y = load_mcycle(return_X_y=True, as_frame=True)
+    >>> model = SVR(epsilon=30.0, alpha=1e-3).fit(X, y)
+    >>> display = SupportDisplay.from_estimator(model, X, y, ax=Figure().add_subplot())
+    >>> int((display.coefficients != 0.0).sum()) == len(model.support_)
+    True
+    """
+
+    ax_: Any
+    figure_: Any
+    idle_: Any
+    carrying_: list[Any]
+
+    def __init__(
+        self,
+        values: FloatArray,
+        targets: FloatArray,
+        coefficients: FloatArray,
+        *,
+        signed: bool = True,
+        feature_name: str = "x",
+        target_name: str = "y",
+    ) -> None:
+        self.values = values
+        self.targets = targets
+        self.coefficients = coefficients
+        self.signed = signed
+        self.feature_name = feature_name
+        self.target_name = target_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        feature: int | str | None = None,
+        output: int | None = None,
+        target_name: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the training rows of a fitted model.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with ``support_`` and ``dual_coef_``, or a pipeline that ends in one.
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            The rows of the fit.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets.
+        feature : int or str, optional
+            The feature of the horizontal axis, the first that is a number by default.
+        output : int, optional
+            Which level or target, of a model with several; by default all of them together: the
+            Euclidean length of a row of coefficients, which has no sign.
+        target_name : str, optional
+            Label of the vertical axis.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure of pyplot by default.
+
+        Returns
+        -------
+        SupportDisplay
+            With what was drawn as attributes.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        ValueError
+            If the model has no support, X is not of its rows, or a feature or output is unknown.
+        """
+        _style.require_matplotlib()
+        model = fitted(estimator, "support_", "dual_coef_", what="coefficients of training rows")
+        table = Table.of(X)
+        place = table.position(feature)
+        values = table.numbers(place)
+        support, dual = np.asarray(model.support_), matrix(model.dual_coef_, "dual_coef_")
+        dual = dual if len(dual) == len(support) else dual[support]  # of all rows, with zeros
+        if len(support) and int(support.max()) >= len(values):
+            raise ValueError(
+                f"X must hold the rows of the fit, of which row {int(support.max())} carries the "
+                f"model, got {len(values)} rows"
+            )
+        n_outputs = dual.shape[1]
+        if output is not None and not 0 <= output < n_outputs:
+            raise ValueError(f"output must be in 0..{n_outputs - 1}, got {output!r}")
+        signed = output is not None or n_outputs == 1
+        whole = np.zeros(len(values))
+        whole[support] = dual[:, output or 0] if signed else np.linalg.norm(dual, axis=1)
+        many_targets = np.ndim(y) == 2
+        target = (output or 0) if many_targets else 0
+        return cls(
+            values,
+            column(y, target),
+            whole,
+            signed=signed,
+            feature_name=table.names[place],
+            target_name=target_name or name_of(y, target),
+        ).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on those of a new figure of pyplot.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        SupportDisplay
+            Itself.
+        """
+        ax = _style.axes(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        coefficients = self.coefficients
+        idle = coefficients == 0.0
+        many = len(coefficients) > _style.MANY
+        self.idle_ = ax.scatter(
+            self.values[idle],
+            self.targets[idle],
+            s=5 if many else 13,
+            facecolors="none",
+            edgecolors=_style.GREY,
+            linewidths=0.6,
+            zorder=2,
+            rasterized=many,
+        )
+        up, down = coefficients > 0.0, coefficients < 0.0
+        kinds = [(up, "^", _style.VERMILION, "pulls up"), (down, "v", _style.BLUE, "pulls down")]
+        if not self.signed:
+            kinds = [(~idle, "o", _style.BLUE, "carries the model")]
+        self.carrying_ = [self._marks(*kind[:3]) for kind in kinds]
+        handles = [*self.carrying_, self.idle_]
+        names = [*(kind[3] for kind in kinds), "not needed"]
+        carrying = int(np.count_nonzero(~idle))
+        share = _style.percent(carrying / len(idle), 3)
+        note = f"{carrying} of {len(idle)} rows ({share}) carry the model"
+        _style.dress(ax, self.feature_name, self.target_name, note)
+        made = _style.legend(ax, handles, names)
+        for handle in made.legend_handles:
+            handle.set_sizes([30.0])
+        return self
+
+    def _marks(self, rows: Any, marker: str, color: str) -> Any:
+        sizes = np.abs(self.coefficients[rows])
+        largest = float(np.abs(self.coefficients).max()) or 1.0
+        return self.ax_.scatter(
+            self.values[rows],
+            self.targets[rows],
+            s=np.maximum(_LARGEST * sizes / largest, _SMALLEST),
+            marker=marker,
+            color=color,
+            alpha=0.6,
+            linewidths=0,
+            zorder=3,
+        )
+
+
+__all__ = ["SupportDisplay"]
