@@ -6,9 +6,10 @@ WORKERS ?= auto
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -42,6 +43,15 @@ format: $(STAMP) ## rewrite the files in the project's style
 bench: $(STAMP) ## the benchmark table
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+docs: $(DOCS_STAMP) ## the documentation as web pages, in build/docs
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W -b html -d build/doctrees docs build/docs
+	@echo "open build/docs/index.html"
+
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf docs/gallery docs/generated docs/results docs/performance.md docs/reference/generated
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,59 @@
+"""What the gallery of examples needs: one look for its pictures, and no missing data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from sphinx.util import logging
+
+_LOGGER = logging.getLogger(__name__)
+_NEEDS = re.compile(r"^# needs the data set (\w+)", re.MULTILINE)
+STYLE = {
+    "figure.figsize": (7.2, 4.2),
+    "figure.constrained_layout.use": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": "cycler('color', ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#000000'])",
+    "legend.frameon": False,
+}
+
+
+def set_style(gallery_conf: Any, name: str) -> None:
+    """Set the look of pictures, before each example."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  (after the back end has been chosen)
+
+    plt.rcParams.update(STYLE)
+
+
+def has_data(name: str) -> bool:
+    """Whether a data set can be read here."""
+    from fenchel import datasets  # noqa: PLC0415  (slow, and not needed by all)
+
+    try:
+        datasets.load_dti() if name == "dti" else datasets.load(name)
+    except OSError:
+        return False
+    return True
+
+
+def examples_to_leave_out(folder: Path, gallery: Path) -> str:
+    """A pattern of the examples whose data are not here, each said in a line.
+
+    An example says what it needs in a comment, ``# needs the data set NAME``. Pages in the
+    gallery that earlier builds left behind and that are no longer made are removed.
+    """
+    missing, kept = [], set()
+    for path in sorted(folder.glob("*/plot_*.py")):
+        needed = _NEEDS.findall(path.read_text(encoding="utf-8"))
+        absent = [name for name in needed if not has_data(name)]
+        if absent:
+            _LOGGER.info("%s is left out: the data set %s is not here", path.name, absent[0])
+            missing.append(re.escape(path.name))
+        else:
+            kept.add(path.stem)
+    for page in gallery.glob("*/plot_*"):
+        if page.name.split(".")[0] not in kept:
+            page.unlink()
+    return "|".join([r"__init__\.py", *missing])

@@ -1,0 +1,32 @@
+"""
+Curves carried by few rows
+==========================
+
+Old Faithful: how long the eruption lasted, and how long one had to wait for it. With
+``epsilon`` > 0 a row whose residuals are shorter than ε, all levels taken together, has no dual
+coefficient at all: the model keeps the other rows only.
+"""
+
+# %%
+# Rows that carry the curves are drawn in vermilion. What is lost is the pinball loss on the
+# rows; what is gained is a model of fewer rows. Note the two groups of eruptions.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from fenchel import QuantileRegressor
+from fenchel.datasets import load
+
+geyser = load("geyser")
+X, y = geyser.data, geyser.target
+grid = np.linspace(X.min(), X.max(), 300)[:, None]
+fig, axes = plt.subplots(1, 3, figsize=(10.8, 3.8), sharey=True)
+for ax, epsilon in zip(axes, (0.0, 10.0, 20.0), strict=True):
+    model = QuantileRegressor([0.25, 0.5, 0.75], alpha=1e-4, epsilon=epsilon).fit(X, y)
+    ax.scatter(X, y, s=9, color="0.75")
+    ax.scatter(X[model.support_], y[model.support_], s=9, color="C1")
+    ax.plot(grid, model.predict(grid), color="C0")
+    share = len(model.support_) / len(y)
+    ax.set(title=f"ε = {epsilon:g}: {share:.0%} of the rows", xlabel="duration (min)")
+    print(f"ε = {epsilon:2g}: D² {model.score(X, y):.3f}, {len(model.support_)} rows")
+axes[0].set_ylabel("waiting time before (min)")
