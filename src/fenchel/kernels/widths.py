@@ -77,11 +77,17 @@ def _pairs(
         return pdist(chosen), pair
     random = check_random_state(0 if random_state is None else random_state)
     first = random.randint(0, n, _RANDOM_PAIRS)
-    second = (first + random.randint(1, n, _RANDOM_PAIRS)) % n
-    difference = X[rows[first]] - X[rows[second]]
+    second = first + random.randint(1, n, _RANDOM_PAIRS)
+    second[second >= n] -= n
+    chosen = X if n == len(X) else X[rows]
+    difference = np.take(chosen, first, axis=0)
+    difference -= np.take(chosen, second, axis=0)
     if deviation is not None:
         difference /= deviation
-    distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
+    if X.shape[1] == 1:
+        distance = np.abs(difference[:, 0])
+    else:
+        distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
     return distance, None if uniform else weight[first] * weight[second]
 
 
