@@ -36,6 +36,10 @@ class Anderson:
 
     def forget(self) -> None:
         """Start anew: the map has changed."""
+        self._least, self._idle = np.inf, 0
+        self._drop()
+
+    def _drop(self) -> None:
         self._count = 0
         self._point: FloatArray | None = None
         self._length = np.inf
@@ -44,10 +48,20 @@ class Anderson:
         """Return the next point from a point, the step there, and the length of that step.
 
         A step much longer than the one before it shows that extrapolation went astray: then
-        the plain step is taken.
+        the plain step is taken. Where steps have ceased to become shorter, as when
+        extrapolation goes in circles, a number of plain steps are, which always converge.
         """
+        if length < self._least:
+            self._least, self._idle = length, 0
+        else:
+            self._idle += 1
+        if self._idle >= 5 * self._memory:
+            self._drop()
+            if self._idle == 7 * self._memory:
+                self._least, self._idle = length, 0
+            return point + step
         if length > _GROWTH * self._length:
-            self.forget()
+            self._drop()
         if self._point is not None:
             at = self._count % self._memory
             np.subtract(point, self._point, out=self._moves[at])

@@ -180,7 +180,9 @@ class CurveProblem:
         chosen = dual if model is None else model
         primal, lower = self.primal(chosen), self.dual(dual)
         gap, unit = primal - lower, self.baseline
-        certificate = Certificate(primal, lower, gap, gap / unit if unit > 0.0 else 0.0, 0.0)
+        # where the function zero has no loss, only functions without any are as good
+        relative = gap / unit if unit > 0.0 else 0.0 if gap <= 0.0 else np.inf
+        certificate = Certificate(primal, lower, gap, relative, 0.0)
         return Certified(dual, self.coefficients(chosen), np.zeros(0), certificate)
 
 

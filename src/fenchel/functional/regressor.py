@@ -18,6 +18,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_number
 from fenchel.features import FeatureMap, KernelRows, fit_feature_map
+from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import LOSSES, Eigen, LossChoice, Spline, represent
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.functional.problem import CurveProblem, Rows
@@ -51,6 +52,8 @@ class PreparedCurves(NamedTuple):
     """The output kernel between the points of the grid."""
     center: FloatArray
     """What was taken off all curves, (m,)."""
+    shapes: dict[Any, Spline | Eigen]
+    """The representations that were in use, with their spectra."""
 
 
 class FunctionalRegressor(RegressorMixin, BaseEstimator):
@@ -121,6 +124,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
     ----------
     dual_coef_ : ndarray of shape (n, m)
         Dual curves u at the points of the grid, with exact zeros; rows of weight zero are zero.
+        Predictions are those of their function, or of a better one within the gap.
     support_ : ndarray of int
         Rows with a dual coefficient other than zero.
     sparsity_ : Sparsity
@@ -231,8 +235,8 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         choice = self._checked()
         prepared = self._prepare(X, y, theta, sample_weight)
         last = getattr(self, "_last", None) if self.warm_start else None
-        dual = self._fit_prepared(prepared, choice, last)
-        self._last = dual if self.warm_start else None
+        nearby = self._fit_prepared(prepared, choice, last)
+        self._last = nearby if self.warm_start else None
         return self
 
     def _prepare(self, X: Any, y: Any, theta: Any, sample_weight: Any) -> PreparedCurves:
@@ -255,7 +259,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
             )
         X = X[np.ix_(kept, kept)] if given_gram else X[kept]
         self._n_rows, weight, curves = len(weight), weight[kept], curves.subset(kept)
-        center = _center(self.center, curves.values, weight)
+        center = center_of(self.center, curves.values, weight)
         curves = replace(curves, values=curves.values - center)
         kernel = resolve(as_kernel(self.input_kernel), X, weight, self.random_state)
         with threads_that_pay(len(X)):
@@ -265,14 +269,22 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         rows = Rows(features, isinstance(feature_map, KernelRows), weight)
         output = _output_kernel(self.output_kernel, curves.grid, self.random_state)
         between = np.asarray(output(curves.grid[:, None]), dtype=np.float64)
-        return PreparedCurves(kept, rows, feature_map, curves, output, between, center)
+        return PreparedCurves(kept, rows, feature_map, curves, output, between, center, {})
 
     def _fit_prepared(
         self, prepared: PreparedCurves, choice: LossChoice, start: FloatArray | None
     ) -> FloatArray:
-        """Solve on prepared curves, set the fitted attributes, and return the dual point."""
+        """Solve on prepared curves, set the fitted attributes, and return a point to start from.
+
+        Points are scaled curves of all rows, (n, m), near the dual solution.
+        """
         curves = prepared.curves
-        shape = represent(self.representation, self.n_components, choice, curves, prepared.kernel)
+        key = (self.representation, self.n_components, choice.euclidean)
+        if key not in prepared.shapes:
+            prepared.shapes[key] = represent(
+                self.representation, self.n_components, choice, curves, prepared.kernel
+            )
+        shape = prepared.shapes[key]
         problem = CurveProblem(
             shape.loss(choice), prepared.rows, shape.points, shape.targets, float(self.alpha)
         )
@@ -280,18 +292,15 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         if start is not None:
             fits = start.shape == (self._n_rows, curves.values.shape[1])
             start = shape.from_grid(start[prepared.kept]) if fits else None
-        if start is not None:
-            tiny = np.finfo(float).tiny
-            start = problem.loss.conjugate_prox(start, tiny)
         callback = printer(type(self).__name__) if self.verbose else None
         with threads_that_pay(len(curves)):
             solution = solver.solve(problem, start, callback)
         self._keep(prepared, shape, problem, solution)
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=3)
-        dual = np.zeros((self._n_rows, curves.values.shape[1]))
-        dual[prepared.kept] = shape.on_grid(solution.dual)
-        return dual
+        nearby = np.zeros((self._n_rows, curves.values.shape[1]))
+        nearby[prepared.kept] = shape.on_grid(solution.nearby)
+        return nearby
 
     def _keep(
         self,
@@ -384,13 +393,8 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         float
             At most 1.
         """
-        check_is_fitted(self)
-        X = validate_data(self, as_rows(X), dtype=np.float64, reset=False)
-        given = self.grid_ if theta is None and _is_array(y) else theta
-        curves = as_curves(_as_columns(y), given, self._scoring_rule(given))
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        predicted = self._evaluate(X, curves.grid)
-        mean = _center("mean", curves.values, weight)
+        curves, predicted, weight = self._compared(X, y, theta, sample_weight)
+        mean = center_of("mean", curves.values, weight)
         residual, spread = (
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
             for other in (predicted, mean)
@@ -398,6 +402,17 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         if spread == 0.0:
             return 1.0 if residual == 0.0 else 0.0
         return 1.0 - residual / spread
+
+    def _compared(
+        self, X: Any, y: Any, theta: Any, sample_weight: Any
+    ) -> tuple[Curves, FloatArray, FloatArray]:
+        """Curves to score, the predictions where they are observed, and their weights."""
+        check_is_fitted(self)
+        X = validate_data(self, as_rows(X), dtype=np.float64, reset=False)
+        given = self.grid_ if theta is None and is_array(y) else theta
+        curves = as_curves(as_columns(y), given, self._scoring_rule(given))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        return curves, self._evaluate(X, curves.grid), weight
 
     def _scoring_rule(self, theta: Any) -> Any:
         named = isinstance(self.quadrature, str)
@@ -409,8 +424,8 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        self._flat = _is_array(y) and np.asarray(y).ndim == 1
-        return as_curves(_as_columns(y), theta, self.quadrature)
+        self._flat = is_array(y) and np.asarray(y).ndim == 1
+        return as_curves(as_columns(y), theta, self.quadrature)
 
     def _checked(self) -> LossChoice:
         """Check the parameters, and return the choice of the loss."""
@@ -439,47 +454,9 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def as_rows(X: Any) -> Any:
-    """Flatten curves to one row each; leave other inputs as they are."""
-    if hasattr(X, "grid_points") and hasattr(X, "data_matrix"):
-        X = np.asarray(X.data_matrix, dtype=np.float64)
-    if getattr(X, "ndim", 2) == 3:
-        return np.reshape(X, (len(X), -1))
-    return X
-
-
-def _is_array(y: Any) -> bool:
-    """Whether something is an array or a frame, not a list of pairs or an FDataGrid."""
-    if isinstance(y, list):
-        return not (y and isinstance(y[0], tuple))
-    return hasattr(y, "__array__") and not hasattr(y, "data_matrix")
-
-
-def _as_columns(y: Any) -> Any:
-    if not _is_array(y):
-        return y
-    values = np.asarray(y)
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _center(center: str | None, values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Mean or median curve, of what is observed at each point; zero where nothing is."""
-    share = np.where(np.isnan(values), 0.0, weight[:, None])
-    total = share.sum(axis=0)
-    if center is None or not len(values):
-        return np.zeros(values.shape[1])
-    if center == "median":
-        order = np.argsort(values, axis=0)  # what is missing comes last
-        reached = np.cumsum(np.take_along_axis(share, order, axis=0), axis=0) >= 0.5 * total
-        at = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)
-        return np.nan_to_num(np.take_along_axis(values, at, axis=0)[0])
-    mean = (share * np.nan_to_num(values)).sum(axis=0)
-    return np.asarray(np.divide(mean, total, where=total > 0.0, out=np.zeros_like(total)))
-
-
 def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:
     if kernel is None:
-        width = _WIDTH * (grid[-1] - grid[0])
+        width = _WIDTH * float(grid[-1] - grid[0])
         return Gaussian(width if width > 0.0 else 1.0)
     chosen = as_kernel(kernel)
     if isinstance(chosen, Precomputed):
@@ -487,4 +464,4 @@ def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:
     return resolve(chosen, grid[:, None], None, random_state)
 
 
-__all__ = ["FunctionalRegressor", "PreparedCurves", "Sparsity", "as_rows"]
+__all__ = ["FunctionalRegressor", "PreparedCurves", "Sparsity"]

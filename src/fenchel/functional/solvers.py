@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -11,14 +11,29 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.functional._anderson import Anderson
 from fenchel.functional.problem import CurveProblem
-from fenchel.losses import CurveInsensitive, Squared
+from fenchel.losses import CurveHuber, CurveInsensitive, Squared
 from fenchel.problem import Certified
 from fenchel.solvers.base import Callback, Progress, Solution, Status, settled
 
 _CHECK_EVERY = 5
+_CHECK_ALSO = (1, 2, 3, 4, 6, 8)
 _BALANCE_AT = (3, 10, 25, 60, 120, 240)
 _RELAXATION = 1.6
 _SHIFTS = (0.3, 1e6)
+
+
+@dataclass(frozen=True)
+class CurveSolution(Solution):
+    """What a solver of curves returns.
+
+    Attributes
+    ----------
+    nearby : ndarray of shape (n, m)
+        A point to start similar problems from: close to ``dual``, and maybe not feasible, but
+        its function is known more exactly.
+    """
+
+    nearby: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 class CurveSolver(Protocol):
@@ -33,8 +48,8 @@ class CurveSolver(Protocol):
         problem: CurveProblem,
         start: FloatArray | None = None,
         callback: Callback | None = None,
-    ) -> Solution:
-        """Return the best certified point; ``start`` is a dual point (n, m) to begin with."""
+    ) -> CurveSolution:
+        """Return the best certified point; ``start`` is a point (n, m) near by."""
         ...
 
 
@@ -88,12 +103,13 @@ class ClosedForm:
         problem: CurveProblem,
         start: FloatArray | None = None,
         callback: Callback | None = None,
-    ) -> Solution:
+    ) -> CurveSolution:
         """Solve the system; nothing is gained from ``start``."""
         started = time.perf_counter()
         certified = problem.certify(_ridge(problem, Eigenbases(problem)))
         how = "solved in closed form; kernels this close to singular need a larger alpha"
-        return settled(certified, started, 1, how, self.tol, callback)
+        solution = settled(certified, started, 1, how, self.tol, callback)
+        return CurveSolution(**vars(solution), nearby=certified.dual)
 
 
 @dataclass(frozen=True)
@@ -126,18 +142,24 @@ class Splitting:
         problem: CurveProblem,
         start: FloatArray | None = None,
         callback: Callback | None = None,
-    ) -> Solution:
+    ) -> CurveSolution:
         """Turn until the gap is small."""
         started = time.perf_counter()
         bases, best = Eigenbases(problem), _Best(problem, self.tol, started, callback)
+        if best.is_zero():
+            return best.solution("turns")
         targets, root = bases.root * problem.targets, bases.root
         inverse, mask = 1.0 / root, problem.points.observed
-        size = 2.0 if isinstance(problem.loss, CurveInsensitive) else 0.5
         rho = 1.0
         if start is None:
             state = root * _ridge(problem, bases)
+            first: tuple[int, ...] = _CHECK_ALSO[2:]
         else:
-            state = root * (start + problem.image(start) - problem.targets)
+            slope = problem.image(start) - problem.targets
+            near = problem.loss.conjugate_prox(start, np.finfo(float).tiny)
+            rho = _shift(problem, root * slope, root * near)
+            state = root * (start + slope / rho)
+            first = _CHECK_ALSO
         turn = Anderson(state.size)
         for iteration in range(1, self.max_iter + 1):
             smooth = bases.solve(targets + rho * state, rho)
@@ -146,12 +168,11 @@ class Splitting:
                 reflected *= mask
             dual = problem.loss.conjugate_prox(reflected, 1.0 / rho)
             step = root * dual - smooth
-            if iteration % _CHECK_EVERY == 0 and best.take(iteration, dual, inverse * smooth):
+            check = iteration % _CHECK_EVERY == 0 or iteration in first
+            if check and best.take(iteration, dual, inverse * smooth):
                 break
             if iteration in _BALANCE_AT:
-                length = max(float(np.linalg.norm(root * dual)), 1e-300)
-                ratio = size * float(np.linalg.norm(state - smooth)) / length
-                new = float(np.clip(rho * ratio, *_SHIFTS))
+                new = _shift(problem, rho * (state - smooth), root * dual)
                 if max(new / rho, rho / new) > 1.5:
                     state = smooth + (rho / new) * (state - smooth)
                     rho = new
@@ -160,7 +181,7 @@ class Splitting:
             step *= _RELAXATION
             moved = turn(state.ravel(), step.ravel(), float(np.linalg.norm(step)))
             state = moved.reshape(step.shape)
-        return best.solution("turns")
+        return best.solution("turns", inverse * smooth)
 
 
 @dataclass(frozen=True)
@@ -188,12 +209,15 @@ class APGD:
         problem: CurveProblem,
         start: FloatArray | None = None,
         callback: Callback | None = None,
-    ) -> Solution:
+    ) -> CurveSolution:
         """Step until the gap is small."""
         started = time.perf_counter()
         best = _Best(problem, self.tol, started, callback)
+        if best.is_zero():
+            return best.solution("steps")
         weight, targets = problem.weight, problem.targets
-        point = _first(problem) if start is None else start
+        tiny = np.finfo(float).tiny
+        point = _first(problem) if start is None else problem.loss.conjugate_prox(start, tiny)
         image = problem.image(point)
         ahead, ahead_image, momentum, step = point, image, 0, 1.0
         for iteration in range(1, self.max_iter + 1):
@@ -204,7 +228,8 @@ class APGD:
                 new_image = problem.image(new)
                 move = new - ahead
                 bend = np.einsum("i,ij,ij->", weight, move, new_image - ahead_image)
-                if step * bend <= np.einsum("i,ij,ij->", weight, move, move) * (1.0 + 1e-9):
+                size = np.einsum("i,ij,ij->", weight, move, move)
+                if not step * bend > size * (1.0 + 1e-9):  # nor if it is not a number
                     break
                 step *= 0.5
             last, last_image = point, image
@@ -227,9 +252,14 @@ class _Best:
     ) -> None:
         self._problem, self._tol, self._started = problem, tol, started
         self._callback = callback
+        self._zero = np.zeros_like(problem.targets)
         self._found: Certified | None = None
         self._history: list[Progress] = []
         self._stopped = False
+
+    def is_zero(self) -> bool:
+        """Whether the function zero has no loss, so that there is nothing to do."""
+        return self._problem.baseline == 0.0 and self.take(0, self._zero, None)
 
     def take(self, iteration: int, dual: FloatArray, model: FloatArray | None) -> bool:
         """Certify a dual point, with another point for the model if that is better."""
@@ -249,16 +279,22 @@ class _Best:
                 now.relative_gap,
             )
         )
-        if self._found is None or now.relative_gap < self._found.certificate.relative_gap:
-            self._found = certified
+        self._least(certified)
         if self._callback is not None and self._callback(self._history[-1]):
             self._stopped = True
         return self._stopped or now.relative_gap <= self._tol
 
-    def solution(self, unit: str) -> Solution:
+    def _least(self, certified: Certified) -> None:
+        gap = certified.certificate.relative_gap
+        if self._found is None or gap < self._found.certificate.relative_gap:
+            self._found = certified
+
+    def solution(self, unit: str, nearby: FloatArray | None = None) -> CurveSolution:
         """What the solver returns."""
         if self._found is None:  # fewer iterations than between two certificates
             self.take(0, _first(self._problem), None)
+        if self._history[-1].relative_gap > self._tol:  # worse than no model at all?
+            self._least(self._problem.certify(self._zero))
         found = self._found
         assert found is not None
         gap, count = found.certificate.relative_gap, self._history[-1].iteration
@@ -269,7 +305,7 @@ class _Best:
         elif not good:
             message += f" > tol={self._tol:g}: raise max_iter, alpha or tol"
         status = Status(good, message)
-        return Solution(
+        return CurveSolution(
             found.dual,
             found.weights,
             found.offset,
@@ -277,12 +313,29 @@ class _Best:
             status,
             count,
             self._history,
+            found.dual if nearby is None else nearby,
         )
 
 
 def _ridge(problem: CurveProblem, bases: Eigenbases) -> FloatArray:
     """Dual point of the squared loss on complete curves."""
     return bases.solve(bases.root * problem.targets, 1.0) / bases.root
+
+
+def _shift(problem: CurveProblem, slope: FloatArray, dual: FloatArray) -> float:
+    """The weight ρ of the splitting, from the gradient of the quadratic part and the point.
+
+    Their ratio, times what has proved best; the ratio exaggerates where the loss bounds every
+    coordinate.
+    """
+    ratio = float(np.linalg.norm(slope)) / max(float(np.linalg.norm(dual)), 1e-300)
+    if isinstance(problem.loss, CurveInsensitive):
+        ratio *= 2.0
+    elif isinstance(problem.loss, CurveHuber) and problem.loss.norm == 1.0:
+        ratio **= 0.6
+    else:
+        ratio *= 0.5
+    return float(np.clip(ratio, *_SHIFTS))
 
 
 def _first(problem: CurveProblem) -> FloatArray:

@@ -1,0 +1,272 @@
+"""Cross-validation of curves: grid search, with shared preparations and warm starts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fenchel.functional import FunctionalRegressor
+from fenchel.functional import problem as problems
+from fenchel.kernels import BetweenCurves, Gaussian, IntegralGaussian, Laplacian
+from fenchel.model_selection import FunctionalRegressorCV
+
+NAN = np.nan
+RNG = np.random.default_rng(0)
+N, M = 40, 15
+THETA = np.linspace(0.0, 2.0, M) ** 1.3
+X = RNG.uniform(-1.0, 1.0, (N, 2))
+CLEAN = np.sin(3.0 * THETA + 2.0 * X[:, :1]) + X[:, 1:] * THETA
+Y = CLEAN + 0.2 * RNG.normal(size=(N, M))
+ALPHAS = [1e-1, 1e-3, 1e-5]
+FOLDS = KFold(4, shuffle=True, random_state=1)
+# alpha, κ and ε as scikit-learn's checks want them: a grid that holds a good fit of a line
+FAST = {"alphas": [1e-1, 1e-3], "cv": 2, "kappas": [1.0, 0.1], "epsilons": [0.1, 0.01]}
+CASES = {
+    "square": ({}, {}),
+    "huber2": ({"loss": "huber"}, {"kappa": [1.0, 0.3, 0.03]}),
+    "huber1": ({"loss": "huber", "norm": 1}, {"kappa": [1.0, 0.3, 0.03]}),
+    "insensitive2": ({"loss": "epsilon_insensitive"}, {"epsilon": [0.0, 0.1, 0.5]}),
+    "insensitive_inf": (
+        {"loss": "epsilon_insensitive", "norm": np.inf},
+        {"epsilon": [0.0, 0.1, 0.5]},
+    ),
+}
+
+
+@parametrize_with_checks(
+    [
+        FunctionalRegressorCV(**FAST),
+        FunctionalRegressorCV("huber", aggregation="median", **FAST),
+        FunctionalRegressorCV("epsilon_insensitive", np.inf, **FAST),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def scores_by_params(results, key="mean_test_score"):
+    return {
+        tuple(sorted((name, repr(value)) for name, value in params.items())): score
+        for params, score in zip(results["params"], results[key], strict=True)
+    }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_equals_grid_search(case):
+    loss, grid = CASES[case]
+    tight = {**loss, "tol": 1e-11, "max_iter": 5000, "center": "mean"}
+    candidates = {f"{name}s": values for name, values in grid.items()}
+    ours = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, **candidates, **tight).fit(X, Y)
+    theirs = GridSearchCV(
+        FunctionalRegressor(**tight),
+        {**grid, "alpha": ALPHAS},
+        cv=FOLDS,
+        scoring="neg_mean_squared_error",
+    ).fit(X, Y)
+    for key in ("mean_test_score", "std_test_score", "split2_test_score"):
+        expected = scores_by_params(theirs.cv_results_, key)
+        found = scores_by_params(ours.cv_results_, key)
+        assert found.keys() == expected.keys()
+        for params, score in found.items():
+            assert score == pytest.approx(expected[params], abs=1e-5)
+    assert ours.best_params_ == theirs.best_params_
+    refit = FunctionalRegressor(**tight, **ours.best_params_).fit(X, Y)
+    np.testing.assert_array_equal(ours.predict(X), refit.predict(X))
+    np.testing.assert_array_equal(ours.best_estimator_.dual_coef_, refit.dual_coef_)
+    assert ours.alpha_ == ours.best_params_["alpha"]
+    assert ours.score(X, Y) == refit.score(X, Y)
+    assert ours.certificate_.relative_gap <= 1e-11
+
+
+def test_median_ranks_by_the_median_of_folds():
+    """A fold of shifted curves has a say in the mean, and less of one in the median."""
+    spoilt = Y.copy()
+    spoilt[:5] += np.random.default_rng(5).choice([-1.0, 1.0], size=(5, 1))
+    grid = {"alphas": np.geomspace(1.0, 1e-6, 8), "cv": KFold(5)}
+    mean = FunctionalRegressorCV(**grid).fit(X, spoilt, THETA)
+    median = FunctionalRegressorCV(**grid, aggregation="median").fit(X, spoilt, THETA)
+    results = median.cv_results_
+    folds = np.array([results[f"split{k}_test_score"] for k in range(5)])
+    np.testing.assert_array_equal(results["median_test_score"], np.median(folds, axis=0))
+    np.testing.assert_array_equal(results["mean_test_score"], mean.cv_results_["mean_test_score"])
+    assert median.best_index_ == np.argmax(np.median(folds, axis=0))
+    assert mean.best_index_ == np.argmax(folds.mean(axis=0))
+    assert median.best_score_ == np.median(folds, axis=0).max()
+    assert results["rank_test_score"][median.best_index_] == 1
+    assert median.best_index_ != mean.best_index_
+    assert "median_test_score" not in mean.cv_results_
+
+
+@pytest.mark.parametrize("quadrature", ["monte-carlo", "trapezoid"])
+def test_error_is_the_integral_over_what_is_observed(quadrature):
+    gaps = np.where(RNG.uniform(size=Y.shape) < 0.2, NAN, Y)
+    weight = RNG.uniform(0.5, 2.0, N)
+    options = {"center": "mean", "quadrature": quadrature}
+    folds = [(np.arange(30), np.arange(30, 40)), (np.arange(10, 40), np.arange(10))]
+    ours = FunctionalRegressorCV(alphas=[1e-3], cv=folds, **options).fit(X, gaps, THETA, weight)
+    for k, (train, test) in enumerate(folds):
+        model = FunctionalRegressor(alpha=1e-3, **options)
+        model.fit(X[train], gaps[train], THETA, weight[train])
+        squares = (gaps[test] - model.predict(X[test])) ** 2
+        rule = np.full(M, 1.0 / M)
+        if quadrature == "trapezoid":
+            rule = np.trapezoid(np.eye(M), THETA) / (THETA[-1] - THETA[0])
+        expected = np.average(np.nansum(squares * rule, axis=1), weights=weight[test])
+        assert ours.cv_results_[f"split{k}_test_score"][0] == pytest.approx(-expected, rel=1e-6)
+
+
+def test_pairs_and_arrays_agree():
+    options = {"alphas": ALPHAS, "cv": 3, "loss": "huber", "kappas": [0.5], "tol": 1e-9}
+    array = FunctionalRegressorCV(**options).fit(X, Y, THETA)
+    pairs = FunctionalRegressorCV(**options).fit(X, [(THETA, y) for y in Y])
+    np.testing.assert_allclose(
+        pairs.cv_results_["mean_test_score"], array.cv_results_["mean_test_score"], rtol=1e-6
+    )
+    np.testing.assert_allclose(pairs.predict(X, [0.3, 0.4]), array.predict(X, [0.3, 0.4]))
+
+
+def test_precomputed_kernels_lose_the_columns_of_the_fold():
+    kernel = Gaussian(0.7)
+    vectors = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, input_kernel=kernel).fit(X, Y)
+    gram = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, input_kernel="precomputed")
+    gram.fit(kernel(X), Y)
+    np.testing.assert_allclose(
+        gram.cv_results_["mean_test_score"], vectors.cv_results_["mean_test_score"], rtol=1e-6
+    )
+    assert gram.__sklearn_tags__().input_tags.pairwise
+
+
+@pytest.mark.parametrize(
+    "make", [Gaussian, IntegralGaussian, lambda scale: BetweenCurves(Laplacian(scale))]
+)
+def test_length_scales(make):
+    scales = [0.2, "median", 5.0]
+    search = FunctionalRegressorCV(
+        alphas=ALPHAS, input_kernel=make(1.0), length_scales=scales, cv=FOLDS
+    ).fit(X, Y)
+    plain = GridSearchCV(
+        FunctionalRegressor(),
+        {"input_kernel": [make(scale) for scale in scales], "alpha": ALPHAS},
+        cv=FOLDS,
+        scoring="neg_mean_squared_error",
+    ).fit(X, Y)
+    assert search.best_score_ == pytest.approx(plain.best_score_, rel=1e-9)
+    best = make(search.best_params_["length_scale"])
+    assert repr(search.best_estimator_.input_kernel) == repr(best)
+    with pytest.raises(ValueError, match="length_scales are for kernels that have one"):
+        clone(search).set_params(input_kernel="linear").fit(X, Y)
+
+
+def test_default_grids_follow_the_units():
+    """Fits are equivariant with κ and ε in units of y and alpha in those of the kernels."""
+    for loss, name in (("huber", "kappa"), ("epsilon_insensitive", "epsilon")):
+        options = {"kappas": 4, "epsilons": 4, "alphas": 3, "cv": 2}
+        small = FunctionalRegressorCV(loss, **options).fit(X, Y, THETA)
+        large = FunctionalRegressorCV(loss, **options).fit(X, 1e4 * Y, THETA)
+        for key, factor in ((name, 1e4), ("alpha", 1.0)):
+            one, other = (
+                [params[key] for params in model.cv_results_["params"]] for model in (small, large)
+            )
+            np.testing.assert_allclose(np.multiply(factor, one), other, rtol=1e-12)
+        np.testing.assert_allclose(
+            1e8 * small.cv_results_["mean_test_score"],
+            large.cv_results_["mean_test_score"],
+            rtol=1e-3,
+        )
+    assert len(FunctionalRegressorCV(alphas=4, cv=2).fit(X, Y).cv_results_["params"]) == 4
+
+
+def test_weights_count_in_fit_and_score():
+    weight = np.where(np.arange(N) % 4 == 0, 0.0, 2.0)
+    kept = np.flatnonzero(weight)
+    folds = [(np.arange(20), np.arange(20, 40)), (np.arange(20, 40), np.arange(20))]
+    inner = [
+        (np.searchsorted(kept, a[weight[a] > 0]), np.searchsorted(kept, b[weight[b] > 0]))
+        for a, b in folds
+    ]
+    options = {"loss": "huber", "norm": 1, "alphas": ALPHAS, "kappas": 3}
+    weighted = FunctionalRegressorCV(cv=folds, **options).fit(X, Y, THETA, weight)
+    removed = FunctionalRegressorCV(cv=inner, **options).fit(X[kept], Y[kept], THETA)
+    np.testing.assert_allclose(
+        weighted.cv_results_["mean_test_score"],
+        removed.cv_results_["mean_test_score"],
+        rtol=1e-6,
+    )
+
+
+def test_parallel_is_the_same():
+    search = FunctionalRegressorCV("huber", alphas=2, kappas=3, cv=3)
+    one, two = clone(search).fit(X, Y), clone(search).set_params(n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(
+        one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
+    )
+
+
+def test_kernels_are_evaluated_once_in_each_fold(monkeypatch):
+    """One preparation for a fold and a width, and one for the final fit."""
+    prepared, spectra = [], []
+    original = FunctionalRegressor._prepare
+    spectrum = problems.Rows.spectrum.func
+
+    def counted(self, *data):
+        prepared.append(len(data[0]))
+        return original(self, *data)
+
+    def decomposed(self):
+        spectra.append(len(self.features))
+        return spectrum(self)
+
+    monkeypatch.setattr(FunctionalRegressor, "_prepare", counted)
+    monkeypatch.setattr(problems.Rows.spectrum, "func", decomposed)
+    search = FunctionalRegressorCV("huber", alphas=ALPHAS, kappas=[1.0, 0.1], cv=FOLDS)
+    search.fit(X, Y)
+    assert prepared == [30] * 4 + [40]
+    assert spectra == [30] * 4 + [40]
+
+
+def test_scoring_is_that_of_scikit_learn():
+    search = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, scoring="r2").fit(X, Y)
+    plain = GridSearchCV(FunctionalRegressor(), {"alpha": ALPHAS}, cv=FOLDS, scoring="r2")
+    plain.fit(X, Y)
+    assert search.best_score_ == pytest.approx(plain.best_score_, rel=1e-9)
+
+
+def test_fdatagrid_comes_back_in_kind():
+    skfda = pytest.importorskip("skfda", reason="FDataGrid is of scikit-fda")
+    curves = skfda.FDataGrid(data_matrix=Y, grid_points=THETA)
+    given = FunctionalRegressorCV(alphas=ALPHAS, cv=3).fit(X, curves)
+    array = FunctionalRegressorCV(alphas=ALPHAS, cv=3).fit(X, Y, THETA)
+    np.testing.assert_array_equal(given.predict(X).data_matrix[:, :, 0], array.predict(X))
+    assert given.score(X, curves) == array.score(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"alphas": 0}, "alphas must be a number of candidates >= 1"),
+        ({"alphas": 1e-3}, "alphas must be a number of candidates >= 1"),
+        ({"alphas": [1.0, -1.0]}, "alphas must be positive numbers"),
+        ({"loss": "huber", "kappas": [0.0]}, "kappas must be positive numbers"),
+        ({"loss": "huber", "kappas": []}, "kappas must be positive numbers"),
+        ({"loss": "epsilon_insensitive", "epsilons": [-1.0]}, "epsilons must be numbers >= 0"),
+        ({"aggregation": "mode"}, "aggregation must be one of"),
+        ({"loss": "absolute"}, "loss must be one of"),
+        ({"loss": "huber", "norm": 0.5}, "norm must be a number >= 1"),
+    ],
+)
+def test_bad_input(bad, message):
+    with pytest.raises(ValueError, match=message):
+        FunctionalRegressorCV(**bad).fit(X, Y)
+
+
+def test_curves_and_rows_that_do_not_fit():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        FunctionalRegressorCV(alphas=2).fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        FunctionalRegressorCV(alphas=2).fit(X, None)
+    empty = np.where(np.arange(N)[:, None] == 7, NAN, Y)
+    with pytest.raises(ValueError, match="observed at one point or more, got none for curve 7"):
+        FunctionalRegressorCV(alphas=2).fit(X, empty)
