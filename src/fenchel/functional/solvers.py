@@ -16,7 +16,7 @@ from fenchel.problem import Certified
 from fenchel.solvers.base import Callback, Progress, Solution, Status, settled
 
 _CHECK_EVERY = 5
-_CHECK_ALSO = (1, 2, 3, 4, 6, 8)
+_LONGEST_WAIT = 10
 _BALANCE_AT = (3, 10, 25, 60, 120, 240)
 _RELAXATION = 1.6
 _SHIFTS = (0.3, 1e6)
@@ -153,13 +153,13 @@ class Splitting:
         rho = 1.0
         if start is None:
             state = root * _ridge(problem, bases)
-            first: tuple[int, ...] = _CHECK_ALSO[2:]
+            goal, waited = 0.0, _LONGEST_WAIT - _CHECK_EVERY
         else:
             slope = problem.image(start) - problem.targets
             near = problem.loss.conjugate_prox(start, np.finfo(float).tiny)
             rho = _shift(problem, root * slope, root * near)
             state = root * (start + slope / rho)
-            first = _CHECK_ALSO
+            goal, waited = np.inf, 0
         turn = Anderson(state.size)
         for iteration in range(1, self.max_iter + 1):
             smooth = bases.solve(targets + rho * state, rho)
@@ -168,9 +168,13 @@ class Splitting:
                 reflected *= mask
             dual = problem.loss.conjugate_prox(reflected, 1.0 / rho)
             step = root * dual - smooth
-            check = iteration % _CHECK_EVERY == 0 or iteration in first
-            if check and best.take(iteration, dual, inverse * smooth):
-                break
+            length = float(np.linalg.norm(step))
+            waited += 1
+            if length <= goal or waited >= _LONGEST_WAIT or iteration == self.max_iter:
+                if best.take(iteration, dual, inverse * smooth):
+                    break
+                # certificates cost as much as turns; gaps fall like the square of steps
+                goal, waited = 2.0 * length * np.sqrt(self.tol / best.last_gap), 0
             if iteration in _BALANCE_AT:
                 new = _shift(problem, rho * (state - smooth), root * dual)
                 if max(new / rho, rho / new) > 1.5:
@@ -179,7 +183,7 @@ class Splitting:
                     turn.forget()
                     continue
             step *= _RELAXATION
-            moved = turn(state.ravel(), step.ravel(), float(np.linalg.norm(step)))
+            moved = turn(state.ravel(), step.ravel(), length)
             state = moved.reshape(step.shape)
         return best.solution("turns", inverse * smooth)
 
@@ -284,6 +288,11 @@ class _Best:
             self._stopped = True
         return self._stopped or now.relative_gap <= self._tol
 
+    @property
+    def last_gap(self) -> float:
+        """Relative gap of the last certificate."""
+        return self._history[-1].relative_gap
+
     def _least(self, certified: Certified) -> None:
         gap = certified.certificate.relative_gap
         if self._found is None or gap < self._found.certificate.relative_gap:
@@ -293,7 +302,7 @@ class _Best:
         """What the solver returns."""
         if self._found is None:  # fewer iterations than between two certificates
             self.take(0, _first(self._problem), None)
-        if self._history[-1].relative_gap > self._tol:  # worse than no model at all?
+        if self.last_gap > self._tol:  # worse than no model at all?
             self._least(self._problem.certify(self._zero))
         found = self._found
         assert found is not None
