@@ -50,7 +50,8 @@ def project(point: FloatArray, root: FloatArray, radius: FloatArray, order: floa
         length = np.linalg.norm(point, axis=1, keepdims=True)
         outside = length > radius
         scale = np.divide(radius, length, out=np.ones_like(length), where=outside)
-        inverse = np.divide(1.0, scale, out=np.full_like(scale, np.inf), where=scale > 0.0)
+        normal = scale >= np.finfo(float).tiny  # 1 over a smaller one overflows
+        inverse = np.divide(1.0, scale, out=np.full_like(scale, np.inf), where=normal)
         return Projected(point * scale, (inverse - 1.0)[:, 0])
     radii = np.ascontiguousarray(np.broadcast_to(radius, (len(point), 1))[:, 0])
     project_rows = _project_l1 if order == 1.0 else _project_lr
@@ -148,52 +149,70 @@ def _project_lr(
     own = len(root) > 1
     result = point.copy()
     pulls = np.zeros(n)
+    sizes = np.zeros(m)  # of the values x / √μ in units of the radius, which powers can bear
     for i in range(n):
         scale = root[i] if own else root[0]
-        radius = radii[i]
+        radius, largest = radii[i], 0.0
+        for j in range(m):
+            sizes[j] = abs(point[i, j]) / scale[j] if scale[j] > 0.0 else 0.0
+            largest = max(largest, sizes[j])
+        if radius <= 1e-200 * largest:
+            if largest > 0.0:
+                result[i] = 0.0
+                pulls[i] = np.inf
+            continue
+        # Σ μ z^r = 1 has no term above 1 and one of at least 1/m: this brackets the pull
+        low, high, total = 0.0, 0.0, 0.0
+        for j in range(m):
+            sizes[j] /= radius
+            if sizes[j] > 0.0:
+                most = scale[j] ** (-2.0 / order)
+                steep, least = most ** (1.0 - order), most * m ** (-1.0 / order)
+                low = max(low, (sizes[j] - most) * steep)
+                high = max(high, (sizes[j] - least) * steep * m ** (1.0 - 1.0 / order))
+                total += (sizes[j] / most) ** order if sizes[j] < most else 1.0
+        if total <= 1.0 and low == 0.0:
+            continue
+        pull = _pull_to_unit(sizes, scale, order, low, high)
         total = 0.0
         for j in range(m):
-            if scale[j] > 0.0:
-                total += scale[j] ** (2.0 - order) * abs(point[i, j]) ** order
-        if total ** (1.0 / order) <= radius:
-            continue
-        if radius == 0.0:
-            result[i] = 0.0
-            pulls[i] = np.inf
-            continue
-        low, high, pull = 0.0, np.inf, 0.0
-        for turn in range(_STEPS):
-            total, slope = 0.0, 0.0
-            for j in range(m):
-                if scale[j] > 0.0 and point[i, j] != 0.0:
-                    weight = scale[j] ** (2.0 - order)
-                    x = _pulled(abs(point[i, j]), pull * weight, order)
-                    result[i, j] = x if point[i, j] > 0.0 else -x
-                    if x > 0.0:
-                        power = weight * x ** (order - 1.0)
-                        total += power * x
-                        slope += power * power / (1.0 + pull * (order - 1.0) * power / x)
-            length = total ** (1.0 / order)
-            if abs(length - radius) <= 4.0 * _TINY * radius:
-                break
-            if length > radius:
-                low = pull
-            else:
-                high = pull
-            # 1 / length is close to linear in the pull: exactly so for r = 2
-            step = (length / radius - 1.0) * total / slope
-            pull += step
-            if not low < pull < high or (turn % 3 == 2 and 10.0 * low < high):
-                if high == np.inf:
-                    pull = max(pull, 100.0 * low)
-                else:  # pulls are of any order of magnitude
-                    pull = np.sqrt(low) * np.sqrt(high) if low > 0.0 else 1e-3 * high
-            if high < np.inf and high - low <= _TINY * high:
-                break
-        pulls[i] = pull
-        if length > radius:  # what rounding has left outside
-            result[i] *= radius / length
+            z = _pulled(sizes[j], pull, order)
+            total += scale[j] ** 2 * z**order
+            result[i, j] = np.copysign(scale[j] * radius * z, point[i, j])
+        if total > 1.0:  # what rounding has left outside
+            result[i] /= total ** (1.0 / order)
+        pulls[i] = pull * radius ** (2.0 - order)
     return result, pulls
+
+
+@_jit
+def _pull_to_unit(
+    sizes: FloatArray, scale: FloatArray, order: float, low: float, high: float
+) -> float:
+    """Find the ν for which z + ν z^(r - 1) = sizes has Σ μ z^r = 1."""
+    pull = low
+    for _ in range(_STEPS):
+        total, slope = 0.0, 0.0
+        for j in range(len(sizes)):
+            z = _pulled(sizes[j], pull, order)
+            if z > 0.0:
+                power = z ** (order - 1.0)
+                total += scale[j] ** 2 * power * z
+                slope += (scale[j] * power) ** 2 / (1.0 + pull * (order - 1.0) * power / z)
+        length = total ** (1.0 / order)
+        if abs(length - 1.0) <= 4.0 * _TINY:
+            break
+        if length > 1.0:
+            low = pull
+        else:
+            high = pull
+        # 1 / length is close to linear in the pull: exactly so for r = 2
+        pull += (length - 1.0) * total / slope
+        if not low < pull < high:
+            pull = 0.5 * (low + high)
+        if high - low <= _TINY * high:
+            break
+    return pull
 
 
 __all__ = ["Projected", "project", "project_jacobian"]

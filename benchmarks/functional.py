@@ -1,0 +1,150 @@
+"""Curves as outputs: the splitting beside accelerated gradients, in one run to one gap."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.harness import Row, in_process, timed
+from fenchel.datasets import local_outliers, make_functional
+from fenchel.functional import FunctionalRegressor
+from fenchel.kernels import BetweenCurves, Gaussian, Laplacian
+
+TOL = 1e-6
+ALPHAS = (1e-5, 1e-4, 1e-3)
+LOSSES = {
+    "square": ("square", 2),
+    "Huber, p=1": ("huber", 1),
+    "Huber, p=2": ("huber", 2),
+    "insensitive, p=2": ("epsilon_insensitive", 2),
+    "insensitive, p=inf": ("epsilon_insensitive", np.inf),
+}
+# rows, points, seconds asked for, repeats
+SIZES = ((100, 100, 0.1, 9), (500, 200, 3.0, 3))
+KAPPAS = np.geomspace(10.0, 0.01, 25)
+
+
+def data(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Curves of Gaussian processes with noise, a tenth of them with outlying points."""
+    X, Y, theta = make_functional(n, n_points=m, noise=0.5, random_state=0)
+    return X, local_outliers(Y, share=0.1, random_state=0)[0], theta
+
+
+def regressor(loss: str = "square", norm: float = 2, **parameters: object) -> FunctionalRegressor:
+    """The estimator of the benchmark; half of the curves' noise is beyond κ and ε."""
+    return FunctionalRegressor(
+        loss,
+        norm,
+        kappa=0.5,
+        epsilon=0.5,
+        input_kernel=BetweenCurves(Gaussian(1.0)),
+        output_kernel=Laplacian(0.1),
+        tol=TOL,
+        **parameters,
+    )
+
+
+def curves(slow: bool) -> list[Row]:
+    """All five losses in two sizes, a large one in few eigenfunctions, and a path of κ."""
+    sizes = [(data(n, m), limit, repeats) for n, m, limit, repeats in SIZES]
+    rows = [_fit(name, *size, slow) for size in sizes for name in LOSSES]
+    return rows + _few_components() + _paths()
+
+
+def _fit(
+    name: str,
+    sample: tuple[np.ndarray, np.ndarray, np.ndarray],
+    limit: float,
+    repeats: int,
+    slow: bool,
+) -> Row:
+    """Slowest of the strengths; accelerated gradients at one of them, or all if ``slow``."""
+    n, m = sample[1].shape
+    ours, theirs = [], []
+    for alpha in ALPHAS:
+        model = regressor(*LOSSES[name], alpha=alpha)
+        seconds, _ = timed(partial(model.fit, *sample), repeats)
+        ours.append((seconds, model.n_iter_, model.certificate_.relative_gap))
+        if alpha == ALPHAS[1] or slow:
+            model = regressor(*LOSSES[name], alpha=alpha, solver="apgd")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                took, _ = timed(partial(model.fit, *sample), repeats=1, warm_up=0)
+            gap = model.certificate_.relative_gap
+            theirs.append(
+                f"accelerated gradients {took:.2g} s, {took / seconds:.0f} x as long, "
+                f"{model.n_iter_} steps, gap {gap:.0e}, for alpha={alpha:.0e}"
+            )
+    seconds, turns, gap = map(max, zip(*ours, strict=True))
+    note = "; ".join([f"slowest of {len(ALPHAS)} alphas", f"{turns} turns", f"gap {gap:.0e}"])
+    case = f"curves, n={n}, m={m}, {name}: fit"
+    reached = seconds <= limit and gap <= TOL
+    return Row(case, seconds, "s", f"<= {limit:g} s", reached, "; ".join([note, *theirs]))
+
+
+_LARGE = """
+import json, resource, time
+from benchmarks.functional import LOSSES, data, regressor
+regressor(*LOSSES[{name!r}], n_components=5).fit(*data(50, 20))
+sample = data(2000, 200)
+model = regressor(*LOSSES[{name!r}], alpha={alpha}, n_components=30)
+started = time.perf_counter()
+model.fit(*sample)
+seconds = time.perf_counter() - started
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+gap = model.certificate_.relative_gap
+print(json.dumps(dict(seconds=seconds, peak=peak, gap=gap, turns=model.n_iter_)))
+"""
+
+
+def _few_components() -> list[Row]:
+    """The losses that an eigenbasis can project, each fit in a process of its own."""
+    rows, peaks = [], []
+    for name, (_, norm) in LOSSES.items():
+        if norm != 2:
+            continue
+        runs = [in_process(_LARGE.format(name=name, alpha=alpha)) for alpha in ALPHAS]
+        seconds, turns, gap, peak = (
+            max(run[key] for run in runs) for key in ("seconds", "turns", "gap", "peak")
+        )
+        peaks.append(peak)
+        note = f"slowest of {len(ALPHAS)} alphas; {turns} turns; gap {gap:.0e}"
+        case = f"curves, n=2000, m=200, 30 components, {name}: fit"
+        rows.append(Row(case, seconds, "s", "<= 30 s", seconds <= 30 and gap <= TOL, note))
+    peak = max(peaks)
+    rows.append(Row("  peak memory", peak, "GiB", "<= 2 GiB", peak <= 2))
+    return rows
+
+
+def _paths() -> list[Row]:
+    """25 values of κ, largest first, on one spectrum, each from the solution before it."""
+    rows = []
+    for n, m, *_ in SIZES:
+        sample = data(n, m)
+        for name in ("Huber, p=1", "Huber, p=2"):
+            model = regressor(*LOSSES[name], alpha=1e-4)
+            model.fit(*sample)  # loads what is compiled
+            started = time.perf_counter()
+            prepared, dual, turns = model._prepare(*sample, None), None, 0
+            for kappa in KAPPAS:
+                model.set_params(kappa=kappa)
+                dual = model._fit_prepared(prepared, model._checked(), dual)
+                turns += model.n_iter_
+            path = time.perf_counter() - started
+            cold, cold_turns = [], 0
+            for kappa in KAPPAS:
+                started = time.perf_counter()
+                cold_turns += model.set_params(kappa=kappa).fit(*sample).n_iter_
+                cold.append(time.perf_counter() - started)
+            ratio = path / max(cold)
+            note = (
+                f"path {path:.2f} s, {turns} turns; from scratch {sum(cold):.2f} s, "
+                f"{cold_turns} turns, slowest {max(cold):.2f} s"
+            )
+            case = f"curves, n={n}, m={m}, {name}, 25 kappas: path / slowest fit"
+            rows.append(Row(case, ratio, "x", "<= 5 x", ratio <= 5, note))
+    return rows

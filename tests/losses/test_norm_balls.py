@@ -1,0 +1,64 @@
+"""Projections on balls of L^r norms with weights, by the conditions that define them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.losses._norm_balls import project
+
+
+def norm(x, root, order):
+    """Norm of L^r(μ) of rows scaled by √μ, safe from overflow."""
+    values = np.abs(x) / root
+    largest = values.max(axis=1)
+    if order == np.inf:
+        return largest
+    powers = root**2 * (values / largest[:, None]) ** order
+    return largest * powers.sum(axis=1) ** (1.0 / order)
+
+
+def draw(seed, decades):
+    random = np.random.default_rng(seed)
+    point = random.standard_normal((6, 11)) * 10.0 ** random.uniform(-decades, decades, (6, 11))
+    return point, np.sqrt(random.uniform(1e-4, 1.0, (1, 11)))
+
+
+@pytest.mark.parametrize("order", [1.0, 1.02, 1.3, 1.5, 2.0, 3.0, 8.0, 21.0, 50.0, np.inf])
+@pytest.mark.parametrize("radius", [1e-6, 0.03, 1.0, 1e3])
+@pytest.mark.parametrize("decades", [0, 2])
+def test_nearest_point_of_the_ball(order, radius, decades):
+    """What is taken off lies in the normal cone: no point of the ball is further along it."""
+    point, root = draw(0, decades)
+    x = project(point, root, np.full((6, 1), radius), order).point
+    outside = norm(point, root, order) > radius
+    np.testing.assert_array_equal(x[~outside], point[~outside])
+    # for r = 1 thresholds are differences: as exact as rounding of the point allows
+    rounding = 1e-15 * norm(point, root, order).max()
+    np.testing.assert_allclose(norm(x, root, order)[outside], radius, rtol=1e-9, atol=rounding)
+    dual = np.inf if order == 1.0 else 1.0 if order == np.inf else order / (order - 1.0)
+    normal = point - x
+    furthest = radius * norm(normal[outside], root, dual)
+    along = np.sum(normal * x, axis=1)[outside]
+    np.testing.assert_allclose(along, furthest, rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", [1.02, 1.5, 3.0, 8.0, 50.0])
+@pytest.mark.parametrize("radius", [1e-30, 1e-150, 1e-250, 5e-324, 0.0])
+def test_tiny_radii(order, radius):
+    point, root = draw(1, 2)
+    x = project(point, root, np.full((6, 1), radius), order).point
+    assert np.all(np.isfinite(x))
+    if radius >= 1e-150:
+        np.testing.assert_allclose(norm(x, root, order), radius, rtol=1e-9)
+    else:
+        assert np.all(np.abs(x) <= radius)
+
+
+@pytest.mark.parametrize("order", [1.5, 3.0, 30.0])
+def test_units(order):
+    point, root = draw(2, 1)
+    x = project(point, root, np.full((6, 1), 0.5), order).point
+    for unit in (1e-120, 1e120):
+        scaled = project(unit * point, root, np.full((6, 1), 0.5 * unit), order).point
+        np.testing.assert_allclose(scaled / unit, x, rtol=1e-9, atol=1e-300)
