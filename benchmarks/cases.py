@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks import lasso, leave_one_out, online, rough
+from benchmarks import conformal, functional, lasso, leave_one_out, online, positive, rough
 from benchmarks.harness import Row, in_process, timed
 from benchmarks.peers import clarabel_low_rank, cvxopt_dual
 from fenchel import QuantileRegressor
@@ -188,7 +188,10 @@ CASES = {
     "path": rough.path,
     "lasso": lasso.against_scikit_learn,
     "loo": leave_one_out.kernel_ridge,
+    "conformal": conformal.cross_validated,
     "online": online.learners,
+    "density": positive.densities,
+    "functional": functional.curves,
     "small": small_fits,
     "import": import_time,
 }

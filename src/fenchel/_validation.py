@@ -6,6 +6,9 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight
+
+from fenchel._typing import AnyArray, FloatArray
 
 
 def check_number(
@@ -30,4 +33,18 @@ def check_number(
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
 
 
-__all__ = ["check_number"]
+def check_weights(X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
+    """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero."""
+    weight = _check_sample_weight(
+        sample_weight,
+        X,
+        dtype=np.float64,
+        ensure_non_negative=True,
+        allow_all_zero_weights=True,
+    )
+    if not np.any(weight > 0.0):
+        raise ValueError("sample_weight must have a positive entry, got zeros only")
+    return np.asarray(weight)
+
+
+__all__ = ["check_number", "check_weights"]

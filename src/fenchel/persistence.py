@@ -20,7 +20,19 @@ import numpy as np
 import sklearn
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
-from fenchel import features, kernels, losses, model_selection, online, regression, solvers
+from fenchel import (
+    features,
+    functional,
+    kernels,
+    losses,
+    model_selection,
+    online,
+    positive,
+    regression,
+    solvers,
+)
+from fenchel.functional import solvers as curve_solvers
+from fenchel.model_selection._conformal_models import KINDS as HELD_OUT
 from fenchel.problem import Certificate
 
 _RECORD = "fenchel.json"
@@ -184,17 +196,22 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
 @cache
 def trusted_types() -> tuple[str, ...]:
     """Names of the types that models of fenchel consist of, beside those skops knows."""
-    own: list[type] = [Certificate, kernels.DistanceQuantile]
-    own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
+    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, *HELD_OUT]
+    for room in (solvers, curve_solvers):
+        own += [t for t in vars(room).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (
         (kernels, kernels.ScalarKernel),
         (kernels, kernels.OperatorKernel),
         (gaussian_process_kernels, gaussian_process_kernels.Kernel),
         (losses, losses.Loss),
         (features, features.FeatureMap),
+        (functional, sklearn.base.BaseEstimator),
         (regression, sklearn.base.BaseEstimator),
         (model_selection, sklearn.base.BaseEstimator),
         (online, sklearn.base.BaseEstimator),
+        (positive, sklearn.base.BaseEstimator),
+        (positive, positive.PSDModel),
+        (positive, positive.Box),
     ):
         own += [t for t in vars(module).values() if isinstance(t, type) and issubclass(t, base)]
     return tuple(sorted({_name(t) for t in own}))

@@ -157,6 +157,23 @@ def evaluate(model: _Model, data: _Data, target: _Target = None, as_json: _Json 
 
 
 @app.command()
+def report(
+    model: _Model,
+    data: _Data,
+    out: Annotated[str, typer.Option(help="Where to write the page (.html).")],
+    target: _Target = None,
+    quiet: _Quiet = False,
+) -> None:
+    """Write a page on a model and a table: scores, calibration, certificate, pictures.
+
+    Best on rows that the fit has not seen: the page says whether it has.
+    """
+    from fenchel.cli.report import report as write  # noqa: PLC0415
+
+    write(model, data, target=target, out=out, quiet=quiet)
+
+
+@app.command()
 def datasets(as_json: _Json = False) -> None:
     """List the data sets that can be named instead of a file."""
     _commands().datasets(as_json=as_json)

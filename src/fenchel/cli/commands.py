@@ -15,6 +15,7 @@ from fenchel.cli import data_io, fitting, measures, models, reports
 from fenchel.cli.errors import InputError, one_line
 from fenchel.datasets import list_datasets
 from fenchel.regression import QuantileRegressor
+from fenchel.report import Training
 
 _MODELS = (".skops",)
 _PICTURES = (".png", ".pdf", ".svg")
@@ -49,7 +50,8 @@ def fit(
     fitted = _fit_with_progress(settings, X, y, columns, hidden=quiet or as_json)
     measured = measures.measure(fitted.pipeline, X, y)
     if place is not None:
-        models.save_model(fitted, name, place)
+        training = Training.of(fitted.pipeline, X, y, table.label)
+        models.save_model(fitted, name, place, training)
     if picture is not None:
         draw(fitted.pipeline, X, y, picture, plot_feature)
     warn(fitted.warnings)
@@ -170,11 +172,20 @@ def _next(model: Path) -> str:
 
 def _rows(saved: models.Saved, table: data_io.Table) -> Any:
     """Rows of a table in the form that the model reads; says which labels are new to it."""
-    X = data_io.select(table, saved.columns)
-    messages = list(saved.warnings)
-    if saved.columns.categorical:
-        encoder = saved.pipeline[0].named_transformers_["categories"]
-        for name, known in zip(saved.columns.categorical, encoder.categories_, strict=True):
+    X, messages = rows(saved.pipeline, saved.columns, table)
+    warn([*saved.warnings, *messages])
+    return X
+
+
+def rows(
+    pipeline: Any, columns: data_io.Columns, table: data_io.Table
+) -> tuple[pd.DataFrame, list[str]]:
+    """Rows of a table in the form that a pipeline reads, and which labels are new to it."""
+    X = data_io.select(table, columns)
+    messages = []
+    if columns.categorical:
+        encoder = pipeline[0].named_transformers_["categories"]
+        for name, known in zip(columns.categorical, encoder.categories_, strict=True):
             new = X[name][~X[name].isin(list(known))]
             if len(new):
                 labels = [str(label) for label in new.unique()[:_UNKNOWN_SHOWN]]
@@ -182,8 +193,7 @@ def _rows(saved: models.Saved, table: data_io.Table) -> Any:
                     f"{len(new)} rows have labels of {name} that the model has not seen "
                     f"({', '.join(labels)}): they count as none of those it knows"
                 )
-    warn(messages)
-    return X
+    return X, messages
 
 
 def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None:
@@ -224,4 +234,4 @@ def warn(messages: list[str]) -> None:
         sys.stderr.write(f"fenchel: warning: {message}\n")
 
 
-__all__ = ["datasets", "demo", "draw", "evaluate", "fit", "predict", "warn"]
+__all__ = ["datasets", "demo", "draw", "evaluate", "fit", "predict", "rows", "warn"]

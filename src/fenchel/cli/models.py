@@ -11,6 +11,7 @@ from fenchel.cli.data_io import Columns
 from fenchel.cli.errors import InputError, one_line
 from fenchel.cli.fitting import Fit
 from fenchel.persistence import load, load_metadata, save
+from fenchel.report import Training
 
 
 @dataclass(frozen=True)
@@ -36,34 +37,56 @@ def check_skops() -> None:
         raise InputError("a model file needs skops: pip install 'fenchel[io]'") from error
 
 
-def save_model(fit: Fit, target: str, path: Path) -> None:
-    """Write a pipeline, its target and its columns."""
+def save_model(fit: Fit, target: str, path: Path, training: Training) -> None:
+    """Write a pipeline, its target, its columns, and what reports must know of its rows."""
+    metadata = {
+        "target": target,
+        "columns": asdict(fit.columns),
+        "training": training.to_dict(),
+    }
     try:
-        save(fit.pipeline, path, metadata={"target": target, "columns": asdict(fit.columns)})
+        save(fit.pipeline, path, metadata=metadata)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def load_model(path: str) -> Saved:
-    """Read what :func:`save_model` wrote."""
+@dataclass(frozen=True)
+class Found:
+    """What is in a model file, whoever wrote it; ``columns`` is None unless fenchel fit did."""
+
+    pipeline: Any
+    columns: Columns | None
+    metadata: dict[str, Any]
+    warnings: list[str]
+
+
+def load_any(path: str) -> Found:
+    """Read a model that fenchel saved, from the command line or from Python."""
     check_skops()
     if Path(path).is_dir():
         raise InputError(f"{path} is a folder, and a model file is needed")
     try:
         metadata = load_metadata(path)
-        if "target" not in metadata or "columns" not in metadata:
-            raise InputError(
-                f"{path} was not written by fenchel fit and does not say which columns it reads: "
-                "use fenchel.load in Python"
-            )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             pipeline = load(path)
-        columns = Columns(**metadata["columns"])
+        known = "target" in metadata and "columns" in metadata
+        columns = Columns(**metadata["columns"]) if known else None
     except (OSError, ValueError, TypeError) as error:
         raise InputError(one_line(error)) from error
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
-    return Saved(pipeline, columns, metadata["target"], messages)
+    return Found(pipeline, columns, metadata, messages)
 
 
-__all__ = ["Saved", "check_skops", "load_model", "save_model"]
+def load_model(path: str) -> Saved:
+    """Read what :func:`save_model` wrote."""
+    found = load_any(path)
+    if found.columns is None:
+        raise InputError(
+            f"{path} was not written by fenchel fit and does not say which columns it reads: "
+            "use fenchel.load in Python"
+        )
+    return Saved(found.pipeline, found.columns, found.metadata["target"], found.warnings)
+
+
+__all__ = ["Found", "Saved", "check_skops", "load_any", "load_model", "save_model"]

@@ -10,6 +10,7 @@ from fenchel._typing import AnyArray, FloatArray
 
 STATISTICS = {
     "QuantileRegressor": "quantiles",
+    "NonCrossingQuantileRegressor": "quantiles",
     "ExpectileRegressor": "expectiles",
 }
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from fenchel.testing.feature_maps import check_feature_map
 from fenchel.testing.kernels import check_kernel
 from fenchel.testing.losses import check_loss
+from fenchel.testing.positive import check_positive_model
 from fenchel.testing.solvers import check_solver, small_problems
 
 __all__ = [
     "check_feature_map",
     "check_kernel",
     "check_loss",
+    "check_positive_model",
     "check_solver",
     "small_problems",
 ]

@@ -1,0 +1,394 @@
+"""What conformal wrappers share: rows that calibrate, their scores, and the bounds."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.model_selection import KFold, ShuffleSplit, check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metadata_routing import _routing_enabled
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    _num_samples,
+    check_is_fitted,
+    has_fit_parameter,
+)
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.model_selection._conformal_models import (
+    Columns,
+    FoldModels,
+    HeldOut,
+    fit_part,
+    leave_one_out,
+    outputs,
+)
+from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
+
+METHODS = ("split", "cv+", "jackknife+")
+SIDES = ("two-sided", "lower", "upper")
+_CALIBRATION_SHARE = 0.25
+_FOLDS = 10
+
+
+class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+    """Base class: subclasses name the estimator and which of its outputs are the ends."""
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: str = "split",
+        coverage: float = 0.9,
+        side: str = "two-sided",
+        cv: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.coverage = coverage
+        self.side = side
+        self.cv = cv
+        self.random_state = random_state
+
+    def _base(self) -> Any:
+        """The estimator as it was given, or the one by default."""
+        raise NotImplementedError
+
+    def _plain(self) -> Any:
+        """The estimator that is fitted, or was."""
+        return self._base()
+
+    def _ends(self, plain: Any) -> Columns:
+        """The outputs of the estimator that are the two ends."""
+        raise NotImplementedError
+
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+        """Fit the estimator and calibrate its intervals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, whatever the estimator takes.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights, for fitting and for calibration: how much more likely a row
+            is among the new rows than among these, up to a factor. See Notes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the sentence names which.
+
+        Warns
+        -----
+        UserWarning
+            If there are too few calibration rows for the coverage: intervals are infinite.
+        """
+        self._check_parameters()
+        plain = self._plain()
+        X, y, weight = self._validated(plain, X, y, sample_weight)
+        self._columns = self._ends(plain)
+        self._held_out: HeldOut | None = None
+        self._fold: IntArray | None = None
+        if self.method == "split":
+            rows, ends = self._split(plain, X, y, weight)
+        else:
+            rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+            ends = self._leave_out(plain, X, y, weight, rows)
+        self.conformity_scores_ = self._scores(y[rows], *ends)
+        self.calibration_indices_ = rows
+        self.n_calibration_ = len(rows)
+        self._weight = None if weight is None else weight[rows]
+        typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
+        self.quantile_ = float(self._margin(self.coverage, typical)[0])
+        if np.isinf(self.quantile_):
+            self._warn_of_infinity(self.coverage, "every interval")
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict with ``estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
+    def predict_interval(
+        self,
+        X: AnyArray,
+        coverage: float | None = None,
+        *,
+        sample_weight: AnyArray | None = None,
+    ) -> FloatArray:
+        """Predict an interval for the target of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows.
+        coverage : float, optional
+            In (0, 1), by default the one of the constructor; nothing is fitted again.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the new rows in the units of those given to ``fit``, needed if and only
+            if there were some.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper end; with ``side="lower"`` the upper ones are infinite, and the
+            other way round.
+
+        Warns
+        -----
+        UserWarning
+            If there are too few calibration rows for the coverage, so that an end that was
+            asked for is infinite.
+        """
+        check_is_fitted(self)
+        coverage = self._checked_coverage(self.coverage if coverage is None else coverage)
+        new_weight = self._new_weight(X, sample_weight)
+        if self._held_out is None:
+            low, high = outputs(self.estimator_, X, self._columns)
+            margin = self._margin(coverage, new_weight)
+            low, high = low - margin, high + margin
+        else:
+            low, high = self._pooled(self._held_out, X, coverage, new_weight)
+        wanted = {"two-sided": (low, high), "lower": (low,), "upper": (high,)}[self.side]
+        n_infinite = int(np.isinf(wanted).any(axis=0).sum())
+        if n_infinite:
+            self._warn_of_infinity(coverage, f"{n_infinite} of {len(low)} intervals")
+        if self.side == "two-sided":
+            # Ends that have crossed are an empty set, and a point holds it.
+            crossed = low > high
+            low[crossed] = high[crossed] = 0.5 * (low[crossed] + high[crossed])
+        elif self.side == "lower":
+            high = np.full(len(low), np.inf)
+        else:
+            low = np.full(len(high), -np.inf)
+        return np.column_stack([low, high])
+
+    def _split(
+        self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None
+    ) -> tuple[IntArray, FloatArray]:
+        """Fit to some rows; the others, and the ends there."""
+        if self._prefit():
+            check_is_fitted(plain)
+            self.estimator_ = plain
+            rows, part = np.arange(len(y)), X
+        else:
+            train, rows = self._folds(X, y)[0]
+            self.estimator_ = fit_part(plain, X, y, train, weight)
+            part, _ = _safe_split(plain, X, None, rows, train)
+        ends = np.stack(outputs(self.estimator_, part, self._columns))
+        if weight is None:
+            return rows, ends
+        positive = weight[rows] > 0.0
+        if not positive.any():
+            raise ValueError(
+                "sample_weight must be positive for a calibration row, got zeros only"
+            )
+        return rows[positive], ends[:, positive]
+
+    def _leave_out(
+        self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None, rows: IntArray
+    ) -> FloatArray:
+        """Set the estimator fitted to all rows and the models without some; the ends there."""
+        if self.method == "jackknife+":
+            self.estimator_, held_out = leave_one_out(plain, X, y, weight, rows, self._columns)
+        else:
+            folds = self._folds(X, y)
+            whole = np.concatenate([fold for _, fold in folds])
+            if not np.array_equal(np.sort(whole), np.arange(len(y))):
+                raise ValueError(
+                    f"cv must hold each row out once for method='cv+', got {_described(self.cv)}"
+                )
+            held_out = FoldModels(plain, X, y, weight, folds, rows, self._columns)
+            self._fold = held_out.member
+            self.estimator_ = fit_part(plain, X, y, np.arange(len(y)), weight)
+        self._held_out = held_out
+        return held_out.own
+
+    def _folds(self, X: AnyArray, y: FloatArray) -> list[tuple[IntArray, IntArray]]:
+        """Training and held-out rows, only the first of them for method="split"."""
+        seed = 0 if self.random_state is None else self.random_state
+        n, splitter = _num_samples(X), self.cv
+        if self.method == "split" and (splitter is None or isinstance(splitter, float)):
+            share = _CALIBRATION_SHARE if splitter is None else splitter
+            splitter = ShuffleSplit(1, test_size=share, random_state=seed)
+        elif splitter is None or isinstance(splitter, Integral):
+            number = min(_FOLDS, max(2, n)) if splitter is None else int(splitter)
+            splitter = KFold(number, shuffle=True, random_state=seed)
+        splits = check_cv(splitter).split(X, y)
+        folds = [(np.asarray(train), np.asarray(held_out)) for train, held_out in splits]
+        for train, held_out in folds:
+            fitted = np.zeros(n, dtype=bool)
+            fitted[train] = True
+            if fitted[held_out].any():
+                raise ValueError(
+                    f"cv must not fit to the rows that it holds out, got {_described(self.cv)}"
+                )
+        return folds
+
+    def _scores(self, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """How far each target is outside of its ends."""
+        if self.side == "two-sided":
+            return np.maximum(low - y, y - high)
+        return low - y if self.side == "lower" else y - high
+
+    def _margin(self, coverage: float, new_weight: FloatArray | None) -> FloatArray:
+        return score_quantile(self.conformity_scores_, coverage, self._weight, new_weight)
+
+    def _pooled(
+        self, held_out: HeldOut, X: AnyArray, coverage: float, new_weight: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends from the ends of all models, each moved by the score of its row."""
+        low = np.full(_num_samples(X), -np.inf)
+        high = np.full(_num_samples(X), np.inf)
+        start = 0
+        for block in held_out.blocks(X):
+            rows = slice(start, start + len(block.low))
+            start = rows.stop
+            shares = self._shares(None if new_weight is None else new_weight[rows])
+            if self.side != "upper":
+                pool = self.conformity_scores_ - block.low
+                low[rows] = -pool_quantile(pool, coverage, *shares)
+            if self.side != "lower":
+                pool = self.conformity_scores_ + block.high
+                high[rows] = pool_quantile(pool, coverage, *shares)
+        return low, high
+
+    def _shares(self, new_weight: FloatArray | None) -> tuple[Any, ...]:
+        """Shares of the calibration rows for each new row, and of what; () if all are equal."""
+        if self._weight is None or new_weight is None:
+            return ()
+        if self._fold is None:
+            return self._weight, self._weight.sum() + new_weight
+        folds = np.bincount(self._fold, self._weight)
+        whole = folds + new_weight[:, None]
+        return self._weight / whole[:, self._fold], float(len(folds))
+
+    def _prefit(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "prefit"
+
+    def _validated(
+        self, plain: Any, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None
+    ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
+        if y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None")
+        X, y = indexable(X, y)
+        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        if sample_weight is None:
+            return X, y, None
+        takes_weights = has_fit_parameter(plain, "sample_weight") or _routing_enabled()
+        if not (self._prefit() or takes_weights):
+            raise TypeError(
+                "estimator must take sample_weight in fit, or be fitted before (cv='prefit'), for "
+                f"sample_weight to be given, got {type(plain).__name__}"
+            )
+        weight = np.asarray(
+            _check_sample_weight(
+                sample_weight,
+                X,
+                dtype=np.float64,
+                ensure_non_negative=True,
+                allow_all_zero_weights=True,
+            )
+        )
+        if not np.any(weight > 0.0):
+            raise ValueError("sample_weight must have a positive entry, got zeros only")
+        return X, y, weight
+
+    def _new_weight(self, X: AnyArray, sample_weight: AnyArray | None) -> FloatArray | None:
+        if (sample_weight is None) != (self._weight is None):
+            given, wanted = ("None", "given") if sample_weight is None else ("weights", "None")
+            raise ValueError(
+                f"sample_weight of new rows must be {wanted}, as it was in fit, got {given}"
+            )
+        if sample_weight is None:
+            return None
+        return np.asarray(
+            _check_sample_weight(
+                sample_weight,
+                X,
+                dtype=np.float64,
+                ensure_non_negative=True,
+                allow_all_zero_weights=True,
+            )
+        )
+
+    def _checked_coverage(self, coverage: Any) -> float:
+        if not isinstance(coverage, Real) or not 0.0 < float(coverage) < 1.0:
+            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+        return float(coverage)
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (("method", METHODS), ("side", SIDES)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        self._checked_coverage(self.coverage)
+        if self._prefit() and self.method != "split":
+            raise ValueError(
+                "cv='prefit' needs method='split': a fitted estimator cannot leave rows out, got "
+                f"method={self.method!r}"
+            )
+        if isinstance(self.cv, str) and not self._prefit():
+            raise ValueError(
+                "cv must be None, a number of folds, the share of calibration rows, a splitter, "
+                f"splits or 'prefit', got {self.cv!r}"
+            )
+        if isinstance(self.cv, Integral) and int(self.cv) < 2:
+            raise ValueError(f"cv as a number of folds must be an integer >= 2, got {self.cv!r}")
+        if isinstance(self.cv, float) and not (self.method == "split" and 0.0 < self.cv < 1.0):
+            raise ValueError(
+                "cv as a share of calibration rows must be in (0, 1), with method='split', got "
+                f"cv={self.cv!r}, method={self.method!r}"
+            )
+
+    def _warn_of_infinity(self, coverage: float, what: str) -> None:
+        needed = int(np.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12)))
+        weights = "" if self._weight is None else " of equal weight"
+        n_undefined = int(np.isinf(self.conformity_scores_).sum())
+        undefined = f", {n_undefined} of them with an infinite score" if n_undefined else ""
+        warnings.warn(
+            f"{what} must be infinite: a coverage of {coverage:g} needs at least {needed} "
+            f"calibration rows{weights}, got n_calibration_ = {self.n_calibration_}{undefined}",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._base()).input_tags
+        return tags
+
+
+def _described(cv: Any) -> str:
+    """What was given, splits without all their rows."""
+    return f"{len(cv)} splits" if isinstance(cv, list) else repr(cv)
+
+
+__all__ = ["METHODS", "SIDES", "Conformal"]

@@ -1,0 +1,342 @@
+"""Predictions of models that have not seen a row: of folds, and of all rows but one."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import validate_data
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.features import KernelRows
+from fenchel.kernels import OperatorKernel, Precomputed
+from fenchel.regression import KernelRidge
+from fenchel.regression._base import KernelRegressor, Prepared
+from fenchel.solvers import Solution, WarmStart
+
+_BLOCK_VALUES = 2**21  # predictions at a time: 16 MiB
+
+Columns = tuple[int, int]
+"""The outputs of an estimator that are the lower and the upper end."""
+
+
+class Ends(NamedTuple):
+    """Ends of intervals before calibration, (m,) or (m, n)."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+class HeldOut(Protocol):
+    """For each calibration row, a model that has not seen it."""
+
+    own: FloatArray
+    """Ends (2, n) at the rows themselves."""
+
+    def blocks(self, X: AnyArray) -> Iterator[Ends]:
+        """Predictions of the n models for new rows, a few rows at a time, (m, n)."""
+
+
+def outputs(model: Any, X: AnyArray, columns: Columns) -> Ends:
+    """Predictions of the two ends."""
+    prediction = np.asarray(model.predict(X), dtype=np.float64)
+    if prediction.ndim == 1:
+        prediction = prediction[:, None]
+    return Ends(prediction[:, columns[0]], prediction[:, columns[1]])
+
+
+def fit_part(
+    estimator: Any, X: AnyArray, y: FloatArray, rows: IntArray, weight: FloatArray | None
+) -> Any:
+    """A copy of the estimator fitted to some rows."""
+    part, targets = _safe_split(estimator, X, y, rows)
+    options = {} if weight is None else {"sample_weight": weight[rows]}
+    return clone(estimator).fit(part, targets, **options)
+
+
+class FoldModels:
+    """A model for each of several folds, fitted to the rows outside of it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is fitted.
+    X, y, weight
+        All rows; weight may be None.
+    folds : list of (ndarray, ndarray)
+        Rows to fit to, and rows that are held out, each row once.
+    rows : ndarray of shape (n,)
+        The rows that calibrate.
+    columns : (int, int)
+        Outputs that are the ends.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: AnyArray,
+        y: FloatArray,
+        weight: FloatArray | None,
+        folds: list[tuple[IntArray, IntArray]],
+        rows: IntArray,
+        columns: Columns,
+    ) -> None:
+        self.columns = columns
+        self.models = []
+        own = np.empty((2, len(y)))
+        member = np.empty(len(y), dtype=np.intp)
+        for k, (train, held_out) in enumerate(folds):
+            model = fit_part(estimator, X, y, train, weight)
+            part, _ = _safe_split(estimator, X, None, held_out, train)
+            own[:, held_out] = outputs(model, part, columns)
+            member[held_out] = k
+            self.models.append(model)
+        self.member = member[rows]
+        self.own = own[:, rows]
+        pairwise = estimator.__sklearn_tags__().input_tags.pairwise
+        self.seen = [train for train, _ in folds] if pairwise else None
+
+    def blocks(self, X: AnyArray) -> Iterator[Ends]:
+        """Predict with each model once, and give each calibration row that of its fold."""
+        parts = [X] * len(self.models)
+        if self.seen is not None:
+            parts = [np.asarray(X)[:, seen] for seen in self.seen]
+        both = [outputs(*pair, self.columns) for pair in zip(self.models, parts, strict=True)]
+        low, high = (np.stack(ends, axis=1) for ends in zip(*both, strict=True))
+        for rows in _slices(len(low), len(self.member)):
+            yield Ends(low[rows][:, self.member], high[rows][:, self.member])
+
+
+class _OneFeatureMap:
+    """New rows for models that share the feature map of all rows."""
+
+    def __init__(self, model: KernelRegressor, prepared: Prepared) -> None:
+        self.model = model
+        self.feature_map = prepared.feature_map
+        self.kept = prepared.kept
+
+    def _features(self, X: AnyArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Validated rows, a few at a time, and their features."""
+        X = validate_data(self.model, X, dtype=np.float64, reset=False)
+        given = isinstance(self.model.kernel_, Precomputed)
+        for rows in _slices(len(X), len(self.kept)):
+            part = X[rows]
+            yield part, self.feature_map.transform(part[:, self.kept] if given else part)
+
+
+class LeaveOneOutRidge(_OneFeatureMap):
+    r"""Kernel ridge regression without each row, in closed form.
+
+    .. math:: h_{-i}(x) + b_{-i} = h(x) + b - H_i(x)\, e_i, \qquad h(x) + b = \sum_i H_i(x) y_i
+
+    with e the leave-one-out residuals: the model without row i is the one for which y_i is
+    replaced by its prediction.
+
+    Parameters
+    ----------
+    model : KernelRidge
+        Fitted to the prepared rows.
+    prepared : Prepared
+        The rows.
+    """
+
+    def __init__(self, model: KernelRidge, prepared: Prepared) -> None:
+        super().__init__(model, prepared)
+        residuals = model.loo_residuals_[prepared.kept]
+        targets = prepared.targets[:, 0] + prepared.shift[0]
+        # A row that the fit follows whatever its target has no such model: its score is infinite.
+        undefined = np.isnan(residuals)
+        prediction = targets - residuals
+        self.own = np.stack([np.where(undefined, sign * np.inf, prediction) for sign in (1, -1)])
+        self.residuals = np.where(undefined, 0.0, residuals)
+        weight = prepared.weight / (float(model.alpha) * prepared.weight.sum())
+        scale = float(model.coupling_[0, 0])
+        gram = isinstance(prepared.feature_map, KernelRows)
+        smoother = _smoother_of_gram if gram else _smoother_of_features
+        with threads_that_pay(min(prepared.features.shape)):
+            self.slopes, self.constant = smoother(
+                prepared.features, weight, scale, bool(model.fit_intercept)
+            )
+
+    def blocks(self, X: AnyArray) -> Iterator[Ends]:
+        """Take from the prediction the share of each row in it."""
+        for part, features in self._features(X):
+            with threads_that_pay(min(features.shape)):
+                smoother = features @ self.slopes + self.constant
+            prediction = self.model._evaluate(part) - smoother * self.residuals
+            yield Ends(prediction, prediction)
+
+
+def _smoother_of_gram(
+    gram: FloatArray, weight: FloatArray, scale: float, fit_intercept: bool
+) -> tuple[FloatArray, FloatArray]:
+    """P (n, n) and u (n,) with H(x) = k(x) P + u."""
+    system = scale * gram
+    np.einsum("ii->i", system)[:] += 1.0 / weight
+    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    slopes = cho_solve(factor, np.eye(len(weight)), overwrite_b=True, check_finite=False)
+    constant = np.zeros(len(weight))
+    if fit_intercept:
+        sums = slopes.sum(axis=0)
+        constant = sums / sums.sum()
+        slopes -= np.outer(sums, constant)
+    return scale * slopes, constant
+
+
+def _smoother_of_features(
+    features: FloatArray, weight: FloatArray, scale: float, fit_intercept: bool
+) -> tuple[FloatArray, FloatArray]:
+    """P (r, n) and u (n,) with H(x) = φ(x) P + u."""
+    constant = weight / weight.sum() if fit_intercept else np.zeros(len(weight))
+    mean = constant @ features
+    pulled = (features - mean).T * weight
+    system = scale * (pulled @ (features - mean))
+    np.einsum("ii->i", system)[:] += 1.0
+    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    slopes = scale * cho_solve(factor, pulled, check_finite=False)
+    return slopes, constant - mean @ slopes
+
+
+class LeaveOneOutKernel(_OneFeatureMap):
+    """Any kernel regressor without each row: refits that start from the fit to all rows.
+
+    Parameters
+    ----------
+    model : KernelRegressor
+        Fitted to the prepared rows.
+    prepared : Prepared
+        The rows.
+    solution : Solution
+        Of that fit.
+    columns : (int, int)
+        Outputs that are the ends.
+    """
+
+    def __init__(
+        self, model: KernelRegressor, prepared: Prepared, solution: Solution, columns: Columns
+    ) -> None:
+        super().__init__(model, prepared)
+        n = len(prepared.kept)
+        gram = isinstance(prepared.feature_map, KernelRows)
+        used = sorted(set(columns))
+        self.weights = np.empty((len(used), prepared.features.shape[1], n))
+        self.offsets = np.empty((len(used), n))
+        self.columns = used.index(columns[0]), used.index(columns[1])
+        failures = []
+        for i in range(n):
+            start = WarmStart(np.delete(solution.dual, i, axis=0), solution.offset, model.alpha)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")  # on the feature map, the full fit has spoken
+                left = _without(model, prepared, i, start)
+            failures += [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+            weights = left.weights_
+            if gram:
+                weights = np.zeros((n, left.dual_coef_.shape[1]))
+                where = np.searchsorted(prepared.kept, left.support_)
+                weights[where] = left.dual_coef_ @ left.coupling_
+            self.weights[:, :, i] = weights[:, used].T
+            self.offsets[:, i] = left.offset_[used]
+        if failures:
+            warnings.warn(
+                f"{len(failures)} of {n} leave-one-out fits have not converged, the last one "
+                f"because: {failures[-1].message}",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        own = np.einsum("ir,jri->ji", prepared.features, self.weights) + self.offsets
+        self.own = own[list(self.columns)]
+
+    def blocks(self, X: AnyArray) -> Iterator[Ends]:
+        """Predict with all models in one product."""
+        for _, features in self._features(X):
+            with threads_that_pay(min(features.shape)):
+                ends = features @ self.weights + self.offsets[:, None, :]
+            yield Ends(*(ends[j] for j in self.columns))
+
+
+def _without(
+    model: KernelRegressor, prepared: Prepared, i: int, start: WarmStart
+) -> KernelRegressor:
+    """The model fitted without row i, on the features of all."""
+    others = np.delete(np.arange(len(prepared.kept)), i)
+    feature_map = copy.copy(prepared.feature_map)
+    features = prepared.features[others]
+    if isinstance(feature_map, KernelRows):
+        feature_map.keep(others)
+        features = np.ascontiguousarray(features[:, others])
+    left = clone(model)
+    left._check_parameters()
+    left._fit_prepared(
+        prepared._replace(
+            kept=prepared.kept[others],
+            targets=prepared.targets[others],
+            weight=prepared.weight[others],
+            features=features,
+            feature_map=feature_map,
+        ),
+        start,
+    )
+    return left
+
+
+def leave_one_out(
+    estimator: Any,
+    X: AnyArray,
+    y: FloatArray,
+    weight: FloatArray | None,
+    rows: IntArray,
+    columns: Columns,
+) -> tuple[Any, HeldOut]:
+    """The estimator fitted to all rows, and the models without each of those that calibrate."""
+    if not _shares_features(estimator):
+        model = fit_part(estimator, X, y, np.arange(len(y)), weight)
+        folds = [(rows[rows != i], np.array([i])) for i in rows]
+        return model, FoldModels(estimator, X, y, weight, folds, rows, columns)
+    model = clone(estimator)
+    model._check_parameters()
+    prepared = model._prepare(X, y, weight)
+    if len(prepared.kept) < 2:
+        raise ValueError(
+            f"method='jackknife+' needs two rows of positive weight, got n_samples = {len(y)} "
+            f"with {len(prepared.kept)} of them"
+        )
+    solution = model._fit_prepared(prepared, None)
+    if isinstance(model, KernelRidge):
+        return model, LeaveOneOutRidge(model, prepared)
+    return model, LeaveOneOutKernel(model, prepared, solution, columns)
+
+
+def _shares_features(estimator: Any) -> bool:
+    kernel = isinstance(estimator, KernelRegressor)
+    return kernel and not isinstance(estimator.kernel, OperatorKernel)
+
+
+KINDS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
+
+
+def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
+    size = max(1, _BLOCK_VALUES // max(1, n_models))
+    for start in range(0, n_rows, size):
+        yield slice(start, start + size)
+
+
+__all__ = [
+    "KINDS",
+    "Columns",
+    "Ends",
+    "FoldModels",
+    "HeldOut",
+    "LeaveOneOutKernel",
+    "LeaveOneOutRidge",
+    "fit_part",
+    "leave_one_out",
+    "outputs",
+]

@@ -1,0 +1,277 @@
+"""Calibrated intervals: conformal prediction around any regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.model_selection._conformal_base import Conformal
+from fenchel.model_selection._conformal_models import Columns
+from fenchel.regression import KernelRidge, QuantileRegressor
+
+_MEDIAN = 0.5
+_SAME_LEVEL = 1e-9
+
+
+class ConformalRegressor(Conformal):
+    r"""Intervals around the predictions of any regressor, valid for any distribution.
+
+    With scores :math:`R_i = |y_i - f_{-i}(x_i)|` of n rows at models that have not seen them,
+
+    .. math:: \Bigl[\, q^-_i\{f_{-i}(x) - R_i\},\; q^+_i\{f_{-i}(x) + R_i\} \Bigr]
+
+    where :math:`q^+` is the value of rank :math:`\lceil (1 - \delta)(n + 1) \rceil` from below
+    and :math:`q^-` that from above, at a coverage of 1 - δ: infinite if there are fewer values.
+
+    Parameters
+    ----------
+    estimator : regressor, optional
+        Any with a single output, :class:`fenchel.KernelRidge` by default.
+    method : {"split", "cv+", "jackknife+"}, default="split"
+        - "split": one model f, and rows that it is not fitted to. The interval is
+          f(x) ± ``quantile_``.
+        - "cv+": a model for each fold, :math:`f_{-i}` the one without the fold of row i. All
+          rows calibrate, and ``predict`` is that of one more model, fitted to all.
+        - "jackknife+": as many models as rows. In closed form for
+          :class:`fenchel.KernelRidge`; refits that start from the fit to all rows for the
+          other kernel estimators of this library; n fits from nothing for all else.
+    coverage : float, default=0.9
+        The probability 1 - δ in (0, 1) with which the interval is to hold the target.
+    side : {"two-sided", "lower", "upper"}, default="two-sided"
+        Which ends are wanted. One end has the whole δ to itself: its scores are the signed
+        :math:`f_{-i}(x_i) - y_i` for a lower end, and minus these for an upper one.
+    cv : int, float, splitter, iterable or "prefit", optional
+        With "split", the share of calibration rows, by default 0.25; or folds, of which the
+        first calibrates; or "prefit": the estimator is fitted already, and all rows given to
+        ``fit`` calibrate (inside of a search, which clones, wrap it in
+        :class:`sklearn.frozen.FrozenEstimator`). With "cv+", folds that hold each row once,
+        by default 10 (with fewer rows than that, as many as there are rows). Not used
+        with "jackknife+". A number stands for folds at random.
+    random_state : int, RandomState or None, default=None
+        Seed of what is at random in ``cv``; None is a fixed seed.
+
+    Attributes
+    ----------
+    estimator_ : regressor
+        The fitted model of ``predict``.
+    conformity_scores_ : ndarray of shape (n_calibration_,)
+        The scores R.
+    calibration_indices_ : ndarray of shape (n_calibration_,)
+        Rows that they belong to.
+    n_calibration_ : int
+        Number of rows that calibrate, those of weight zero not counted.
+    quantile_ : float
+        The score of rank ⌈(1 - δ)(n + 1)⌉, in the units of y: what is added on either side
+        with "split", and about that with the others. With weights, that of a new row whose
+        weight is the mean.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn, where the estimator has them.
+
+    Notes
+    -----
+    *What is guaranteed*, whatever the distribution, for a new row that is exchangeable with
+    the calibration rows (for instance all independent, from one distribution), on average over
+    calibration rows and new rows, not for each x:
+
+    - "split": the interval holds the target with probability at least 1 - δ, and with
+      ⌈(1 - δ)(n + 1)⌉ / (n + 1) exactly where scores have no ties.
+    - "jackknife+": at least 1 - 2δ for any estimator that treats rows alike, and close to 1 - δ
+      as a rule, where models hardly change when a row is left out.
+    - "cv+" with K folds of n / K rows: at least
+      1 - 2δ - min{2 (1 - 1/K) / (n/K + 1), (1 - K/n) / (K + 1)}.
+
+    The last two are proved by comparing scores of pairs of rows, hence for one-sided scores as
+    well. With "jackknife+", the kernel estimators of this library share length scales and
+    feature map of all rows among the models, and :class:`fenchel.KernelRidge` also alpha * N,
+    N the number of rows: the statement is exact for a kernel with fixed parameters, up to
+    ``kernel_error_``, and for length scales read off the data as long as one row has next
+    to no influence on them. All other models are fitted from nothing to their rows.
+
+    *Weights* w are those under which ``fit`` minimizes, and in calibration the ratio of the
+    densities of new rows and of calibration rows, up to a factor: what is held then is the
+    coverage of the new rows (covariate shift). They must be a function of x, and
+    ``predict_interval`` needs them for new rows as well. With w those of the n rows and
+    w' that of the new one, quantiles are weighted:
+
+    - "split": shares w_i / (Σw + w') of the scores, w' / (Σw + w') at infinity. At least 1 - δ
+      [4]_, corollary 1.
+    - "jackknife+": the same shares of :math:`f_{-i}(x) \pm R_i`. At least 1 - 2δ [5]_.
+    - "cv+": shares w_i / (W_k + w') / K, with W_k the weight of the fold of row i. Each fold
+      gives a p-value by [4]_ and twice their mean is one [6]_, so that this holds at least
+      1 - 2δ. At equal weights it is wider than without: each fold has its own share at infinity.
+
+    Weights of another kind, such as inverse variances, belong into an estimator that is fitted
+    before (``cv="prefit"``).
+
+    References
+    ----------
+    .. [1] Vovk, Gammerman, Shafer (2005), Algorithmic learning in a random world; split form:
+       Lei, G'Sell, Rinaldo, Tibshirani, Wasserman (2018), Distribution-free predictive
+       inference for regression, theorem 2.2.
+    .. [2] Barber, Candès, Ramdas, Tibshirani (2021), Predictive inference with the jackknife+,
+       theorems 1 and 4.
+    .. [3] Gupta, Kuchibhotla, Ramdas (2022), Nested conformal prediction and quantile
+       out-of-bag ensemble methods.
+    .. [4] Tibshirani, Barber, Candès, Ramdas (2019), Conformal prediction under covariate
+       shift.
+    .. [5] Prinster, Liu, Saria (2022), JAWS: auditing predictive uncertainty under covariate
+       shift.
+    .. [6] Vovk, Wang (2020), Combining p-values via averaging.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.model_selection import ConformalRegressor
+    >>> X, y, _ = make_sine_quantiles(400, random_state=0)
+    >>> model = ConformalRegressor(KernelRidge(alpha=1e-3), method="jackknife+")
+    >>> interval = model.fit(X[:200], y[:200]).predict_interval(X[200:])
+    >>> interval.shape
+    (200, 2)
+    >>> inside = (interval[:, 0] <= y[200:]) & (y[200:] <= interval[:, 1])
+    >>> bool(np.mean(inside) >= 0.8)
+    True
+    """
+
+    def _base(self) -> Any:
+        return KernelRidge() if self.estimator is None else self.estimator
+
+    def _ends(self, plain: Any) -> Columns:
+        return 0, 0
+
+
+class ConformalQuantileRegressor(Conformal):
+    r"""Conformalized quantile regression: intervals as wide as the data are spread at x.
+
+    With scores :math:`E_i = \max(l_{-i}(x_i) - y_i,\; y_i - u_{-i}(x_i))` of n rows at curves l
+    and u that have not seen them,
+
+    .. math:: \Bigl[\, q^-_i\{l_{-i}(x) - E_i\},\; q^+_i\{u_{-i}(x) + E_i\} \Bigr]
+
+    with the ranks of :class:`ConformalRegressor`. Scores are negative where the curves are too
+    far apart, so that intervals may shrink as well.
+
+    Parameters
+    ----------
+    estimator : estimator with a parameter ``levels``, optional
+        :class:`fenchel.QuantileRegressor` by default; its CV form and
+        :class:`fenchel.ExpectileRegressor` do as well, bare or as the last step of a pipeline.
+        The levels are set here, to (1 - coverage)/2 and (1 + coverage)/2, or to 1 - coverage
+        or coverage for one side, and to 0.5 for ``predict``; with ``cv="prefit"`` the
+        estimator must have been fitted with those of the ends.
+    method, coverage, side, cv, random_state
+        As in :class:`ConformalRegressor`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model of several levels.
+    levels_ : ndarray of shape (n_levels,)
+        Its levels.
+    conformity_scores_, calibration_indices_, n_calibration_, quantile_, n_features_in_, \
+feature_names_in_
+        As in :class:`ConformalRegressor`: with "split" the interval is
+        [l(x) - ``quantile_``, u(x) + ``quantile_``].
+
+    Notes
+    -----
+    Guarantees and weights are those of :class:`ConformalRegressor`, as are those of
+    "jackknife+" and "cv+", which hold for scores of any kind. ``predict_interval`` with
+    another coverage calibrates the curves that are there, which is as valid, but less well
+    adapted than fitting the levels of that coverage. Where curves cross by more than the
+    scores put right, the interval is the point in the middle.
+
+    References
+    ----------
+    Romano, Patterson, Candès (2019), Conformalized quantile regression, theorem 1. Gupta,
+    Kuchibhotla, Ramdas (2022), Nested conformal prediction and quantile out-of-bag ensemble
+    methods, for folds and single rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.model_selection import ConformalQuantileRegressor
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = ConformalQuantileRegressor(QuantileRegressor(alpha=1e-2), coverage=0.8)
+    >>> interval = model.fit(X, y).predict_interval(X)
+    >>> model.levels_.tolist()
+    [0.1, 0.5, 0.9]
+    >>> upper = ConformalQuantileRegressor(side="upper", coverage=0.8).fit(X, y)
+    >>> bool(np.isneginf(upper.predict_interval(X)[:, 0]).all())
+    True
+    """
+
+    def _base(self) -> Any:
+        return QuantileRegressor() if self.estimator is None else self.estimator
+
+    def _plain(self) -> Any:
+        estimator = self._base()
+        if self._prefit():
+            return estimator
+        levels = sorted({_MEDIAN, *self._wanted(float(self.coverage))})
+        return clone(estimator).set_params(**{_levels_parameter(estimator): levels})
+
+    def _wanted(self, coverage: float) -> tuple[float, ...]:
+        """Levels of the ends."""
+        if self.side == "two-sided":
+            return _level(0.5 * (1.0 - coverage)), _level(0.5 * (1.0 + coverage))
+        return (_level(1.0 - coverage) if self.side == "lower" else coverage,)
+
+    def _ends(self, plain: Any) -> Columns:
+        given = plain.estimator if isinstance(plain, FrozenEstimator) else plain
+        levels = given.get_params()[_levels_parameter(given)]
+        self.levels_ = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        places = [self._place(level) for level in self._wanted(float(self.coverage))]
+        return places[0], places[-1]
+
+    def _place(self, level: float) -> int:
+        """Output of a level."""
+        match = np.flatnonzero(np.isclose(self.levels_, level, rtol=0.0, atol=_SAME_LEVEL))
+        if len(match) == 0:
+            raise ValueError(
+                f"estimator must have the level {level:g} among its levels, got "
+                f"{self.levels_.tolist()}"
+            )
+        return int(match[0])
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict the median, at level 0.5.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        prediction = super().predict(X)
+        median = self._place(_MEDIAN)
+        return prediction if prediction.ndim == 1 else prediction[:, median]
+
+
+def _level(value: float) -> float:
+    """Without what differences leave in the last digits: 0.1 and not 0.09999999999999998."""
+    return round(value, 12)
+
+
+def _levels_parameter(estimator: Any) -> str:
+    """Name of the parameter, which may be that of a step of a pipeline."""
+    names = [name for name in estimator.get_params() if name.split("__")[-1] == "levels"]
+    if not names:
+        raise TypeError(
+            "estimator must have a parameter levels, as QuantileRegressor has, got "
+            f"{type(estimator).__name__}"
+        )
+    return min(names, key=lambda name: name.count("__"))
+
+
+__all__ = ["ConformalQuantileRegressor", "ConformalRegressor"]

@@ -1,0 +1,49 @@
+"""Functions that are non-negative everywhere: positive semi-definite models."""
+
+from __future__ import annotations
+
+from fenchel.positive.cone import ConeRegressor, monotone_cone, non_negative_cone
+from fenchel.positive.density import DensityEstimator
+from fenchel.positive.facets import FacetProblem, FacetSolution, solve_facets
+from fenchel.positive.heteroscedastic import HeteroscedasticRegressor, NormalLikelihood
+from fenchel.positive.integrals import Moment, moment
+from fenchel.positive.losses import LogLikelihood, Poisson, PredictionLoss, Residual
+from fenchel.positive.measures import Box, Normal, Points
+from fenchel.positive.model import PSDModel
+from fenchel.positive.non_crossing import NonCrossingQuantileRegressor
+from fenchel.positive.non_negative import NonNegativeRegressor
+from fenchel.positive.problem import Constraint, LinearPart, Model, PSDPart, PSDProblem
+from fenchel.positive.solvers import DualFista, DualNewton, ProximalNewton, solve
+
+__all__ = [
+    "Box",
+    "ConeRegressor",
+    "Constraint",
+    "DensityEstimator",
+    "DualFista",
+    "DualNewton",
+    "FacetProblem",
+    "FacetSolution",
+    "HeteroscedasticRegressor",
+    "LinearPart",
+    "LogLikelihood",
+    "Model",
+    "Moment",
+    "NonCrossingQuantileRegressor",
+    "NonNegativeRegressor",
+    "Normal",
+    "NormalLikelihood",
+    "PSDModel",
+    "PSDPart",
+    "PSDProblem",
+    "Points",
+    "Poisson",
+    "PredictionLoss",
+    "ProximalNewton",
+    "Residual",
+    "moment",
+    "monotone_cone",
+    "non_negative_cone",
+    "solve",
+    "solve_facets",
+]

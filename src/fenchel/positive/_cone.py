@@ -1,0 +1,302 @@
+"""Positive semi-definite matrices with a quadratic penalty and linear conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+
+_STEPS = 200
+EXACT = 1e-13  # relative violation of a condition that counts as none
+_ROUNDED = 1e-11  # below that, a step that helps little is the last
+_RAY = 1e-9
+
+
+class Pairs(NamedTuple):
+    r"""The coordinates in which the squared negative part has curvature.
+
+    Column j of the factor of the Hessian is ``root[j] * (Φ u_a[j]) * (Φ u_b[j])``, over all
+    pairs of eigenvectors of which at least one belongs to a negative eigenvalue.
+    """
+
+    first: IntArray
+    second: IntArray
+    root: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    r"""Eigenvalues g and vectors of the matrices G, with what follows from them.
+
+    With a barrier :math:`-\mu \log\det A` besides the penalties, the matrix that belongs to G
+    has the eigenvalues
+
+    .. math:: a(g) = \frac{s - g}{2\, \mathrm{alpha}}, \qquad
+              s = \sqrt{g^2 + 4\, \mathrm{alpha}\, \mu}, \qquad
+              -\frac{a(g) - a(g')}{g - g'} = \frac{a + a'}{s + s'}
+
+    and μ = 0 is the negative part :math:`[g]_- / \mathrm{alpha}`.
+    """
+
+    cone: Cone
+    multipliers: FloatArray
+    barrier: float
+    values: list[FloatArray]
+    vectors: list[FloatArray]
+    sizes: list[FloatArray]
+    """The eigenvalues a of the matrices A."""
+    roots: list[FloatArray]
+    """The numbers s."""
+    value: float
+    """Σ max_A (-<G, A> - alpha/2 ‖A‖² + μ log det A) + <ν, e>."""
+
+    def factors(self) -> list[FloatArray]:
+        """F with F Fᵀ = A, (r, rank)."""
+        parts = zip(self.sizes, self.vectors, strict=True)
+        return [vectors[:, a > 0.0] * np.sqrt(a[a > 0.0]) for a, vectors in parts]
+
+    def curvature(self, part: int) -> FloatArray:
+        """Minus the divided differences of a, (r, r)."""
+        a, s = self.sizes[part], self.roots[part]
+        total = s[:, None] + s
+        return np.divide(a[:, None] + a, total, out=np.zeros_like(total), where=total > 0.0)
+
+    def pairs(self, part: int, scale: FloatArray | None = None, least: float = 0.0) -> Pairs:
+        """Where the curvature of one part is; with a scale, where it is above ``least``."""
+        curvature = np.triu(self.curvature(part))
+        curvature *= 2.0
+        np.fill_diagonal(curvature, 0.5 * curvature.diagonal())
+        weighed = curvature if scale is None else curvature * scale
+        first, second = np.nonzero(weighed > least)
+        return Pairs(first, second, np.sqrt(curvature[first, second]))
+
+    def coordinates(self, part: int, pairs: Pairs, matrix: FloatArray) -> FloatArray:
+        """Coordinates of a symmetric matrix in the columns of the factor."""
+        vectors = self.vectors[part]
+        turned = vectors.T @ matrix @ vectors
+        return turned[pairs.first, pairs.second] * pairs.root
+
+    def matrix(self, part: int, pairs: Pairs, coordinates: FloatArray) -> FloatArray:
+        """The adjoint: the symmetric matrix of a vector of coordinates."""
+        vectors = self.vectors[part]
+        turned = np.zeros((vectors.shape[1], vectors.shape[1]))
+        turned[pairs.first, pairs.second] = coordinates * pairs.root
+        return vectors @ (0.5 * (turned + turned.T)) @ vectors.T
+
+
+@dataclass(frozen=True, eq=False)
+class Cone:
+    """Penalties and linear conditions of several matrices A_k ⪰ 0."""
+
+    sizes: list[int]
+    alphas: list[float]
+    traces: list[float]
+    moments: list[list[FloatArray | None]]
+    """By condition, then by matrix."""
+    right: FloatArray
+    equality: AnyArray
+
+    def __post_init__(self) -> None:
+        for condition in self.moments:
+            if len(condition) != len(self.sizes):
+                raise ValueError(
+                    f"moments must have one entry for each of the {len(self.sizes)} matrices, "
+                    f"got {len(condition)}"
+                )
+            for moment, size in zip(condition, self.sizes, strict=True):
+                if moment is not None and np.shape(moment) != (size, size):
+                    raise ValueError(
+                        f"moments must have shape ({size}, {size}), got {np.shape(moment)}"
+                    )
+
+    def shifted(self, gram: Sequence[FloatArray], multipliers: FloatArray) -> list[FloatArray]:
+        """G = gram + trace penalty + Σ ν M."""
+        shifted = []
+        for k, matrix in enumerate(gram):
+            total = matrix + self.traces[k] * np.eye(self.sizes[k])
+            for condition, nu in zip(self.moments, multipliers, strict=True):
+                moment = condition[k]
+                if moment is not None and nu != 0.0:
+                    total += nu * moment
+            shifted.append(total)
+        return shifted
+
+    def spectra(
+        self, gram: Sequence[FloatArray], multipliers: FloatArray, barrier: float = 0.0
+    ) -> Spectra:
+        """Decompose at given multipliers."""
+        values, vectors, sizes, roots = [], [], [], []
+        total = float(multipliers @ self.right)
+        for matrix, alpha in zip(self.shifted(gram, multipliers), self.alphas, strict=True):
+            g, u = eigh(matrix, driver="evd", check_finite=False)
+            s = np.hypot(g, 2.0 * np.sqrt(alpha * barrier))
+            below = (s - np.minimum(g, 0.0)) / (2.0 * alpha)
+            above = np.divide(2.0 * barrier, s + g, out=np.zeros_like(g), where=g > 0.0)
+            a = np.where(g > 0.0, above, below)
+            total += float(-(g @ a) - 0.5 * alpha * (a @ a))
+            if barrier > 0.0:
+                total += barrier * float(np.log(a).sum())
+            values.append(g)
+            vectors.append(u)
+            sizes.append(a)
+            roots.append(s)
+        return Spectra(self, multipliers, barrier, values, vectors, sizes, roots, total)
+
+    def attained(self, matrices: Sequence[FloatArray]) -> FloatArray:
+        """tr(M A) of each condition."""
+        return np.array([_traces(condition, matrices) for condition in self.moments])
+
+    def violation(self, matrices: Sequence[FloatArray]) -> float:
+        """Largest relative violation of a condition."""
+        if not len(self.right):
+            return 0.0
+        excess = self.attained(matrices) - self.right
+        excess = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
+        return float((excess / self._units(matrices)).max())
+
+    def _units(self, matrices: Sequence[FloatArray]) -> FloatArray:
+        sizes = [
+            sum(
+                float(np.linalg.norm(m) * np.linalg.norm(a))
+                for m, a in zip(condition, matrices, strict=True)
+                if m is not None
+            )
+            for condition in self.moments
+        ]
+        return np.maximum(np.maximum(np.abs(self.right), sizes), np.finfo(float).tiny)
+
+    def solve(
+        self,
+        gram: Sequence[FloatArray],
+        start: FloatArray,
+        barrier: float = 0.0,
+        accuracy: float = EXACT,
+    ) -> Spectra:
+        """Minimize over the multipliers, so that the matrices meet the conditions.
+
+        This is the projection on the matrices that meet them. A projected Newton method in
+        as many unknowns as there are conditions; its work does not depend on the rows.
+        """
+        spectra = self.spectra(gram, start, barrier)
+        if not len(self.right):
+            return spectra
+        before = np.inf
+        for _ in range(_STEPS):
+            matrices = [f @ f.T for f in spectra.factors()]
+            gradient = self.right - self.attained(matrices)
+            nu = spectra.multipliers
+            held = ~self.equality & (nu <= 0.0) & (gradient >= 0.0)
+            left = np.where(held, 0.0, np.abs(gradient))
+            # a slack condition with a positive multiplier is no violation, but not optimal
+            worst = float((left / self._units(matrices)).max())
+            if worst <= accuracy or (worst <= _ROUNDED and worst > 0.5 * before):
+                break
+            before = worst
+            moved = self._step(gram, spectra, gradient, ~held)
+            if moved is None:
+                break
+            spectra = moved
+            self._refuse_infeasible(spectra)
+        return spectra
+
+    def hessian(self, spectra: Spectra) -> FloatArray:
+        """Second derivative in the multipliers."""
+        rows = self.rows(spectra, [spectra.pairs(k) for k in range(len(self.sizes))])
+        return rows @ rows.T
+
+    def rows(self, spectra: Spectra, pairs: Sequence[Pairs]) -> FloatArray:
+        """The conditions in the coordinates of curvature, (conditions, columns)."""
+        rows = []
+        for condition in self.moments:
+            parts = [
+                np.zeros(len(pair.root)) if m is None else spectra.coordinates(k, pair, m)
+                for k, (m, pair) in enumerate(zip(condition, pairs, strict=True))
+            ]
+            rows.append(np.concatenate(parts))
+        width = sum(len(pair.root) for pair in pairs)
+        return np.array(rows).reshape(len(self.moments), width)
+
+    def _step(
+        self,
+        gram: Sequence[FloatArray],
+        spectra: Spectra,
+        gradient: FloatArray,
+        free: AnyArray,
+    ) -> Spectra | None:
+        """One step, which lowers the value; None where rounding allows none."""
+        nu = spectra.multipliers
+        hessian = self.hessian(spectra)[np.ix_(free, free)]
+        scale = float(np.trace(hessian))
+        direction = np.zeros_like(nu)
+        grow = scale <= 0.0
+        if grow:  # no matrix has a negative part: walk until one has
+            reach = max(
+                float(np.abs(values).max(initial=0.0)) for values in spectra.values
+            ) + float(np.abs(nu).max(initial=0.0))
+            norms = np.array(
+                [
+                    max(float(np.linalg.norm(m)) for m in condition if m is not None)
+                    for condition in self.moments
+                ]
+            )
+            unit = max(reach, self.alphas[0] * float(np.abs(self.right).max()) / norms.max())
+            direction[free] = -np.sign(gradient[free]) * unit / norms[free]
+        else:
+            ridge = 1e-14 * scale * np.eye(len(hessian))
+            direction[free] = -np.linalg.solve(hessian + ridge, gradient[free])
+        size, slope = 1.0, float(gradient @ direction)
+        rounding = 1e-14 * (abs(spectra.value) + float(np.abs(nu * self.right).sum()))
+        for _ in range(60):
+            trial_nu = nu + size * direction
+            trial_nu = np.where(self.equality, trial_nu, np.maximum(trial_nu, 0.0))
+            trial = self.spectra(gram, trial_nu, spectra.barrier)
+            if np.isfinite(trial.value) and (
+                trial.value <= spectra.value + 1e-4 * size * slope
+                or (abs(slope) * size <= rounding and self._closer(trial, gradient, free))
+            ):
+                return trial
+            size *= 0.5
+        return None
+
+    def _closer(self, trial: Spectra, gradient: FloatArray, free: AnyArray) -> bool:
+        """Whether the conditions are met better: where values differ by rounding only."""
+        new = self.right - self.attained([f @ f.T for f in trial.factors()])
+        return bool(np.linalg.norm(new[free]) < 0.9 * np.linalg.norm(gradient[free]))
+
+    def _refuse_infeasible(self, spectra: Spectra) -> None:
+        """Raise if the multipliers prove that no matrices meet the conditions.
+
+        Σ ν M ⪰ 0 and <ν, e> < 0 contradict each other for A ⪰ 0.
+        """
+        nu = spectra.multipliers
+        length = float(np.abs(nu).max())
+        if length == 0.0 or float(nu @ self.right) >= -_RAY * length * np.abs(self.right).max():
+            return
+        ray = nu / length
+        for k, size in enumerate(self.sizes):
+            total = np.zeros((size, size))
+            for condition, share in zip(self.moments, ray, strict=True):
+                moment = condition[k]
+                if moment is not None:
+                    total += share * moment
+            lam = np.linalg.eigvalsh(total)
+            if lam[0] < -_RAY * max(float(np.abs(lam).max()), np.finfo(float).tiny):
+                return
+        raise ValueError(
+            "constraints must be met by some matrices A ⪰ 0, and are not: with multipliers "
+            f"{np.array2string(ray, precision=3)} the left-hand sides add up to a non-negative "
+            f"number and the right-hand sides to {float(ray @ self.right):.3g}"
+        )
+
+
+def _traces(condition: Sequence[FloatArray | None], matrices: Sequence[FloatArray]) -> float:
+    pairs = zip(condition, matrices, strict=True)
+    return sum(float(np.vdot(m, a)) for m, a in pairs if m is not None)
+
+
+__all__ = ["EXACT", "Cone", "Pairs", "Spectra"]

@@ -1,0 +1,81 @@
+"""Newton steps in the coordinates with a kink: few unknowns where losses are piecewise linear."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.positive._system import Curvature, NewtonSystem
+
+_MOST_VALUES = 2**25  # of all Gram matrices of rows together
+
+
+class RowGrams:
+    """For each part the matrix T = Q_k Q_kᵀ over all rows, made once for a Hessian."""
+
+    def __init__(self, curvature: Curvature) -> None:
+        self.curvature = curvature
+        self._grams: list[FloatArray] | None = None
+
+    def pay(self, jacobian: FloatArray) -> bool:
+        """Whether they fit, and there are fewer kinks than columns."""
+        n = len(jacobian)
+        if jacobian.ndim > 2 or n * n * len(self.curvature.parts) > _MOST_VALUES:
+            return False
+        return np.count_nonzero(jacobian) < self.curvature.width
+
+    def between(self, rows: IntArray, outputs: IntArray) -> FloatArray:
+        """Q Qᵀ between coordinates (row, output)."""
+        if self._grams is None:
+            blocks = [part.columns(slice(None)) for part in self.curvature.parts]
+            self._grams = [block.T @ block for block in blocks]
+        total = np.zeros((len(rows), len(rows)))
+        pairs = np.ix_(rows, rows)
+        for gram, along in zip(self._grams, self.curvature.directions, strict=True):
+            chosen = along[outputs]
+            touched = np.flatnonzero(chosen)
+            if len(touched) == len(rows):
+                total += (chosen[:, None] * gram[pairs]) * chosen
+            elif len(touched):
+                own, some = rows[touched], chosen[touched]
+                total[np.ix_(touched, touched)] += (some[:, None] * gram[np.ix_(own, own)]) * some
+        return total
+
+
+class KinkSystem(NewtonSystem):
+    """The same system for a diagonal S, solved in the coordinates where S is not zero."""
+
+    def __init__(self, grams: RowGrams, diagonal: FloatArray, ridge: float) -> None:
+        curvature = self.curvature = grams.curvature
+        problem = curvature.problem
+        self.weight = problem.weight[:, None]
+        self.shape = diagonal.shape
+        self.where = np.nonzero(diagonal)
+        self.root = np.sqrt(diagonal[self.where])
+        matrix = grams.between(*self.where)
+        matrix *= self.root[:, None] * self.root
+        matrix.flat[:: len(matrix) + 1] += 1.0
+        self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        self.dual_space = True
+        outward = problem.outward
+        self.n_offsets = outward.shape[1]
+        pushed = diagonal[:, :, None] * outward
+        crossed = [-curvature.pull(pushed[:, :, j] / self.weight) for j in range(self.n_offsets)]
+        columns = [*crossed, *curvature.rows]
+        self.border = np.array(columns).reshape(len(columns), curvature.width).T
+        self.lower = np.zeros((len(columns), len(columns)))
+        own = np.einsum("ijk,jl->kl", pushed, outward) + ridge * np.eye(self.n_offsets)
+        self.lower[: self.n_offsets, : self.n_offsets] = own
+        if columns:
+            self.reduced = np.array([self._main(column) for column in self.border.T]).T
+            self.schur = self.lower - self.border.T @ self.reduced
+
+    def _main(self, right: FloatArray) -> FloatArray:
+        inner = np.zeros(self.shape)
+        values = self.root * self.curvature.predict(right)[self.where]
+        inner[self.where] = self.root * cho_solve(self.factor, values, check_finite=False)
+        return np.asarray(right - self.curvature.pull(inner / self.weight))
+
+
+__all__ = ["KinkSystem", "RowGrams"]

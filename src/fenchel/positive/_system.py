@@ -1,0 +1,309 @@
+"""The linear systems of Newton steps, in the coordinates where the cone has curvature."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.positive._cone import Pairs, Spectra
+from fenchel.positive.problem import Compressed, LinearPart, PSDPart, PSDProblem
+
+_BLOCK_VALUES = 2**21
+_NEGLIGIBLE = 1e-4
+
+
+class Curvature:
+    r"""The factor Q of the Hessian of what is not a sum over rows: ``C Q Qᵀ C``.
+
+    Its columns belong to pairs of eigenvectors of each PSD part and to the features of the
+    linear parts. ``rows`` are the conditions on the matrices in the same coordinates: w must
+    have ``rows @ w`` given. Where products of features span few dimensions, the columns are
+    replaced by as few with the same products.
+    """
+
+    def __init__(self, problem: PSDProblem, spectra: Spectra, blocks: FloatArray) -> None:
+        self.problem = problem
+        self.active = problem.cone.equality | (spectra.multipliers > 0.0)
+        self.parts: list[PairColumns | MixedColumns | PlainColumns] = []
+        plain = []
+        for k, part in enumerate(problem.psd):
+            square = problem.squares[k]
+            pairs = self._pairs(spectra, k, blocks) if square is None else spectra.pairs(k)
+            columns = PairColumns(spectra, k, pairs, part.features)
+            rows = self._conditions(spectra, k, pairs)
+            if square is not None and square.features.shape[1] + len(rows) < len(pairs.root):
+                mixed, rows = columns.mixed(square, rows)
+                self.parts.append(mixed)
+            else:
+                self.parts.append(columns)
+            plain.append(rows)
+        for line in problem.linear:
+            self.parts.append(PlainColumns(line.features / np.sqrt(line.alpha)))
+            plain.append(np.zeros((int(self.active.sum()), line.features.shape[1])))
+        ends = np.cumsum([0, *(part.width for part in self.parts)])
+        self.slices = [slice(a, b) for a, b in pairwise(ends)]
+        self.width = int(ends[-1])
+        both: list[PSDPart | LinearPart] = [*problem.psd, *problem.linear]
+        self.directions = [problem.direction(part) for part in both]
+        self.plain = np.concatenate(plain, axis=1)
+        self.rows = _independent(self.plain)
+
+    def _conditions(self, spectra: Spectra, k: int, pairs: Pairs) -> FloatArray:
+        """The active conditions in the coordinates of one part, (conditions, pairs)."""
+        cone = self.problem.cone
+        rows = np.zeros((int(self.active.sum()), len(pairs.root)))
+        for row, t in zip(rows, np.flatnonzero(self.active), strict=True):
+            moment = cone.moments[t][k]
+            if moment is not None:
+                row[:] = spectra.coordinates(k, pairs, moment)
+        return rows
+
+    def _pairs(self, spectra: Spectra, k: int, blocks: FloatArray) -> Pairs:
+        """Pairs whose columns, weighted by S, are not negligible beside the identity."""
+        part = self.problem.psd[k]
+        along = self.problem.direction(part)
+        if blocks.ndim == 2:
+            weight = blocks @ (along * along)
+        else:
+            weight = np.einsum("ijk,j,k->i", blocks, along, along)
+        squares = np.square(part.features @ spectra.vectors[k])
+        scale = squares.T @ (weight[:, None] * squares)
+        vectors, curvature = spectra.vectors[k], spectra.curvature(k)
+        for condition in self.problem.cone.moments:
+            moment = condition[k]
+            if moment is not None:
+                turned = np.square(vectors.T @ moment @ vectors)
+                scale += turned / max(float(np.vdot(curvature, turned)), np.finfo(float).tiny)
+        return spectra.pairs(k, scale, _NEGLIGIBLE)
+
+    def pull(self, dual: FloatArray) -> FloatArray:
+        """Qᵀ C x of a dual point x (n, p)."""
+        weighted = self.problem.weight[:, None] * dual
+        pairs = zip(self.parts, self.directions, strict=True)
+        return np.concatenate([part.pull(weighted @ along) for part, along in pairs])
+
+    def predict(self, w: FloatArray) -> FloatArray:
+        """Q w, a change of predictions (n, p)."""
+        change = np.zeros((len(self.problem.weight), self.problem.n_outputs))
+        for part, along, where in zip(self.parts, self.directions, self.slices, strict=True):
+            change += part.predict(w[where])[:, None] * along
+        return change
+
+    def design(self, rows: IntArray | slice, root: FloatArray) -> FloatArray:
+        """Rᵀ-weighted columns (width, rows * q), for roots R of shape (rows, q, p)."""
+        m, q = len(root), root.shape[1]
+        design = np.empty((self.width, m * q))
+        for part, along, where in zip(self.parts, self.directions, self.slices, strict=True):
+            block = part.columns(rows)
+            np.multiply(
+                block[:, :, None], root @ along, out=design[where].reshape(len(block), m, q)
+            )
+        return design
+
+    def missing(self, gradient: FloatArray) -> FloatArray:
+        """What ``rows @ w`` must be for the conditions to be met after a full step."""
+        mixing = self.plain @ self.rows.T
+        return np.asarray(-np.linalg.lstsq(mixing, gradient[self.active])[0])
+
+    def multipliers(self, turn: FloatArray) -> FloatArray:
+        """Change of the multipliers that a solution of the system stands for."""
+        change = np.zeros(len(self.active))
+        if len(turn):
+            change[self.active] = -np.linalg.lstsq(self.plain.T, self.rows.T @ turn)[0]
+        return change
+
+
+class PlainColumns:
+    """Columns that are features, or few combinations of them."""
+
+    def __init__(self, features: FloatArray) -> None:
+        self.features = features
+        self.width = features.shape[1]
+
+    def pull(self, weight: FloatArray) -> FloatArray:
+        """Columnsᵀ weight."""
+        return self.features.T @ weight
+
+    def predict(self, w: FloatArray) -> FloatArray:
+        """Columns w."""
+        return self.features @ w
+
+    def columns(self, rows: IntArray | slice) -> FloatArray:
+        """Some rows, (width, rows)."""
+        return self.features[rows].T
+
+
+class MixedColumns:
+    """Columns ψ L."""
+
+    def __init__(self, features: FloatArray, mixing: FloatArray) -> None:
+        self.features, self.mixing = features, mixing
+        self.width = mixing.shape[1]
+
+    def pull(self, weight: FloatArray) -> FloatArray:
+        """Columnsᵀ weight."""
+        return self.mixing.T @ (self.features.T @ weight)
+
+    def predict(self, w: FloatArray) -> FloatArray:
+        """Columns w."""
+        return self.features @ (self.mixing @ w)
+
+    def columns(self, rows: IntArray | slice) -> FloatArray:
+        """Some rows, (width, rows)."""
+        return self.mixing.T @ self.features[rows].T
+
+
+class PairColumns:
+    """Columns that are products of two features, turned to the eigenvectors."""
+
+    def __init__(self, spectra: Spectra, k: int, pairs: Pairs, features: FloatArray) -> None:
+        self.spectra, self.k, self.pairs, self.features = spectra, k, pairs, features
+        self.width = len(pairs.root)
+
+    def pull(self, weight: FloatArray) -> FloatArray:
+        """Columnsᵀ weight."""
+        gram = self.features.T @ (weight[:, None] * self.features)
+        return self.spectra.coordinates(self.k, self.pairs, gram)
+
+    def predict(self, w: FloatArray) -> FloatArray:
+        """Columns w."""
+        matrix = self.spectra.matrix(self.k, self.pairs, w)
+        return np.einsum("ij,ij->i", self.features @ matrix, self.features)
+
+    def columns(self, rows: IntArray | slice) -> FloatArray:
+        """Some rows, (width, rows)."""
+        return self._of(self.features[rows])
+
+    def _of(self, features: FloatArray) -> FloatArray:
+        turned = self.spectra.vectors[self.k].T @ features.T
+        block = turned[self.pairs.first]
+        block *= turned[self.pairs.second]
+        block *= self.pairs.root[:, None]
+        return np.asarray(block)
+
+    def mixed(self, square: Compressed, conditions: FloatArray) -> tuple[MixedColumns, FloatArray]:
+        """As few columns as ψ has and conditions, with the same products, and those rows."""
+        own = solve_triangular(square.factor, self._of(square.pivots).T, lower=True)
+        stacked = np.concatenate([own, conditions])
+        values, vectors = np.linalg.eigh(stacked @ stacked.T)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return MixedColumns(square.features, root[: len(own)]), root[len(own) :]
+
+
+def _independent(rows: FloatArray) -> FloatArray:
+    """An orthonormal basis of the span of the rows."""
+    if not rows.size:
+        return rows
+    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    return basis[sizes > 1e-10 * max(float(sizes[0]), np.finfo(float).tiny)]
+
+
+class NewtonSystem:
+    r"""Solves the bordered system of a Newton step in (w, b).
+
+    .. math:: \begin{pmatrix} I + Q^\top S Q & -Q^\top S O & R^\top \\
+              -O^\top S Q & O^\top S O + \rho I & 0 \\ R & 0 & 0 \end{pmatrix}
+
+    S is block diagonal, a (p, p) block for each row of ``active`` and zero elsewhere. It is
+    solved in the smaller of the two spaces: the columns of Q or the active coordinates.
+    """
+
+    def __init__(
+        self, curvature: Curvature, active: IntArray, blocks: FloatArray, ridge: float
+    ) -> None:
+        self.curvature = curvature
+        problem = curvature.problem
+        root = _roots(blocks)
+        whole = len(active) == len(problem.weight)
+        count = len(active) * root.shape[1]
+        outward = problem.outward
+        m = outward.shape[1]
+        crossed = np.zeros((curvature.width, m))
+        own = np.eye(m) * ridge
+        self.dual_space = count < curvature.width
+        size = len(active) if self.dual_space else max(1, _BLOCK_VALUES // max(1, curvature.width))
+        matrix = np.eye(count if self.dual_space else curvature.width)
+        self.design = None
+        direct = len(curvature.parts) == 1 and blocks.shape[1:] == (1,) and not m
+        part_of = curvature.parts[0]
+        if direct and not self.dual_space and isinstance(part_of, MixedColumns):
+            # a single function: the products of few features, before they are mixed
+            features = part_of.features if whole else part_of.features[active]
+            along = float(curvature.directions[0][0])
+            scaled = features * (along * np.sqrt(blocks))
+            matrix += part_of.mixing.T @ (scaled.T @ scaled) @ part_of.mixing
+            size = len(active) + 1
+            active = active[:0]
+        for start in range(0, len(active), max(size, 1)):
+            part = slice(start, start + size)
+            rows = part if whole else active[part]
+            design = curvature.design(rows, root[part])
+            border = (root[part] @ outward).reshape(design.shape[1], m)
+            if self.dual_space:
+                matrix += design.T @ design
+                self.design = design
+            else:
+                matrix += design @ design.T
+            if m:
+                crossed -= design @ border
+                own += border.T @ border
+        self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        border_columns = np.concatenate([crossed, curvature.rows.T], axis=1)
+        self.border = border_columns
+        self.lower = np.zeros((border_columns.shape[1],) * 2)
+        self.lower[:m, :m] = own
+        self.n_offsets = m
+        if border_columns.shape[1]:
+            self.reduced = self._main(border_columns)
+            self.schur = self.lower - border_columns.T @ self.reduced
+
+    def _main(self, right: FloatArray) -> FloatArray:
+        """(I + QᵀSQ)⁻¹ times something."""
+        if not self.dual_space:
+            return np.asarray(cho_solve(self.factor, right, check_finite=False))
+        if self.design is None:
+            return right.copy()
+        inner = cho_solve(self.factor, self.design.T @ right, check_finite=False)
+        return np.asarray(right - self.design @ inner)
+
+    def solve(
+        self, w: FloatArray, b: FloatArray, miss: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Solve for a right-hand side (w, b, miss)."""
+        first = self._main(w)
+        if not self.border.shape[1]:
+            return first, b.copy(), np.zeros(0)
+        if miss is None:
+            miss = np.zeros(self.border.shape[1] - len(b))
+        right = np.concatenate([b, miss])
+        rest = np.linalg.solve(self.schur, right - self.border.T @ first)
+        w = np.asarray(first - self.reduced @ rest)
+        return w, np.asarray(rest[: self.n_offsets]), np.asarray(rest[self.n_offsets :])
+
+
+def _roots(blocks: FloatArray) -> FloatArray:
+    """R with Rᵀ R = S, row by row: (n, q, p) for blocks (n, p) or (n, p, p)."""
+    if blocks.ndim == 2:
+        if blocks.shape[1] == 1:
+            return np.sqrt(blocks)[:, :, None]
+        return np.sqrt(blocks)[:, :, None] * np.eye(blocks.shape[1])
+    lam, u = np.linalg.eigh(blocks)
+    return np.sqrt(np.maximum(lam, 0.0))[:, :, None] * u.transpose(0, 2, 1)
+
+
+def apply_blocks(blocks: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Row by row, block times vector."""
+    if blocks.ndim == 2:
+        return blocks * vectors
+    return np.einsum("ijk,ik->ij", blocks, vectors)
+
+
+def inverse_blocks(blocks: FloatArray) -> FloatArray:
+    """Row by row, the inverse."""
+    return np.asarray(1.0 / blocks if blocks.ndim == 2 else np.linalg.inv(blocks))
+
+
+__all__ = ["Curvature", "NewtonSystem", "apply_blocks", "inverse_blocks"]

@@ -1,0 +1,349 @@
+"""Regression with outputs in a polyhedral cone, at every x."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import linprog
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import check_number
+from fenchel.losses import Squared
+from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.positive._inequalities import InequalityProblem, solve_inequalities
+from fenchel.positive.losses import Residual
+from fenchel.positive.problem import PSDPart, PSDProblem
+from fenchel.positive.solvers import solve
+
+CONES = ("non_negative", "monotone")
+_ROUNDING = 1e-10
+
+
+def non_negative_cone(n_outputs: int) -> FloatArray:
+    """Return C of the cone of outputs that are all non-negative, the identity.
+
+    Examples
+    --------
+    >>> from fenchel.positive import non_negative_cone
+    >>> non_negative_cone(2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return np.eye(n_outputs)
+
+
+def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
+    """Return C of the cone of non-decreasing outputs; of non-negative ones, if wanted.
+
+    Parameters
+    ----------
+    n_outputs : int
+        p >= 1.
+    non_negative : bool
+        Whether the first output must be >= 0 as well.
+
+    Examples
+    --------
+    >>> from fenchel.positive import monotone_cone
+    >>> monotone_cone(3)
+    array([[-1.,  1.,  0.],
+           [ 0., -1.,  1.]])
+    """
+    steps = np.diff(np.eye(n_outputs), axis=0)
+    return np.concatenate([np.eye(n_outputs)[:1], steps]) if non_negative else steps
+
+
+class ConeRegressor(PositiveRegressor):
+    r"""Least squares regression whose outputs lie in a polyhedral cone at every x.
+
+    For a cone of inequalities, :math:`\{y : C y \ge 0\}`, with one symmetric matrix for each
+    output (Theorem 6):
+
+    .. math:: f_s(x) = \psi(x)^\top A_s \psi(x), \qquad
+              \sum_s C_{ts} A_s \succeq 0 \;\text{ for all } t
+
+    .. math:: \min_{A}\; \frac{1}{\sum_i s_i} \sum_i \frac{s_i}{2} \|y_i - f(x_i)\|^2
+              + \frac{\mathrm{alpha}}{2} \sum_s \|A_s\|_F^2
+
+    and for the hull of generators, :math:`\{\sum_t a_t g_t : a \ge 0\}`, with one positive
+    semi-definite matrix for each of them (Remark 2):
+
+    .. math:: f(x) = \sum_t \psi(x)^\top B_t \psi(x)\, g_t, \qquad B_t \succeq 0
+
+    with the penalty :math:`\sum_t \mathrm{trace\_penalty}\, \operatorname{tr} B_t +
+    \frac{\mathrm{alpha}}{2} \|B_t\|_F^2` instead. The features are those of the kernel and a
+    constant, ψ = (φ, 1); y is divided by the root of its mean square.
+
+    Parameters
+    ----------
+    cone : {"non_negative", "monotone"} or array-like of shape (h, n_outputs), optional
+        C. "monotone" stands for non-decreasing outputs; by default "non_negative", unless
+        ``generators`` are given. The cone must have interior points.
+    generators : array-like of shape (t, n_outputs), optional
+        The g_t, instead of ``cone``: few of them may span a cone in a high-dimensional space.
+    alpha : float, default=1e-4
+        Strength of the squared norms, > 0.
+    trace_penalty : float, default=0.0
+        Strength of the traces, >= 0, with ``generators`` only: the matrices of inequalities
+        have no sign.
+    kernel : None, str, kernel or callable, default=None
+        See :func:`fenchel.kernels.as_kernel`.
+    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
+        How the kernel becomes features.
+    rank : int, optional
+        Cap on the number of features; at most 300 by default.
+    solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
+        For ``generators``; "auto" is "newton". Inequalities are solved by alternating
+        directions.
+    tol : float, default=1e-6
+        Duality gap to reach, relative to the loss of the best constant.
+    max_iter : int, default=5000
+        Limit on the number of steps.
+    random_state : int, RandomState or None, default=None
+        Seed of random features and subsamples; None is a fixed seed.
+
+    Attributes
+    ----------
+    matrices_ : ndarray of shape (n_outputs, r + 1, r + 1)
+        A, in the units of y, of a cone of inequalities.
+    multipliers_ : ndarray of shape (h, r + 1, r + 1)
+        Z_t ⪰ 0, the multipliers of the inequalities for rows of C of length one; zero where
+        an inequality does not bind.
+    factors_ : list of t ndarrays of shape (r + 1, rank)
+        F with B = F Fᵀ, in the units of y, of generators of length one.
+    cone_, generators_ : ndarray or None
+        C or the g_t, rows of length one.
+    shift_ : ndarray of shape (n_outputs,)
+        What was subtracted from y: its mean along the directions v with C v = 0.
+    scale_ : float
+        What y was divided by then.
+    certificate_ : Certificate
+        Objectives, as above, of the fit and of a feasible dual point, for scaled y.
+    dual_coef_ : ndarray of shape (n_samples, n_outputs)
+        Dual points times the weights; zero for rows without weight.
+    kernel_, kernel_error_, feature_map_ :
+        The kernel, what was left out of its trace, and the feature map.
+    n_iter_, history_, status_ :
+        How the solver went.
+    n_features_in_, feature_names_in_ :
+        As elsewhere in scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        If the cone has no interior points, or not as many columns as there are outputs.
+
+    Notes
+    -----
+    The outputs are in the cone up to rounding errors of ``predict``, and exactly for the two
+    named cones.
+
+    The two representations are not the same set of functions. Every hull of generators
+    fulfils the inequalities of its cone, as :math:`\sum_s C_{us} A_s =
+    \sum_t \langle C_u, g_t\rangle B_t \succeq 0`. The converse holds where the cone is
+    simplicial (C with linearly independent rows, such as the two named cones; then the
+    penalties differ only). For other cones, such as one over a square, there are matrices
+    that fulfil the inequalities and are no combination of generators with positive
+    semi-definite coefficients: inequalities are the larger set. In return, the hull needs no
+    description by inequalities, of which a cone in many dimensions may have very many.
+
+    References
+    ----------
+    Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions, (15),
+    Proposition 5, Theorem 6 and Remark 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import ConeRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(80, 1))
+    >>> Y = np.sin(X) + [0.0, 0.1, 0.2] + 0.3 * rng.normal(size=(80, 3))
+    >>> model = ConeRegressor("monotone", alpha=1e-3).fit(X, Y)
+    >>> bool((np.diff(model.predict(X), axis=1) >= 0.0).all())
+    True
+    >>> hull = ConeRegressor(generators=[[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]]).fit(X, np.abs(Y))
+    >>> hull.predict(X).shape
+    (80, 3)
+    """
+
+    def __init__(
+        self,
+        cone: Any = None,
+        *,
+        generators: Any = None,
+        alpha: float = 1e-4,
+        trace_penalty: float = 0.0,
+        kernel: Any = None,
+        features: Any = "cholesky",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 5000,
+        random_state: Any = None,
+    ) -> None:
+        self.cone = cone
+        self.generators = generators
+        self.alpha = alpha
+        self.trace_penalty = trace_penalty
+        self.kernel = kernel
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+        """Fit all outputs at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the square Gram matrix with ``kernel="precomputed"``.
+        y : array-like of shape (n_samples, n_outputs)
+            Targets, which need not lie in the cone.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict outputs in the cone for rows X, (n_samples,) or (n_samples, n_outputs)."""
+        rows = self._rows(X)
+        features = _with_constant(self.feature_map_.transform(rows))
+        if self.generators_ is not None:
+            sizes = [np.square(features @ factor).sum(axis=1) for factor in self.factors_]
+            prediction = np.stack(sizes, axis=1) @ self.generators_
+        else:
+            forms = [np.einsum("ij,ij->i", features @ a, features) for a in self.matrices_]
+            prediction = self.shift_ + np.stack(forms, axis=1)
+            if self._named == "non_negative":  # what rounding leaves
+                prediction = np.maximum(prediction, 0.0)
+            elif self._named == "monotone":
+                prediction = np.maximum.accumulate(prediction, axis=1)
+        return prediction[:, 0] if self._flat else prediction
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.cone is not None and self.generators is not None:
+            raise ValueError("cone must be None where generators are given, got both")
+        if self.generators is None:
+            check_number(self, "trace_penalty", low=0.0)
+            if self.trace_penalty != 0.0:
+                raise ValueError(
+                    f"trace_penalty must be 0 without generators, got {self.trace_penalty!r}: "
+                    "matrices under inequalities have no sign"
+                )
+        if isinstance(self.cone, str) and self.cone not in CONES:
+            raise ValueError(f"cone must be one of {CONES} or an array, got {self.cone!r}")
+
+    def _check_targets(self, targets: FloatArray) -> None:
+        """Resolve the cone, now that the number of outputs is known."""
+        p = targets.shape[1]
+        self._named = None
+        self.cone_ = self.generators_ = None
+        if self.generators is not None:
+            self.generators_ = _unit_rows(self.generators, "generators", p)
+            return
+        if self.cone is None or isinstance(self.cone, str):
+            self._named = self.cone or "non_negative"
+            if self._named == "monotone" and p < 2:
+                raise ValueError(f"cone='monotone' needs two or more outputs, got {p}")
+            matrix = monotone_cone(p) if self._named == "monotone" else non_negative_cone(p)
+        else:
+            matrix = self.cone
+        self.cone_ = _unit_rows(matrix, "cone", p)
+        self._inner = _inner_point(self.cone_)
+
+    def _standardization(
+        self, targets: FloatArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        shift = np.zeros(targets.shape[1])
+        if self.cone_ is not None:
+            _, sizes, basis = np.linalg.svd(self.cone_)
+            free = basis[np.count_nonzero(sizes > _ROUNDING) :]
+            shift = free.T @ (free @ np.average(targets, axis=0, weights=weight))
+        size = float(np.sqrt(np.average((targets - shift) ** 2, axis=0, weights=weight).mean()))
+        return shift, np.full(len(shift), size if size > 0.0 else 1.0)
+
+    def _problem(self, prepared: Prepared) -> Any:
+        features, alpha = _with_constant(prepared.features), float(self.alpha)
+        if self.generators_ is None:
+            assert self.cone_ is not None
+            return InequalityProblem(
+                features, prepared.targets, prepared.weight, self.cone_, self._inner, alpha
+            )
+        trace = float(self.trace_penalty)
+        parts = [PSDPart(features, alpha, trace, g) for g in self.generators_]
+        loss = Residual(Squared(), prepared.targets, prepared.weight)
+        loss.unit = loss.unit or 1.0
+        return PSDProblem(loss, parts, prepared.weight)
+
+    def _solve(self, problem: Any, warm_start: FloatArray | None) -> Any:
+        tol, limit = float(self.tol), int(self.max_iter)
+        if isinstance(problem, InequalityProblem):
+            return solve_inequalities(problem, tol, limit, warm_start)
+        return solve(problem, self.solver, tol, limit, warm_start=warm_start)
+
+    def _keep(self, prepared: Prepared, problem: Any, solution: Any) -> None:
+        self.shift_, self.scale_ = prepared.shift, float(prepared.scale[0])
+        if isinstance(problem, InequalityProblem):
+            self.matrices_ = self.scale_ * solution.matrices
+            self.multipliers_ = solution.multipliers
+        else:
+            root = np.sqrt(self.scale_)
+            self.factors_ = [root * factor for factor in solution.model.factors]
+        self.dual_coef_ = np.zeros((prepared.n_rows, prepared.targets.shape[1]))
+        self.dual_coef_[prepared.kept] = problem.weight[:, None] * solution.dual
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = True  # others are accepted, but cannot be reached
+        return tags
+
+
+def _with_constant(features: FloatArray) -> FloatArray:
+    return np.concatenate([features, np.ones((len(features), 1))], axis=1)
+
+
+def _unit_rows(rows: Any, name: str, n_outputs: int) -> FloatArray:
+    """Rows of length one, refused if there are none or if one is zero."""
+    array = np.asarray(rows, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != n_outputs or not len(array):
+        raise ValueError(
+            f"{name} must have rows of {n_outputs} entries, one for each output, got an array of "
+            f"shape {array.shape}"
+        )
+    lengths = np.linalg.norm(array, axis=1)
+    if not np.all(np.isfinite(lengths) & (lengths > 0.0)):
+        row = int(np.argmin(np.isfinite(lengths) & (lengths > 0.0)))
+        raise ValueError(
+            f"{name} must have finite rows that are not zero, got {array[row].tolist()} in row "
+            f"{row}"
+        )
+    return np.asarray(array / lengths[:, None])
+
+
+def _inner_point(cone: FloatArray) -> FloatArray:
+    """A small point with C x >= 1."""
+    h, p = cone.shape
+    one = np.ones((p, 1))
+    left = np.block([[-cone, np.zeros((h, 1))], [np.eye(p), -one], [-np.eye(p), -one]])
+    right = np.concatenate([-np.ones(h), np.zeros(2 * p)])
+    found = linprog(np.eye(p + 1)[-1], left, right, bounds=(None, None))
+    if found.status != 0:
+        raise ValueError(
+            "cone must have interior points, and no y makes all entries of cone @ y positive: "
+            "write outputs that must be equal as one output"
+        )
+    return np.asarray(found.x[:p] * (1.0 + _ROUNDING))
+
+
+__all__ = ["CONES", "ConeRegressor", "monotone_cone", "non_negative_cone"]

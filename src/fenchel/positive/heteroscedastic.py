@@ -1,0 +1,368 @@
+"""Mean and variance together, as one convex problem."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import check_number, check_weights
+from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.positive._solution import PSDSolution
+from fenchel.positive.losses import PredictionLoss
+from fenchel.positive.model import PSDModel
+from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
+
+_STEPS = 200
+
+
+class NormalLikelihood(PredictionLoss):
+    r"""Negative log-likelihood of normal distributions, in their natural parameters.
+
+    With θ = 1/v and η = μ/v, and a floor t that is added to the prediction of θ:
+
+    .. math:: \ell_i(\eta, z) = \tfrac12\Bigl(\theta y_i^2 - 2 \eta y_i + \frac{\eta^2}{\theta}
+              - \log \theta\Bigr), \qquad \theta = z + t
+
+    It is jointly convex, and log √(2π) less than minus the log-likelihood. With
+    :math:`a = \beta_\eta + y_i` and :math:`s = \tfrac12 y_i^2 - \beta_z - \tfrac12 a^2 > 0`:
+
+    .. math:: \ell_i^*(\beta) = -\tfrac12 - \tfrac12 \log(2 s) - t \beta_z
+
+    attained at :math:`\theta = 1/(2s)`, η = aθ.
+
+    Parameters
+    ----------
+    targets : ndarray of shape (n,)
+        The y.
+    floor : float
+        t >= 0.
+    """
+
+    n_outputs = 2
+    smooth = True
+
+    def __init__(self, targets: FloatArray, floor: float = 0.0) -> None:
+        self.targets = np.asarray(targets, dtype=np.float64)
+        self.floor = floor
+
+    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+        eta, theta = prediction[:, 0], prediction[:, 1] + self.floor
+        positive = theta > 0.0
+        safe = np.where(positive, theta, 1.0)
+        residual = self.targets - eta / safe
+        return np.where(positive, 0.5 * (safe * residual**2 - np.log(safe)), np.inf)
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        _, s = self._slack(dual)
+        inside = s > 0.0
+        value = -0.5 - 0.5 * np.log(2.0 * np.where(inside, s, 1.0)) - self.floor * dual[:, 1]
+        return np.where(inside, value, np.inf)
+
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+        a, s = self._slack(dual)
+        theta = 0.5 / s
+        gradient = np.stack([a * theta, theta - self.floor], axis=1)
+        return gradient, _hessian(a, theta)
+
+    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:
+        r"""Return the prox, from its one unknown θ.
+
+        The conditions :math:`\beta + \mathrm{step} \nabla \ell^*(\beta) = p` say that
+        :math:`a = A / (1 + \mathrm{step}\, \theta)`, :math:`A = p_\eta + y`, and that
+
+        .. math:: h(\theta) = \mathrm{step}\, \theta - T
+                  - \frac{A^2}{2 (1 + \mathrm{step}\, \theta)^2} - \frac{1}{2\theta} = 0, \qquad
+                  T = p_z - \tfrac12 y^2 + \mathrm{step}\, t
+
+        h is increasing and concave: Newton's method from the left never leaves it.
+        """
+        a, theta = self._prox(point, step)
+        return np.stack([a - self.targets, point[:, 1] - step * (theta - self.floor)], axis=1)
+
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+        hessian = _hessian(*self._prox(point, step))
+        return np.asarray(np.linalg.inv(np.eye(2) + step * hessian))
+
+    def _slack(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """A and s."""
+        a = dual[:, 0] + self.targets
+        # ½y² - ½a² without cancellation
+        return a, -0.5 * dual[:, 0] * (self.targets + a) - dual[:, 1]
+
+    def _prox(self, point: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+        """A and θ of the prox."""
+        size = point[:, 0] + self.targets
+        total = point[:, 1] - 0.5 * self.targets**2 + step * self.floor
+        # the root without the term in A², which is to the left of the root
+        reach = np.hypot(total, np.sqrt(2.0 * step))
+        theta = np.where(
+            total > 0.0, (total + reach) / (2.0 * step), 1.0 / (reach + np.abs(total))
+        )
+        for _ in range(_STEPS):
+            shrink = 1.0 / (1.0 + step * theta)
+            height = step * theta - total - 0.5 * (size * shrink) ** 2 - 0.5 / theta
+            slope = step + size**2 * step * shrink**3 + 0.5 / theta**2
+            move = height / slope
+            theta = theta - np.minimum(move, 0.5 * theta)
+            if np.all(np.abs(move) <= 1e-15 * theta):
+                break
+        return size / (1.0 + step * theta), theta
+
+
+def _hessian(a: FloatArray, theta: FloatArray) -> FloatArray:
+    """Second derivatives of the conjugate, (n, 2, 2)."""
+    curvature = 2.0 * theta**2
+    mixed = curvature * a
+    first = theta + mixed * a
+    return np.stack([first, mixed, mixed, curvature], axis=1).reshape(-1, 2, 2)
+
+
+class HeteroscedasticRegressor(PositiveRegressor):
+    r"""Mean and variance of a normal distribution at each x, both fitted at once.
+
+    In the natural parameters θ = 1/v and η = μ/v the likelihood is jointly convex, so there is
+    one optimum, with a certificate:
+
+    .. math:: \min_{A \succeq 0,\, w}\; \frac{1}{\sum_i s_i} \sum_i \frac{s_i}{2} \Bigl(
+              \theta(x_i) y_i^2 - 2 \eta(x_i) y_i + \frac{\eta(x_i)^2}{\theta(x_i)}
+              - \log \theta(x_i) \Bigr)
+              + \mathrm{trace\_penalty}\, \operatorname{tr} A
+              + \frac{\mathrm{alpha}}{2} \bigl(\|A\|_F^2 + \|w\|^2\bigr)
+
+    .. math:: \theta(x) = \varphi(x)^\top A \varphi(x) + \mathrm{max\_std}^{-2}, \qquad
+              \eta(x) = w^\top \varphi(x)
+
+    for y with its mean subtracted and divided by its standard deviation, so that the fit does
+    not depend on the units of y.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        Strength of the squared norms of A and w, > 0 (λ₂ of the paper).
+    trace_penalty : float, default=1e-4
+        Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
+    max_std : float, default=3.0
+        Largest standard deviation that can be predicted, in units of the standard deviation of
+        y; inf for no limit.
+    kernel : None, str, kernel or callable, default=None
+        See :func:`fenchel.kernels.as_kernel`.
+    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
+        How the kernel becomes features.
+    rank : int, optional
+        Cap on the number of features; at most 300 by default.
+    solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
+        "auto" is "newton".
+    tol : float, default=1e-6
+        Duality gap to reach, in nats for each row.
+    max_iter : int, default=200
+        Limit on the number of steps.
+    random_state : int, RandomState or None, default=None
+        Seed of random features and subsamples; None is a fixed seed.
+
+    Attributes
+    ----------
+    precision_model_ : PSDModel
+        θ - ``floor_``, in the units of y.
+    mean_weights_ : ndarray of shape (n_map_features,)
+        w, for standardized y.
+    floor_ : float
+        The least precision, in the units of y.
+    shift_, scale_ : float
+        Mean and standard deviation of y.
+    rank_ : int
+        Rank of A.
+    certificate_ : Certificate
+        Objectives, as above, of the fit and of a feasible dual point.
+    dual_coef_ : ndarray of shape (n_samples, 2)
+        Dual points times the weights, for η and θ; zero for rows without weight.
+    kernel_, kernel_error_, feature_map_ :
+        The kernel, what was left out of its trace, and the feature map.
+    n_iter_, history_, status_ :
+        How the solver went.
+    n_features_in_, feature_names_in_ :
+        As elsewhere in scikit-learn.
+
+    Notes
+    -----
+    Far from the data φ falls to zero with kernels that do: there the mean is that of y and the
+    standard deviation ``max_std`` times that of y. With ``max_std=inf`` the standard deviation
+    grows without bounds instead, and the mean becomes the quotient of two vanishing numbers,
+    which may be far from all targets; where θ is zero in floating point numbers, the mean is
+    that of y and the standard deviation inf.
+
+    References
+    ----------
+    Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions, section
+    6, heteroscedastic Gaussian process estimation; Le, Smola, Canu (2005).
+
+    Examples
+    --------
+    >>> from fenchel.datasets import load_mcycle
+    >>> from fenchel.positive import HeteroscedasticRegressor
+    >>> X, y = load_mcycle(return_X_y=True)
+    >>> model = HeteroscedasticRegressor().fit(X, y)
+    >>> mean, std = model.predict([[5.0], [35.0]], return_std=True)
+    >>> bool(std[0] < std[1])
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-4,
+        *,
+        trace_penalty: float = 1e-4,
+        max_std: float = 3.0,
+        kernel: Any = None,
+        features: Any = "cholesky",
+        rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.trace_penalty = trace_penalty
+        self.max_std = max_std
+        self.kernel = kernel
+        self.features = features
+        self.rank = rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+        """Fit mean and variance.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the square Gram matrix with ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights, as counts of rows: they do not scale the variance.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def predict(
+        self, X: AnyArray, return_std: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predict the mean, and the standard deviation of y, for rows X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        return_std : bool, default=False
+            Whether to return the standard deviation as well.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+        std : ndarray of shape (n_samples,)
+            Only with ``return_std=True``.
+        """
+        mean, std = self._distribution(X)
+        return (mean, std) if return_std else mean
+
+    def predict_interval(self, X: AnyArray, coverage: float = 0.95) -> FloatArray:
+        """Predict the central interval that holds y with a probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.95
+            The probability, in (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+        """
+        if not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage must be a number in (0, 1), got {coverage!r}")
+        mean, std = self._distribution(X)
+        reach = norm.ppf(0.5 + 0.5 * coverage) * std
+        return np.stack([mean - reach, mean + reach], axis=1)
+
+    def predict_quantiles(self, X: AnyArray, levels: Any) -> FloatArray:
+        """Predict quantiles of the normal distributions, (n_samples, n_levels)."""
+        levels = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
+            raise ValueError(f"levels must be numbers in (0, 1), got {levels!r}")
+        mean, std = self._distribution(X)
+        return mean[:, None] + std[:, None] * norm.ppf(levels)
+
+    def log_likelihood(
+        self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None
+    ) -> float:
+        """Mean logarithm of the density of targets y at rows X.
+
+        :meth:`score`, as for all regressors of scikit-learn that return standard deviations, is
+        R² of the means.
+        """
+        mean, std = self._distribution(X)
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        check_consistent_length(mean, y)
+        weight = check_weights(y[:, None], sample_weight)
+        return float(np.average(norm.logpdf(y, mean, std), weights=weight))
+
+    def _distribution(self, X: AnyArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation, (n,) each."""
+        rows = self._rows(X)
+        features = self.feature_map_.transform(rows)
+        projected = features @ self._factor
+        theta = np.einsum("ij,ij->i", projected, projected) + self._floor()
+        positive = theta > 0.0
+        safe = np.where(positive, theta, 1.0)
+        mean = np.where(positive, features @ self.mean_weights_ / safe, 0.0)
+        std = np.where(positive, 1.0 / np.sqrt(safe), np.inf)
+        return self.shift_ + self.scale_ * mean, self.scale_ * std
+
+    def _floor(self) -> float:
+        return float(self.max_std) ** -2.0
+
+    def _standardization(
+        self, targets: FloatArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        mean = np.average(targets, axis=0, weights=weight)
+        size = np.abs(targets).max(axis=0)
+        deviation = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weight))
+        return mean, np.where(deviation > 1e-12 * size, deviation, np.where(size > 0.0, size, 1.0))
+
+    def _problem(self, prepared: Prepared) -> PSDProblem:
+        alpha, features = float(self.alpha), prepared.features
+        mean, precision = np.eye(2)
+        return PSDProblem(
+            NormalLikelihood(prepared.targets[:, 0], self._floor()),
+            [PSDPart(features, alpha, float(self.trace_penalty), precision)],
+            prepared.weight,
+            linear=[LinearPart(features, alpha, mean)],
+        )
+
+    def _keep(self, prepared: Prepared, problem: PSDProblem, solution: PSDSolution) -> None:
+        self.shift_, self.scale_ = float(prepared.shift[0]), float(prepared.scale[0])
+        self._factor = solution.model.factors[0]
+        self.precision_model_ = PSDModel(self.feature_map_, self._factor / self.scale_)
+        self.floor_ = self._floor() / self.scale_**2
+        self.mean_weights_ = solution.model.weights[0]
+        self.rank_ = self.precision_model_.rank_
+        self.dual_coef_ = np.zeros((prepared.n_rows, 2))
+        self.dual_coef_[prepared.kept] = problem.weight[:, None] * solution.dual
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "max_std", low=0.0, open_low=True, infinite=True)
+
+
+__all__ = ["HeteroscedasticRegressor", "NormalLikelihood"]

@@ -1,0 +1,228 @@
+"""Losses of predictions: what a non-negative model is fitted by."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import xlogy
+
+from fenchel._typing import FloatArray
+from fenchel.losses import Loss
+
+
+class PredictionLoss:
+    r"""Convex losses :math:`\ell_i(z_i)` of prediction vectors, one for each row.
+
+    .. math:: \ell_i^*(\beta) = \sup_z \langle\beta, z\rangle - \ell_i(z)
+
+    Unlike :class:`fenchel.losses.Loss` it knows its targets, and need not depend on the
+    difference of target and prediction. Subclasses define :meth:`value`, :meth:`conjugate`,
+    :meth:`conjugate_prox` and :meth:`conjugate_prox_jacobian`; where the conjugate is twice
+    differentiable inside of its domain also :meth:`conjugate_derivatives`, and say
+    ``smooth = True``. Arrays are (n, p). Sample weights multiply outside.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Length p of a prediction vector.
+    smooth : bool
+        Whether :meth:`conjugate_derivatives` exists.
+    unit : float
+        What relative gaps are relative to, for weights that sum to one: the mean loss of a
+        constant, or 1 for a logarithm.
+    step : float
+        Typical size of a dual entry over that of a prediction, where iterations start.
+    """
+
+    n_outputs: int = 1
+    smooth: bool = False
+    unit: float = 1.0
+    step: float = 1.0
+
+    def value(self, prediction: FloatArray) -> FloatArray:
+        """Loss of each row, (n,)."""
+        raise NotImplementedError
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:
+        """Conjugate at each row, (n,); inf outside its domain."""
+        raise NotImplementedError
+
+    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:
+        """argmin over beta of step * conjugate(beta) + ||beta - point||²/2, row by row."""
+        raise NotImplementedError
+
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:
+        """Generalized Jacobian of :meth:`conjugate_prox`, (n, p, p), or its diagonal (n, p)."""
+        raise NotImplementedError
+
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient (n, p) and Hessian, (n, p) if diagonal or (n, p, p), of the conjugate."""
+        raise NotImplementedError
+
+    def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:
+        """Return a point of the domain near ``dual`` with Σ weight_i offsetsᵀ dual_i = 0.
+
+        ``offsets`` is (p, m). This default shifts all rows alike, in the least change.
+        """
+        total = offsets.T @ (weight @ dual)
+        shift = np.linalg.lstsq(offsets.T @ offsets, total / weight.sum(), rcond=None)[0]
+        return dual - offsets @ shift
+
+
+class LogLikelihood(PredictionLoss):
+    r"""Negative log-likelihood of a density.
+
+    .. math:: \ell(z) = -\log z, \qquad \ell^*(\beta) = -1 - \log(-\beta) \quad (\beta < 0)
+
+    The prox of the conjugate is the negative root of
+    :math:`\beta^2 - v\beta - \mathrm{step} = 0`.
+    """
+
+    smooth = True
+
+    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+        z = prediction[:, 0]
+        return -np.log(z, out=np.full(len(z), -np.inf), where=z > 0.0)
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        beta = -dual[:, 0]
+        return -1.0 - np.log(beta, out=np.full(len(beta), -np.inf), where=beta > 0.0)
+
+    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+        root = np.hypot(point, 2.0 * np.sqrt(step))
+        # the form without cancellation
+        positive = np.maximum(point, 0.0)
+        direct = 0.5 * (np.minimum(point, 0.0) - root)
+        return np.where(point > 0.0, -2.0 * step / (root + positive), direct)
+
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+        beta = self.conjugate_prox(point, step)
+        squares = beta * beta
+        return squares / (squares + step)
+
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+        return -1.0 / dual, 1.0 / (dual * dual)
+
+
+class Poisson(PredictionLoss):
+    r"""Negative log-likelihood of counts with mean z, up to what does not depend on z.
+
+    .. math:: \ell_i(z) = z - y_i \log z - (y_i - y_i \log y_i) \ge 0
+
+    .. math:: \ell_i^*(\beta) = -y_i \log(1 - \beta) \quad (\beta < 1,\ \beta \le 1
+              \text{ if } y_i = 0)
+
+    Parameters
+    ----------
+    targets : array-like of shape (n,)
+        Counts y >= 0.
+    """
+
+    def __init__(self, targets: npt.ArrayLike, weight: FloatArray | None = None) -> None:
+        self.targets = np.asarray(targets, dtype=np.float64)[:, None]
+        self.smooth = bool(np.all(self.targets > 0.0))
+        mean = float(np.average(self.targets[:, 0], weights=weight))
+        if mean <= 0.0:
+            self.unit = self.step = 1.0
+            return
+        constant = np.full_like(self.targets, mean)
+        deviance = float(np.average(self.value(constant), weights=weight))
+        self.unit = deviance if deviance > 0.0 else mean
+        self.step = 1.0 / mean
+
+    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+        y, z = self.targets, prediction
+        logarithm = np.log(z, out=np.full_like(z, -np.inf), where=z > 0.0)
+        earned = np.where(y > 0.0, y * np.where(y > 0.0, logarithm, 0.0), 0.0)
+        loss = z - earned - y + xlogy(y, y)
+        # for y = 0 the domain z >= 0 is what the model guarantees
+        return np.where((y == 0.0) & (z < 0.0), np.inf, loss)[:, 0]
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        y, rest = self.targets, 1.0 - dual
+        inside = (rest > 0.0) | ((y == 0.0) & (rest >= 0.0))
+        return np.where(inside, -xlogy(y, np.where(rest > 0.0, rest, 1.0)), np.inf)[:, 0]
+
+    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+        # with g = 1 - beta > 0: g² - (1 - point) g - step y = 0
+        v, product = 1.0 - point, step * self.targets
+        root = np.hypot(v, 2.0 * np.sqrt(product))
+        negative = root - np.minimum(v, 0.0)
+        low = np.divide(2.0 * product, negative, out=np.zeros_like(v), where=negative > 0.0)
+        return 1.0 - np.where(v > 0.0, 0.5 * (v + root), low)
+
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+        rest = 1.0 - self.conjugate_prox(point, step)
+        squares = rest * rest
+        total = squares + step * self.targets
+        return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
+
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+        rest = 1.0 - dual
+        return self.targets / rest, self.targets / (rest * rest)
+
+
+class Residual(PredictionLoss):
+    r"""A loss of residuals, any of :mod:`fenchel.losses`.
+
+    .. math:: \ell_i(z) = \ell(y_i - z), \qquad
+              \ell_i^*(\beta) = \langle\beta, y_i\rangle + \ell^*(-\beta)
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss of residual vectors.
+    targets : ndarray of shape (n, p)
+        The targets; one column counts for all ``n_outputs``.
+    weight : ndarray of shape (n,), optional
+        Sample weights, for the unit of relative gaps only.
+    n_outputs : int, optional
+        p; the number of columns of ``targets`` by default.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        targets: FloatArray,
+        weight: FloatArray | None = None,
+        n_outputs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.n_outputs = n_outputs or loss.n_outputs or targets.shape[1]
+        targets = np.broadcast_to(targets, (len(targets), self.n_outputs))
+        self.targets = np.ascontiguousarray(targets)
+        weight = np.ones(len(targets)) if weight is None else weight
+        constant = loss.minimizing_offset(self.targets, weight)
+        residual = self.targets - constant
+        mean = float(np.average(loss.value(residual), weights=weight))
+        spread = float(np.average(np.square(residual).mean(axis=1), weights=weight))
+        self.unit = mean
+        self.step = mean / spread if spread > 0.0 and mean > 0.0 else 1.0
+
+    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+        return self.loss.value(self.targets - prediction)
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        earned = np.einsum("ij,ij->i", dual, self.targets)
+        return earned + self.loss.conjugate(-dual)
+
+    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+        return -self.loss.conjugate_prox(step * self.targets - point, step)
+
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+        return self.loss.conjugate_prox_jacobian(step * self.targets - point, step)
+
+    def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:
+        """Shrink the positive or the negative coordinates that share an offset."""
+        dual = dual.copy()
+        for column in offsets.T:
+            if not np.all((column == 0.0) | (column == 1.0)):
+                return super().balanced(dual, weight, offsets)
+            chosen = np.flatnonzero(column)
+            part = dual[:, chosen].reshape(-1, 1)
+            shared = np.repeat(weight, len(chosen))
+            dual[:, chosen] = self.loss.balanced(part, shared).reshape(len(dual), -1)
+        return dual
+
+
+__all__ = ["LogLikelihood", "Poisson", "PredictionLoss", "Residual"]

@@ -1,0 +1,157 @@
+"""What functions are integrated against: boxes, normal densities, weighted points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel._typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Lebesgue measure on a product of intervals, or on all of R^d where they are infinite.
+
+    Parameters
+    ----------
+    low, high : array-like of shape (d,)
+        Ends, low < high.
+
+    Examples
+    --------
+    >>> from fenchel.positive import Box
+    >>> Box([0.0, 0.0], [1.0, 2.0]).dimension
+    2
+    """
+
+    low: npt.ArrayLike
+    high: npt.ArrayLike
+
+    def __post_init__(self) -> None:
+        low = np.atleast_1d(np.asarray(self.low, dtype=np.float64))
+        high = np.atleast_1d(np.asarray(self.high, dtype=np.float64))
+        if low.ndim != 1 or low.shape != high.shape or not np.all(low < high):
+            raise ValueError(
+                f"a box must have low < high in each coordinate, got {self.low!r} and "
+                f"{self.high!r}"
+            )
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return len(np.asarray(self.low))
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Both ends, (d,)."""
+        return np.asarray(self.low, dtype=np.float64), np.asarray(self.high, dtype=np.float64)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of R^d."""
+        low, high = self.bounds
+        return bool(np.all(np.isinf(low)) and np.all(np.isinf(high)))
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """A normal density.
+
+    Parameters
+    ----------
+    mean : array-like of shape (d,)
+        Its centre.
+    covariance : array-like of shape (d, d), (d,) or float
+        Matrix, diagonal, or a multiple of the identity; positive definite.
+
+    Examples
+    --------
+    >>> from fenchel.positive import Normal
+    >>> Normal([0.0, 0.0], 2.0).matrix
+    array([[2., 0.],
+           [0., 2.]])
+    """
+
+    mean: npt.ArrayLike
+    covariance: npt.ArrayLike = 1.0
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return len(self.centre)
+
+    @property
+    def centre(self) -> FloatArray:
+        """The mean as an array."""
+        return np.atleast_1d(np.asarray(self.mean, dtype=np.float64))
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The covariance matrix, (d, d)."""
+        given = np.asarray(self.covariance, dtype=np.float64)
+        d = self.dimension
+        matrix = given if given.ndim == 2 else np.diag(np.broadcast_to(given, d))
+        try:
+            np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError as error:
+            raise ValueError(
+                f"covariance must be positive definite, got {self.covariance!r}"
+            ) from error
+        if matrix.shape != (d, d):
+            raise ValueError(f"covariance must have shape ({d}, {d}), got {matrix.shape}")
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Weighted points: a rule of quadrature of one's own, or an empirical distribution.
+
+    Parameters
+    ----------
+    points : array-like of shape (m, d)
+        The points.
+    weights : array-like of shape (m,)
+        Their weights.
+    """
+
+    points: npt.ArrayLike
+    weights: npt.ArrayLike
+
+
+Measure = Box | Normal | Points
+
+
+def as_measure(domain: Any, dimension: int) -> Measure:
+    """Return the measure for None (all of R^d), a pair (low, high), or a measure."""
+    if domain is None:
+        return Box(np.full(dimension, -np.inf), np.full(dimension, np.inf))
+    if isinstance(domain, Points):
+        if np.shape(domain.points)[1:] != (dimension,):
+            raise ValueError(
+                f"points must have {dimension} columns, got shape {np.shape(domain.points)}"
+            )
+        return domain
+    if isinstance(domain, (Box, Normal)):
+        measure: Box | Normal = domain
+    else:
+        try:
+            low, high = domain
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"domain must be None, a pair (low, high), Box, Normal or Points, got {domain!r}"
+            ) from error
+        low, high = (
+            np.broadcast_to(np.asarray(e, dtype=np.float64), dimension) for e in (low, high)
+        )
+        measure = Box(low, high)
+    if measure.dimension != dimension:
+        raise ValueError(f"domain must have {dimension} coordinates, got {measure.dimension}")
+    return measure
+
+
+__all__ = ["Box", "Measure", "Normal", "Points", "as_measure"]

@@ -1,0 +1,265 @@
+"""Functions φ(x)ᵀ A φ(x) with A positive semi-definite."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import FloatArray
+from fenchel.features import Explicit, FeatureMap, KernelRows
+from fenchel.kernels import Gaussian
+from fenchel.positive._gradients import gradient_at_landmarks
+from fenchel.positive._sampling import sample_by_conditionals
+from fenchel.positive.integrals import gaussian_width, kernel_products, moment, on_landmarks
+from fenchel.positive.measures import Box, as_measure
+
+_NO_RANK = 1e-9
+_NEGATIVE = 1e-10
+
+
+class Integral(NamedTuple):
+    """An integral with its error."""
+
+    value: float
+    error: float
+    """Estimated; 0 where the integral has a closed form."""
+
+
+class PSDModel:
+    r"""A function that is non-negative everywhere.
+
+    .. math:: f(x) = \varphi(x)^\top A \varphi(x) = \|F^\top \varphi(x)\|^2, \qquad
+              A = F F^\top \succeq 0
+
+    Linear in A: sums and non-negative multiples of such functions are such functions, and
+    integrals and marginals of those with the usual kernels have closed forms.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        The fitted map φ.
+    factor : array-like of shape (rank of the map, q)
+        The factor F of A; :meth:`from_matrix` takes A itself.
+
+    Attributes
+    ----------
+    feature_map_ : FeatureMap
+        The map φ.
+    factor_ : ndarray of shape (r, q)
+        F.
+    rank_ : int
+        Number of eigenvalues of A above 1e-9 times the largest.
+    n_features_in_ : int
+        Dimension of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import PivotedCholesky
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.positive import PSDModel
+    >>> features = PivotedCholesky(Gaussian(1.0)).fit(np.array([[0.0]]))
+    >>> bump = PSDModel(features, [[1.0]])  # exp(-x²)
+    >>> bump([[0.0], [1.0]]).round(4)
+    array([1.    , 0.3679])
+    >>> round(bump.integral(), 4)
+    1.7725
+
+    References
+    ----------
+    Marteau-Ferey, Bach, Rudi (2020), (4) and Proposition 1.
+    """
+
+    def __init__(self, feature_map: FeatureMap, factor: npt.ArrayLike) -> None:
+        self.feature_map_ = feature_map
+        self.factor_ = np.asarray(factor, dtype=np.float64)
+        if self.factor_.ndim != 2 or len(self.factor_) != feature_map.rank_:
+            raise ValueError(
+                f"factor must have shape ({feature_map.rank_}, q), got {self.factor_.shape}"
+            )
+        self.n_features_in_ = int(feature_map.n_features_in_)
+
+    @classmethod
+    def from_matrix(cls, feature_map: FeatureMap, matrix: npt.ArrayLike) -> Self:
+        """Return the model of a symmetric positive semi-definite matrix A, (r, r)."""
+        matrix = np.asarray(matrix, dtype=np.float64)
+        r = feature_map.rank_
+        if matrix.shape != (r, r):
+            raise ValueError(f"matrix must have shape ({r}, {r}), got {matrix.shape}")
+        values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+        if values[0] < -_NEGATIVE * max(float(np.abs(values).max()), 1.0):
+            raise ValueError(
+                "matrix must be positive semi-definite, got one with the eigenvalue "
+                f"{values[0]:.3g}"
+            )
+        kept = values > 0.0
+        return cls(feature_map, vectors[:, kept] * np.sqrt(values[kept]))
+
+    @property
+    def matrix_(self) -> FloatArray:
+        """A, (r, r)."""
+        return self.factor_ @ self.factor_.T
+
+    @property
+    def rank_(self) -> int:
+        """Number of eigenvalues of A above 1e-9 times the largest."""
+        if not self.factor_.size:
+            return 0
+        sizes = np.linalg.svd(self.factor_, compute_uv=False) ** 2
+        return int(np.count_nonzero(sizes > _NO_RANK * sizes[0]))
+
+    def __call__(self, X: npt.ArrayLike) -> FloatArray:
+        """Values f(x) >= 0 of rows X (n, d), (n,)."""
+        with threads_that_pay(len(self.factor_)):
+            projected = self.feature_map_.transform(np.asarray(X)) @ self.factor_
+        return np.einsum("ij,ij->i", projected, projected)
+
+    def gradient(self, X: npt.ArrayLike) -> FloatArray:
+        """Gradient of f at rows X (n, d), (n, d).
+
+        In closed form for the Gaussian, Laplacian, Matérn, polynomial and linear kernels, and by
+        central differences, to about eight digits, for others.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        coefficients = on_landmarks(self.feature_map_, self.factor_)
+        if isinstance(self.feature_map_, Explicit) and self.feature_map_.transformer_ is None:
+            return 2.0 * X @ self.matrix_
+        if coefficients is not None:
+            values = self.feature_map_.transform(X) @ self.factor_
+            exact = gradient_at_landmarks(
+                self.feature_map_.kernel_,
+                X,
+                self.feature_map_.landmarks_,
+                values @ coefficients.T,
+            )
+            if exact is not None:
+                return exact
+        gradient = np.empty_like(X)
+        for j in range(X.shape[1]):
+            step = 1e-5 * max(float(np.ptp(X[:, j])), 1.0)
+            forward, back = X.copy(), X.copy()
+            forward[:, j] += step
+            back[:, j] -= step
+            gradient[:, j] = (self(forward) - self(back)) / (2.0 * step)
+        return gradient
+
+    def integral(self, domain: Any = None) -> float:
+        """∫ f over all of R^d, a box ``(low, high)``, or against Normal or Points.
+
+        See :func:`fenchel.positive.moment` for what has a closed form, and
+        :meth:`integral_with_error` for the error where there is none.
+        """
+        return self.integral_with_error(domain).value
+
+    def integral_with_error(self, domain: Any = None) -> Integral:
+        """The same with an estimate of its error, 0 for closed forms."""
+        matrix, error = moment(self.feature_map_, domain)
+        value = float(np.vdot(self.factor_, matrix @ self.factor_))
+        reach = float(np.abs(self.factor_ @ self.factor_.T).sum()) if error else 0.0
+        return Integral(value, error * reach)
+
+    def marginal(self, coordinates: Any, domain: Any = None) -> PSDModel:
+        r"""Integrate over all other coordinates, exactly.
+
+        .. math:: \int f(x)\, dx_{\text{others}}
+                  = \sum_{ab} B_{ab} I_{ab}\, k(u, z_a) k(u, z_b)
+
+        with B the matrix in terms of the landmarks and I the integrals of products of kernels of
+        the other coordinates: again a PSD model, as Schur products of such matrices are positive.
+
+        Parameters
+        ----------
+        coordinates : int or sequence of int
+            Those to keep, in this order.
+        domain : None, (low, high) or Box
+            Box to integrate over, all of R^d by default.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not a product over coordinates.
+        """
+        kept: list[int] = np.atleast_1d(np.asarray(coordinates)).tolist()
+        d = self.n_features_in_
+        if not kept or len(set(kept)) < len(kept) or not all(0 <= j < d for j in kept):
+            raise ValueError(
+                f"coordinates must be distinct integers from 0 to {d - 1}, got {coordinates!r}"
+            )
+        others = [j for j in range(d) if j not in kept]
+        coefficients, landmarks, width = self._product("a marginal")
+        measure = as_measure(domain, d)
+        if not isinstance(measure, Box):
+            raise ValueError(f"domain must be None, a pair (low, high) or Box, got {domain!r}")
+        inner = coefficients @ coefficients.T
+        if others:
+            low, high = measure.bounds
+            rest = kernel_products(
+                Gaussian(width[others]), landmarks[:, others], Box(low[others], high[others])
+            )
+            assert rest is not None
+            inner = inner * rest
+        rows = KernelRows(Gaussian(width[kept]))
+        rows.fit(landmarks[:, kept])
+        values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+        positive = values > 0.0
+        return PSDModel(rows, vectors[:, positive] * np.sqrt(values[positive]))
+
+    def _product(self, what: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Coefficients, landmarks and widths of a product kernel."""
+        coefficients = on_landmarks(self.feature_map_, self.factor_)
+        width = gaussian_width(self.feature_map_.kernel_, self.n_features_in_)
+        if coefficients is None or width is None:
+            raise ValueError(
+                f"{what} needs a Gaussian kernel at landmarks (features='cholesky' or "
+                f"'nystroem'), got {self.feature_map_.kernel_!r} in "
+                f"{type(self.feature_map_).__name__}"
+            )
+        return coefficients, self.feature_map_.landmarks_, width
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None, domain: Any = None
+    ) -> FloatArray:
+        """Draw rows with density f / ∫ f, (n_samples, d).
+
+        Coordinate by coordinate, each given those before it: the conditional densities are
+        exact, and each is inverted on a fine grid as a piecewise linear density.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of rows.
+        random_state : int, RandomState or None
+            Seed.
+        domain : None, (low, high) or Box
+            Where f is a density, all of R^d by default.
+
+        Raises
+        ------
+        ValueError
+            In more than one dimension, if the kernel is not a product over coordinates; in
+            one, if neither domain nor kernel bound the range.
+        """
+        return sample_by_conditionals(self, n_samples, random_state, domain)
+
+    def __add__(self, other: object) -> PSDModel:
+        if not isinstance(other, PSDModel):
+            return NotImplemented
+        if other.feature_map_ is not self.feature_map_:
+            raise ValueError("models can be added if they share their feature map, and do not")
+        return PSDModel(self.feature_map_, np.concatenate([self.factor_, other.factor_], axis=1))
+
+    def __mul__(self, number: object) -> PSDModel:
+        if isinstance(number, (bool, np.bool_)) or not isinstance(number, Real):
+            return NotImplemented
+        if not 0.0 <= float(number) < np.inf:
+            raise ValueError(f"a model can be multiplied by a finite number >= 0, got {number!r}")
+        return PSDModel(self.feature_map_, np.sqrt(float(number)) * self.factor_)
+
+    __rmul__ = __mul__
+
+
+__all__ = ["Integral", "PSDModel"]

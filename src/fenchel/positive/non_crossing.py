@@ -1,0 +1,367 @@
+"""Quantile regression whose curves cross nowhere."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import check_number, check_weights
+from fenchel.features import PivotedCholesky
+from fenchel.losses import Pinball
+from fenchel.losses.atoms import check_levels
+from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.positive._solution import PSDSolution
+from fenchel.positive.losses import Residual
+from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
+
+CONSTANT_STRENGTH = 1e-4  # below what the position of a single row is worth, up to 10 000 rows
+MOST_GAP_FEATURES = 50
+_CLOSE = 1e-9
+
+
+class NonCrossingQuantileRegressor(PositiveRegressor):
+    r"""Kernel quantile regression with curves that cross at no x, not only not at the data.
+
+    One level, the anchor, is a kernel model without sign. The distances of neighbouring levels
+    are non-negative functions, each a constant and a positive semi-definite model:
+
+    .. math:: q_0(x) = b + w^\top \varphi(x), \qquad
+              q_{\pm j}(x) = q_0(x) \pm \sum_{i \le j} v_{\pm i}(x), \qquad
+              v_s(x) = c_s + \psi(x)^\top A_s \psi(x), \quad \psi = (\varphi, 1)
+
+    .. math:: \min_{A_s \succeq 0,\, c_s \ge 0,\, w,\, b}\;
+              \frac{1}{\sum_i s_i} \sum_i s_i \sum_j \rho_{\tau_j}(y_i - q_j(x_i))
+              + \frac{\mathrm{alpha}}{2} \|w\|^2
+              + \sum_s \Bigl(\mathrm{trace\_penalty}\, \operatorname{tr} A_s
+              + \frac{\mathrm{alpha} \cdot \mathrm{gap\_strength}}{2} \|A_s\|_F^2
+              + \frac{10^{-4}}{2} c_s^2\Bigr)
+
+    with :math:`\rho_\tau(\xi) = \max(\tau \xi, (\tau - 1) \xi)`, for y with its median
+    subtracted and divided by the mean distance from it: the fit follows shifts and scales of y.
+
+    Parameters
+    ----------
+    levels : float or sequence of float, default=(0.25, 0.5, 0.75)
+        Levels in (0, 1), in any order, without repeats.
+    anchor : float, optional
+        The one of the levels that is the linear model; by default that closest to 0.5.
+    alpha : float, default=1e-3
+        Strength of the squared norms, > 0.
+    gap_strength : float, default=1.0
+        That of the distances is this multiple of ``alpha``, > 0.
+    trace_penalty : float, default=1e-4
+        Strength of the traces of the A_s, >= 0; it lowers their ranks.
+    kernel : None, str, kernel or callable, default=None
+        See :func:`fenchel.kernels.as_kernel`.
+    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
+        How the kernel becomes features.
+    rank : int, optional
+        Cap on the number of features; at most 300 by default.
+    gap_rank : int, optional
+        With ``features="cholesky"`` the number of features of the distances, the first ones
+        of those of the anchor; at most 50 by default. Other maps serve both.
+    solver : {"auto", "proximal_newton"} or solver, default="auto"
+        "auto" is "proximal_newton".
+    tol : float, default=1e-6
+        Duality gap to reach, relative to the mean loss of the best constants.
+    max_iter : int, default=200
+        Limit on the number of steps.
+    random_state : int, RandomState or None, default=None
+        Seed of random features and subsamples; None is a fixed seed.
+
+    Attributes
+    ----------
+    levels_ : ndarray of shape (n_levels,)
+        The levels as an array.
+    anchor_ : float
+        The level of the linear model.
+    weights_ : ndarray of shape (n_map_features,)
+        w, in the units of y.
+    offset_ : float
+        b, in the units of y.
+    gap_constants_ : ndarray of shape (n_levels - 1,)
+        c, in the units of y, for neighbours in increasing order.
+    gap_factors_ : list of n_levels - 1 ndarrays of shape (n_gap_features + 1, rank)
+        F with A = F Fᵀ, in the units of y.
+    certificate_ : Certificate
+        Objectives, as above, of the fit and of a feasible dual point.
+    dual_coef_ : ndarray of shape (n_samples, n_levels)
+        Dual points times the weights, in the order of ``levels``; zero for rows without weight.
+    kernel_, kernel_error_, feature_map_ :
+        The kernel, what was left out of its trace, and the feature map.
+    n_iter_, history_, status_ :
+        How the solver went.
+    n_features_in_, feature_names_in_ :
+        As elsewhere in scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        If ``anchor`` is none of the levels.
+
+    Notes
+    -----
+    The order holds at every x by construction, for any data and whether or not the solver has
+    converged: predictions are sums of the anchor and of numbers >= 0 one after the other, which
+    keep the order in floating point numbers too. Curves may touch.
+
+    The strength of the constants c is fixed, and so small that what it takes away from them is
+    a change of the share of rows below a level by less than 1e-4 c. They keep the quantiles of a
+    constant model apart however large ``alpha`` is. The constant feature in ψ lets a distance
+    be a constant plus a linear kernel function, as long as it is positive. Far from the data,
+    where φ falls to zero with kernels that do, all curves become constants.
+
+    References
+    ----------
+    Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions, section
+    6, multiple quantile regression; the constants are not in the paper, where distances vanish
+    far from the data.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.positive import NonCrossingQuantileRegressor
+    >>> X, y, _ = make_sine_quantiles(200, random_state=0)
+    >>> model = NonCrossingQuantileRegressor([0.1, 0.5, 0.9]).fit(X, y)
+    >>> curves = model.predict([[-5.0], [0.7], [5.0]])
+    >>> curves.shape
+    (3, 3)
+    >>> bool((curves[:, 0] <= curves[:, 1]).all() and (curves[:, 1] <= curves[:, 2]).all())
+    True
+    """
+
+    def __init__(
+        self,
+        levels: Any = (0.25, 0.5, 0.75),
+        *,
+        anchor: float | None = None,
+        alpha: float = 1e-3,
+        gap_strength: float = 1.0,
+        trace_penalty: float = 1e-4,
+        kernel: Any = None,
+        features: Any = "cholesky",
+        rank: int | None = None,
+        gap_rank: int | None = None,
+        solver: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: Any = None,
+    ) -> None:
+        self.levels = levels
+        self.anchor = anchor
+        self.alpha = alpha
+        self.gap_strength = gap_strength
+        self.trace_penalty = trace_penalty
+        self.kernel = kernel
+        self.features = features
+        self.rank = rank
+        self.gap_rank = gap_rank
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+        """Fit all levels at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the square Gram matrix with ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def predict(self, X: AnyArray) -> FloatArray:
+        """Predict every level.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; kernel values against the training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_levels)
+            One column for each level, in the order of ``levels``.
+        """
+        rows = self._rows(X)
+        features = self.feature_map_.transform(rows)
+        gaps = self._gaps(features)
+        order = np.argsort(self.levels_)
+        middle = self._position()
+        curves = np.empty((len(features), len(order)))
+        curves[:, middle] = features @ self.weights_ + self.offset_
+        # one after the other: rounding keeps a + v >= a for v >= 0
+        for j in range(middle + 1, len(order)):
+            curves[:, j] = curves[:, j - 1] + gaps[:, j - 1]
+        for j in range(middle - 1, -1, -1):
+            curves[:, j] = curves[:, j + 1] - gaps[:, j]
+        prediction = np.empty_like(curves)
+        prediction[:, order] = curves
+        return prediction[:, 0] if len(order) == 1 else prediction
+
+    def predict_gaps(self, X: AnyArray) -> FloatArray:
+        """Predict the distances of neighbouring levels, in increasing order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_levels - 1)
+            Numbers >= 0.
+        """
+        rows = self._rows(X)
+        return self._gaps(self.feature_map_.transform(rows))
+
+    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+        """Predict the central interval of a coverage, from the two levels that bound it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float
+            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper end.
+        """
+        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+        prediction = self.predict(X).reshape(-1, len(self.levels_))
+        ends = []
+        for level in (0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)):
+            match = _where(self.levels_, level)
+            if match is None:
+                raise ValueError(
+                    f"coverage={coverage:g} needs the levels {0.5 * (1 - coverage):g} and "
+                    f"{0.5 * (1 + coverage):g}, but the fitted levels are {self.levels_.tolist()}"
+                )
+            ends.append(prediction[:, match])
+        return np.column_stack(ends)
+
+    def score(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> float:
+        """Mean over levels of D², the share of the loss of the best constant explained.
+
+        1 is perfect, 0 is no better than the best constant of ``y`` itself.
+        """
+        prediction = self.predict(X).reshape(-1, len(self.levels_))
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        check_consistent_length(prediction, y)
+        y = y[:, None]
+        weight = check_weights(y, sample_weight)
+        scores = []
+        for level, column in zip(self.levels_, prediction.T, strict=True):
+            loss = Pinball(float(level))
+            constant = loss.minimizing_offset(y, weight)
+            unexplained = float(weight @ loss.value(y - column[:, None]))
+            total = float(weight @ loss.value(y - constant))
+            rounding = float(weight @ loss.value(1e-14 * np.abs(y)))
+            if total > rounding:
+                scores.append(1.0 - unexplained / total)
+            else:
+                scores.append(1.0 if unexplained <= rounding else 0.0)
+        return float(np.mean(scores))
+
+    def _gaps(self, features: FloatArray) -> FloatArray:
+        gaps = np.empty((len(features), len(self.gap_factors_)))
+        for s, (c, factor) in enumerate(zip(self.gap_constants_, self.gap_factors_, strict=True)):
+            projected = features[:, : len(factor) - 1] @ factor[:-1] + factor[-1]
+            gaps[:, s] = c + np.einsum("ij,ij->i", projected, projected)
+        return gaps
+
+    def _position(self) -> int:
+        """Where the anchor is among the levels in increasing order."""
+        return int(np.count_nonzero(self.levels_ < self.anchor_))
+
+    def _standardization(
+        self, targets: FloatArray, weight: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        median = np.asarray(Pinball(0.5).minimizing_offset(targets, weight))
+        distance = np.average(np.abs(targets - median), axis=0, weights=weight)
+        size = np.abs(targets).max(axis=0)
+        return median, np.where(distance > 1e-12 * size, distance, np.where(size > 0, size, 1.0))
+
+    def _problem(self, prepared: Prepared) -> PSDProblem:
+        levels = np.sort(self.levels_)
+        p, middle = len(levels), self._position()
+        loss = Residual(Pinball(levels), prepared.targets, prepared.weight, p)
+        loss.unit = loss.unit or 1.0  # a constant
+        features = prepared.features
+        if isinstance(prepared.feature_map, PivotedCholesky):
+            features = features[:, : self.gap_rank or MOST_GAP_FEATURES]
+        one = np.ones((len(features), 1))
+        features = np.concatenate([features, one], axis=1)
+        gap_alpha = float(self.alpha) * float(self.gap_strength)
+        gaps, constants = [], []
+        for s in range(p - 1):
+            direction = np.zeros(p)
+            if s >= middle:
+                direction[s + 1 :] = 1.0
+            else:
+                direction[: s + 1] = -1.0
+            gaps.append(PSDPart(features, gap_alpha, float(self.trace_penalty), direction))
+            constants.append(PSDPart(one, CONSTANT_STRENGTH, 0.0, direction))
+        if not gaps:  # a single level: a part that does nothing, as the solver wants one
+            constants.append(PSDPart(np.zeros_like(one), 1.0, 1.0, np.zeros(p)))
+        anchor = LinearPart(prepared.features, float(self.alpha), np.ones(p))
+        return PSDProblem(
+            loss, [*gaps, *constants], prepared.weight, [anchor], offsets=np.ones((p, 1))
+        )
+
+    def _keep(self, prepared: Prepared, problem: PSDProblem, solution: PSDSolution) -> None:
+        shift, scale = float(prepared.shift[0]), float(prepared.scale[0])
+        model, p = solution.model, len(self.levels_)
+        self.weights_ = scale * model.weights[0]
+        self.offset_ = shift + scale * float(model.offset[0])
+        self.gap_factors_ = [np.sqrt(scale) * factor for factor in model.factors[: p - 1]]
+        self.gap_constants_ = np.array([scale * a[0, 0] for a in model.matrices[p - 1 :]][: p - 1])
+        self.dual_coef_ = np.zeros((prepared.n_rows, p))
+        dual = problem.weight[:, None] * solution.dual
+        self.dual_coef_[np.ix_(prepared.kept, np.argsort(self.levels_))] = dual
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self.levels_ = check_levels(self.levels)
+        check_number(self, "gap_strength", low=0.0, open_low=True)
+        if self.gap_rank is not None:
+            check_number(self, "gap_rank", low=1, integer=True)
+        if self.anchor is None:
+            closest = np.argmin(np.abs(self.levels_ - 0.5).round(12))
+            self.anchor_ = float(self.levels_[closest])
+            return
+        match = None
+        if isinstance(self.anchor, Real) and not isinstance(self.anchor, bool):
+            match = _where(self.levels_, float(self.anchor))
+        if match is None:
+            raise ValueError(
+                f"anchor must be None or one of the levels {self.levels_.tolist()}, got "
+                f"{self.anchor!r}"
+            )
+        self.anchor_ = float(self.levels_[match])
+
+
+def _where(levels: FloatArray, level: float) -> int | None:
+    """Index of a level, or None."""
+    match = np.flatnonzero(np.isclose(levels, level, rtol=0.0, atol=_CLOSE))
+    return int(match[0]) if len(match) else None
+
+
+__all__ = ["NonCrossingQuantileRegressor"]

@@ -1,0 +1,355 @@
+"""Regularized fits with positive semi-definite matrices, and their certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.features import PivotedCholesky
+from fenchel.kernels import Polynomial
+from fenchel.positive._cone import Cone, Spectra
+from fenchel.positive.losses import PredictionLoss
+from fenchel.problem import Certificate
+
+_SQUARES_TOL = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class PSDPart:
+    r"""A function :math:`\varphi(x)^\top A \varphi(x)`, A ⪰ 0, that enters the predictions.
+
+    Its penalty is :math:`\mathrm{trace\_penalty}\, \mathrm{tr} A
+    + \tfrac{\mathrm{alpha}}{2} \|A\|_F^2`.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, r)
+        Features of the rows.
+    alpha : float
+        Strength of the squared norm, > 0: without it the dual has no finite value near the
+        optimum, and no certificate could be given.
+    trace_penalty : float
+        Strength of the trace, >= 0; it lowers the rank.
+    direction : array of shape (p,)
+        The predictions move by f(x) times this vector; (1,) by default.
+    """
+
+    features: FloatArray
+    alpha: float
+    trace_penalty: float = 0.0
+    direction: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.alpha) and self.alpha > 0.0):
+            raise ValueError(
+                f"alpha must be a finite number > 0, got {self.alpha!r}: the matrix is recovered "
+                "from the dual by dividing by alpha, so 0 leaves no certificate"
+            )
+        if not (np.isfinite(self.trace_penalty) and self.trace_penalty >= 0.0):
+            raise ValueError(
+                f"trace_penalty must be a finite number >= 0, got {self.trace_penalty!r}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPart:
+    r"""A linear function :math:`w^\top \varphi(x)` with penalty alpha/2 ‖w‖².
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, r)
+        Features of the rows.
+    alpha : float
+        Strength, > 0.
+    direction : array of shape (p,)
+        The predictions move by the function times this vector; (1,) by default.
+    """
+
+    features: FloatArray
+    alpha: float
+    direction: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.alpha) and self.alpha > 0.0):
+            raise ValueError(f"alpha must be a finite number > 0, got {self.alpha!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    r"""A linear condition :math:`\sum_k \mathrm{tr}(M_k A_k) = \mathrm{value}`, or <=.
+
+    Parameters
+    ----------
+    moments : sequence of (r_k, r_k) arrays or None
+        One symmetric matrix for each PSD part, None for zero. For the integral of
+        :math:`f_{A_k}` it is :func:`fenchel.positive.moment` of its feature map.
+    value : float
+        The right-hand side.
+    equality : bool
+        Whether "=" or "<="; turn both signs for ">=".
+    """
+
+    moments: Sequence[FloatArray | None]
+    value: float
+    equality: bool = True
+
+
+class Model(NamedTuple):
+    """What a problem is solved for."""
+
+    matrices: list[FloatArray]
+    """A_k ⪰ 0 of each PSD part, (r_k, r_k)."""
+    factors: list[FloatArray]
+    """F_k (r_k, rank) with A_k = F_k F_kᵀ."""
+    weights: list[FloatArray]
+    """w_l of each linear part, (r_l,)."""
+    offset: FloatArray
+    """b, (m,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Push:
+    """What a dual point does to the parts, linear in the point.
+
+    ``linear`` are the vectors Φᵀ (c β d) of the linear parts, ``gram`` the matrices of the same
+    kind with φφᵀ in place of φ, without the trace penalty.
+    """
+
+    gram: list[FloatArray]
+    linear: list[FloatArray]
+
+    def moved(self, other: Push, size: float) -> Push:
+        """Add ``size`` times another."""
+        pairs = zip(self.gram, other.gram, strict=True)
+        lines = zip(self.linear, other.linear, strict=True)
+        return Push([a + size * b for a, b in pairs], [a + size * b for a, b in lines])
+
+
+@dataclass(frozen=True, eq=False)
+class PSDProblem:
+    r"""A convex fit over positive semi-definite matrices; no algorithm.
+
+    .. math:: P = \sum_i c_i\, \ell_i(z_i)
+              + \sum_k \Big(\lambda_k \operatorname{tr} A_k
+              + \tfrac{\alpha_k}{2} \|A_k\|_F^2\Big)
+              + \sum_l \tfrac{\alpha_l}{2} \|w_l\|^2, \qquad A_k \succeq 0
+
+    .. math:: z_i = \sum_k d_k\, \varphi_k(x_i)^\top A_k \varphi_k(x_i)
+              + \sum_l d_l\, w_l^\top \varphi_l(x_i) + O\, b \in R^p
+
+    subject to linear conditions on the matrices. The dual, over vectors β_i and multipliers ν:
+
+    .. math:: D = -\sum_i c_i\, \ell_i^*(\beta_i)
+              - \sum_k \frac{\|[G_k]_-\|_F^2}{2 \alpha_k} - \sum_t \nu_t e_t
+              - \sum_l \frac{\|\Phi_l^\top (c \beta d_l)\|^2}{2 \alpha_l}
+
+    .. math:: G_k = \sum_i c_i \langle\beta_i, d_k\rangle \varphi_k(x_i) \varphi_k(x_i)^\top
+              + \lambda_k I + \sum_t \nu_t M_{tk}, \qquad A_k = [G_k]_- / \alpha_k, \quad
+              [G]_- = U \max(0, -\Lambda) U^\top
+
+    with :math:`\sum_i c_i O^\top \beta_i = 0`, and ν >= 0 for inequalities. The multipliers are
+    maximized out exactly, so the matrices of any β meet the conditions.
+
+    Parameters
+    ----------
+    loss : PredictionLoss
+        The losses of the rows.
+    psd : sequence of PSDPart
+        At least one.
+    sample_weight : ndarray of shape (n,)
+        Positive; c is this over its sum.
+    linear : sequence of LinearPart
+        Further parts without sign.
+    offsets : ndarray of shape (p, m)
+        O: unpenalized constants; None for none.
+    constraints : sequence of Constraint
+        Conditions on the matrices.
+
+    Raises
+    ------
+    ValueError
+        If no matrices meet the constraints, or shapes do not agree.
+
+    References
+    ----------
+    Marteau-Ferey, Bach, Rudi (2020), Theorem 2 and (13).
+    """
+
+    loss: PredictionLoss
+    psd: Sequence[PSDPart]
+    sample_weight: FloatArray
+    linear: Sequence[LinearPart] = ()
+    offsets: FloatArray | None = None
+    constraints: Sequence[Constraint] = ()
+
+    def __post_init__(self) -> None:
+        n, p = len(self.sample_weight), self.loss.n_outputs
+        parts: list[PSDPart | LinearPart] = [*self.psd, *self.linear]
+        for part in parts:
+            if len(part.features) != n:
+                raise ValueError(f"features must have {n} rows, got {len(part.features)}")
+            if part.direction is None and p != 1:
+                raise ValueError(f"direction must be given where there are {p} outputs, got None")
+            if part.direction is not None and np.shape(part.direction) != (p,):
+                raise ValueError(
+                    f"direction must have shape ({p},), got {np.shape(part.direction)}"
+                )
+
+    @property
+    def n_outputs(self) -> int:
+        """Length p of a prediction vector."""
+        return self.loss.n_outputs
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """The weights c of the losses, (n,), which sum to one."""
+        return self.sample_weight / self.sample_weight.sum()
+
+    @cached_property
+    def outward(self) -> FloatArray:
+        """O, (p, m)."""
+        return np.zeros((self.n_outputs, 0)) if self.offsets is None else self.offsets
+
+    @cached_property
+    def cone(self) -> Cone:
+        """The matrices with their penalties and conditions."""
+        sizes = [part.features.shape[1] for part in self.psd]
+        return Cone(
+            sizes,
+            [float(part.alpha) for part in self.psd],
+            [float(part.trace_penalty) for part in self.psd],
+            [list(condition.moments) for condition in self.constraints],
+            np.array([condition.value for condition in self.constraints], dtype=np.float64),
+            np.array([condition.equality for condition in self.constraints], dtype=bool),
+        )
+
+    @cached_property
+    def squares(self) -> list[Compressed | None]:
+        """For each PSD part few features whose products are those of the matrices φφᵀ."""
+        return [_compressed(part.features) for part in self.psd]
+
+    def direction(self, part: PSDPart | LinearPart) -> FloatArray:
+        """The vector d of a part, (p,)."""
+        if part.direction is None:
+            return np.ones(1)
+        return np.asarray(part.direction, dtype=np.float64)
+
+    def push(self, dual: FloatArray) -> Push:
+        """What a dual point (n, p), or a change of it, does to the parts."""
+        weighted = self.weight[:, None] * dual
+        gram = [_gram(part.features, weighted @ self.direction(part)) for part in self.psd]
+        linear = [part.features.T @ (weighted @ self.direction(part)) for part in self.linear]
+        return Push(gram, linear)
+
+    def unpenalized(self, push: Push, spectra: Spectra) -> float:
+        """Minus the dual value, but for the conjugates."""
+        total = spectra.value
+        for part, pulled in zip(self.linear, push.linear, strict=True):
+            total += float(pulled @ pulled) / (2.0 * part.alpha)
+        return total
+
+    def conjugates(self, dual: FloatArray) -> float:
+        """Σ c ℓ*(β), inf outside of the domain."""
+        return float(self.weight @ self.loss.conjugate(dual))
+
+    def model(self, push: Push, spectra: Spectra, offset: FloatArray | None = None) -> Model:
+        """The model that a dual point stands for."""
+        weights = [
+            pulled / -part.alpha for part, pulled in zip(self.linear, push.linear, strict=True)
+        ]
+        factors = spectra.factors()
+        offset = np.zeros(self.outward.shape[1]) if offset is None else offset
+        return Model([f @ f.T for f in factors], factors, weights, offset)
+
+    def predictions(self, model: Model) -> FloatArray:
+        """z of the rows, (n, p)."""
+        z = np.tile(self.outward @ model.offset, (len(self.weight), 1))
+        for part, factor in zip(self.psd, model.factors, strict=True):
+            projected = part.features @ factor
+            values = np.einsum("ij,ij->i", projected, projected)
+            z += values[:, None] * self.direction(part)
+        for line, weights in zip(self.linear, model.weights, strict=True):
+            z += (line.features @ weights)[:, None] * self.direction(line)
+        return z
+
+    def penalty(self, model: Model) -> float:
+        """What is added to the losses."""
+        total = 0.0
+        for part, factor in zip(self.psd, model.factors, strict=True):
+            small = factor.T @ factor
+            total += part.trace_penalty * float(np.trace(small))
+            total += 0.5 * part.alpha * float(np.vdot(small, small))
+        for line, weights in zip(self.linear, model.weights, strict=True):
+            total += 0.5 * line.alpha * float(weights @ weights)
+        return total
+
+    def primal(self, model: Model, predictions: FloatArray | None = None) -> float:
+        """Objective of a model."""
+        z = self.predictions(model) if predictions is None else predictions
+        return float(self.weight @ self.loss.value(z)) + self.penalty(model)
+
+    def dual(self, dual: FloatArray, multipliers: FloatArray) -> float:
+        """Objective of a dual point that balances the offsets, at given multipliers."""
+        push = self.push(dual)
+        spectra = self.cone.spectra(push.gram, multipliers)
+        return -self.conjugates(dual) - self.unpenalized(push, spectra)
+
+    def lower(self, push: Push, spectra: Spectra, conjugates: float) -> float:
+        """Dual objective at the multipliers of a barrier problem, which may be any."""
+        plain = 0.0
+        for g, alpha in zip(spectra.values, self.cone.alphas, strict=True):
+            negative = np.minimum(g, 0.0)
+            plain += float(negative @ negative) / (2.0 * alpha)
+        smoothed = spectra.value - float(spectra.multipliers @ self.cone.right)
+        return -conjugates - self.unpenalized(push, spectra) + smoothed - plain
+
+    def certificate(self, primal: float, lower: float, model: Model) -> Certificate:
+        """Certificate of a model and a feasible dual point.
+
+        The relative gap is relative to ``loss.unit``; ``feasibility`` is the largest relative
+        violation of a condition by the matrices, rounding only.
+        """
+        gap = primal - lower
+        unit = self.loss.unit
+        relative = gap / unit if unit > 0.0 else (0.0 if gap <= 0.0 else np.inf)
+        return Certificate(primal, lower, gap, relative, self.cone.violation(model.matrices))
+
+
+class Compressed(NamedTuple):
+    r"""Features ψ with :math:`\psi_i^\top \psi_j = (\varphi_i^\top \varphi_j)^2`, few of them.
+
+    On smooth functions the products of r features span far less than r (r + 1)/2 dimensions.
+    """
+
+    features: FloatArray
+    """ψ, (n, R)."""
+    pivots: FloatArray
+    """The features φ of R rows, (R, r)."""
+    factor: FloatArray
+    """The features ψ of the same, lower triangular."""
+
+
+def _compressed(features: FloatArray) -> Compressed | None:
+    n, r = features.shape
+    cap = min(n // 2, r * (r + 1) // 2, 5 * r)
+    if cap < 1:
+        return None
+    chosen = PivotedCholesky(Polynomial(2, 1.0, 0.0), tol=_SQUARES_TOL, rank=cap)
+    squares = chosen.fit_transform(features)
+    if chosen.rank_ == cap and cap < r * (r + 1) // 2 and chosen.kernel_error_ > _SQUARES_TOL:
+        return None
+    return Compressed(squares, chosen.landmarks_, chosen.factor_)
+
+
+def _gram(features: FloatArray, weight: FloatArray) -> FloatArray:
+    """Σ weight φ φᵀ, symmetric to the last digit."""
+    product = features.T @ (weight[:, None] * features)
+    return 0.5 * (product + product.T)
+
+
+__all__ = ["Compressed", "Constraint", "LinearPart", "Model", "PSDPart", "PSDProblem", "Push"]

@@ -1,0 +1,420 @@
+"""Solvers of non-negative models: Newton on the dual, smooth or proximal, and FISTA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import FloatArray
+from fenchel.positive._kinks import KinkSystem, RowGrams
+from fenchel.positive._solution import (
+    Point,
+    PSDSolution,
+    Record,
+    feasible,
+    point_of,
+    start_of,
+    total,
+)
+from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
+from fenchel.positive.problem import PSDProblem
+from fenchel.solvers import Callback
+
+_HALVINGS = 40
+_SHRINK = 0.1
+_CENTRED = 1.0
+_LAST = 0.1
+_ROUNDING = 1e-14
+
+
+class PSDSolver(Protocol):
+    """An algorithm that maximizes the dual of a :class:`PSDProblem`."""
+
+    def requires(self, problem: PSDProblem) -> str | None:
+        """Return None if it can solve this problem, else a sentence on what is missing."""
+        ...
+
+    def solve(
+        self,
+        problem: PSDProblem,
+        warm_start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> PSDSolution:
+        """Return the best certified point."""
+        ...
+
+
+@dataclass(frozen=True)
+class DualNewton:
+    """Damped Newton on the dual, for losses with a smooth conjugate.
+
+    A step is a system in the coordinates where the squared negative part of the matrices has
+    curvature, about rank(A) times the number of features, or in the rows if these are fewer.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 100
+
+    def requires(self, problem: PSDProblem) -> str | None:
+        """Return None if it can solve this problem, else a sentence on what is missing."""
+        if not problem.loss.smooth:
+            return (
+                f"needs a conjugate with derivatives, which {type(problem.loss).__name__} lacks; "
+                "solver='proximal_newton' takes any loss"
+            )
+        return None
+
+    def solve(  # noqa: D102
+        self,
+        problem: PSDProblem,
+        warm_start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> PSDSolution:
+        _check(self, problem)
+        joint = bool(problem.cone.equality.all())
+        record = Record(problem, self.tol, callback, joint)
+        path = _Path.of(problem, self.tol)
+        point = start_of(problem, warm_start, path.barrier, joint)
+        offset = np.zeros(problem.outward.shape[1])
+        for step in range(self.max_iter + 1):
+            if record.certify(point, offset, step) or step == self.max_iter:
+                break
+            offset = record.offset
+            z = record.predictions - problem.outward @ offset
+            change, offset, decrease, turn = self._direction(problem, point, z)
+            moved = _walk(problem, point, change, decrease, turn if joint else None)
+            if moved is None and path.ended:  # rounding: what is left is how good it gets
+                record.certify(point, offset, step + 1)
+                break
+            point = point if moved is None else moved
+            if moved is None or path.centred(decrease):
+                point = path.shrunk(point, joint)
+        return record.solution(step, "increase max_iter, alpha, or tol")
+
+    def _direction(
+        self, problem: PSDProblem, point: Point, z: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float, FloatArray]:
+        slope, hessian = problem.loss.conjugate_derivatives(point.dual)
+        inverse = inverse_blocks(hessian)
+        weight = problem.weight
+        blocks = weight.reshape(-1, *[1] * (inverse.ndim - 1)) * inverse
+        curvature = Curvature(problem, point.spectra, blocks)
+        system = NewtonSystem(curvature, np.arange(len(weight)), blocks, 0.0)
+        free = apply_blocks(inverse, z - slope)
+        matrices = [f @ f.T for f in point.spectra.factors()]
+        miss = problem.cone.right - problem.cone.attained(matrices)
+        w, offset, turn = system.solve(
+            curvature.pull(free),
+            -problem.outward.T @ (weight @ (free + point.dual)),
+            curvature.missing(miss),
+        )
+        change_nu = curvature.multipliers(turn)
+        change = free + apply_blocks(inverse, problem.outward @ offset - curvature.predict(w))
+        decrease = float(np.vdot(weight[:, None] * (z - slope), change))
+        return change, offset, decrease - float(miss @ change_nu), change_nu
+
+
+@dataclass(frozen=True)
+class ProximalNewton:
+    """Newton on the dual with the loss by its prox, for any loss.
+
+    The part of the dual that is no sum over rows is replaced by its quadratic model, a
+    proximal term is added, and that problem, which is one of a linear model with the columns
+    of the Hessian's factor as features, is solved by semismooth Newton in its weights.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 200
+    inner_iter: int = 30
+
+    def requires(self, problem: PSDProblem) -> str | None:
+        """Return None: it can solve any problem."""
+        return None
+
+    def solve(  # noqa: D102
+        self,
+        problem: PSDProblem,
+        warm_start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> PSDSolution:
+        _check(self, problem)
+        record = Record(problem, self.tol, callback)
+        path = _Path.of(problem, self.tol)
+        point = start_of(problem, warm_start, path.barrier)
+        offset = np.zeros(problem.outward.shape[1])
+        sigma = 3.0 * problem.loss.step
+        for step in range(self.max_iter + 1):
+            if record.certify(point, offset, step) or step == self.max_iter:
+                break
+            offset = record.offset
+            z = record.predictions - problem.outward @ offset
+            model = _Model(problem, point, z, sigma)
+            dual, offset = model.solve(offset, self.inner_iter)
+            change = feasible(problem, dual) - point.dual
+            decrease = model.decrease(change)
+            moved = _walk(problem, point, change, decrease)
+            if moved is None:
+                sigma *= 0.1
+                if sigma < 1e-6 * problem.loss.step:
+                    if path.ended:
+                        break
+                    sigma = problem.loss.step
+                    point = path.shrunk(point, joint=False)
+                continue
+            full = bool(np.array_equal(moved.dual, point.dual + change))
+            sigma = min(sigma * 5.0, 1e12 * problem.loss.step) if full else sigma * 0.7
+            point = moved
+            if path.centred(decrease):
+                point = path.shrunk(point, joint=False)
+        return record.solution(step, "increase max_iter, alpha, or tol")
+
+
+class _Model:
+    """The quadratic model around a point, in the weights w of its features and offsets b."""
+
+    def __init__(self, problem: PSDProblem, point: Point, z: FloatArray, sigma: float) -> None:
+        self.problem, self.point, self.z, self.sigma = problem, point, z, sigma
+        ones = np.broadcast_to(sigma * problem.weight[:, None], z.shape)
+        self.curvature = Curvature(problem, point.spectra, ones)
+        self.grams = RowGrams(self.curvature)
+        self.anchor = point.dual
+        self.pulled = self.curvature.pull(point.dual)
+
+    def evaluate(
+        self, w: FloatArray, qw: FloatArray, b: FloatArray, b0: FloatArray, rho: float
+    ) -> tuple[float, FloatArray]:
+        """Value and dual point."""
+        problem, sigma = self.problem, self.sigma
+        u = self.z + problem.outward @ b - qw
+        x = problem.loss.conjugate_prox(self.anchor + sigma * u, sigma)
+        move = x - self.anchor
+        rows = np.einsum("ij,ij->i", x, u) - problem.loss.conjugate(x)
+        rows -= np.einsum("ij,ij->i", move, move) / (2.0 * sigma)
+        rows += np.einsum("ij,ij->i", self.anchor, qw)
+        value = 0.5 * float(w @ w) + float(problem.weight @ rows)
+        return value + 0.5 * rho * float((b - b0) @ (b - b0)), x
+
+    def solve(self, b0: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+        """Semismooth Newton with backtracking."""
+        problem, curvature, sigma = self.problem, self.curvature, self.sigma
+        weight = problem.weight
+        w, b = np.zeros(curvature.width), b0.copy()
+        qw = np.zeros_like(self.z)
+        rho = 1e-6 * min(sigma, problem.loss.step)  # a large one would hold the offsets
+        value, x = self.evaluate(w, qw, b, b0, rho)
+        first = None
+        for _ in range(steps):
+            gradient = w - curvature.pull(x) + self.pulled
+            gradient -= curvature.rows.T @ (curvature.rows @ gradient)
+            slope_b = problem.outward.T @ (weight @ x) + rho * (b - b0)
+            point = self.anchor + sigma * (self.z + problem.outward @ b - qw)
+            jacobian = problem.loss.conjugate_prox_jacobian(point, sigma)
+            active = np.flatnonzero(jacobian.reshape(len(jacobian), -1).any(axis=1))
+            broad = (sigma * weight[active]).reshape(-1, *[1] * (jacobian.ndim - 1))
+            blocks = broad * jacobian[active]
+            system: NewtonSystem
+            if self.grams.pay(jacobian):
+                system = KinkSystem(self.grams, sigma * weight[:, None] * jacobian, rho)
+            else:
+                system = NewtonSystem(curvature, active, blocks, rho)
+            dw, db, _ = system.solve(-gradient, -slope_b)
+            slope = float(gradient @ dw + slope_b @ db)
+            first = slope if first is None else first
+            if -slope <= 1e-16 * (abs(value) + 1e-300):
+                break
+            dq = curvature.predict(dw)
+            size = 1.0
+            for _ in range(_HALVINGS):
+                trial, tx = self.evaluate(w + size * dw, qw + size * dq, b + size * db, b0, rho)
+                if trial <= value + 1e-4 * size * slope + _ROUNDING * abs(value):
+                    break
+                size *= 0.5
+            else:
+                break
+            w, qw, b, value, x = w + size * dw, qw + size * dq, b + size * db, trial, tx
+            if slope >= 1e-6 * first:
+                break
+        return x, b
+
+    def decrease(self, change: FloatArray) -> float:
+        """By how much the model says that a change lowers minus the dual: a positive number."""
+        problem = self.problem
+        before = problem.conjugates(self.anchor)
+        after = problem.conjugates(self.anchor + change)
+        earned = float(np.vdot(problem.weight[:, None] * self.z, change))
+        return earned - (after - before)
+
+
+@dataclass
+class _Path:
+    """The barrier, from a gap of about the unit of the loss down to a part of the tolerance."""
+
+    problem: PSDProblem
+    barrier: float
+    least: float
+
+    @classmethod
+    def of(cls, problem: PSDProblem, tol: float) -> _Path:
+        unit = (problem.loss.unit or 1.0) / sum(problem.cone.sizes)
+        return cls(problem, unit, _LAST * tol * unit)
+
+    @property
+    def ended(self) -> bool:
+        return self.barrier <= self.least
+
+    def centred(self, decrease: float) -> bool:
+        """Whether a step was predicted to gain little beside the gap that the barrier leaves."""
+        return not self.ended and decrease < _CENTRED * self.barrier * sum(self.problem.cone.sizes)
+
+    def shrunk(self, point: Point, joint: bool) -> Point:
+        """Return the same point with the next barrier."""
+        self.barrier = max(_SHRINK * self.barrier, self.least)
+        nu = point.spectra.multipliers
+        return point_of(self.problem, point.dual, point.push, nu, self.barrier, joint)
+
+
+def _walk(
+    problem: PSDProblem,
+    point: Point,
+    change: FloatArray,
+    decrease: float,
+    turn: FloatArray | None = None,
+) -> Point | None:
+    """Backtrack along a change of the dual until minus the dual falls; None if it never does.
+
+    Multipliers move by ``turn``, or are maximized out where it is None.
+    """
+    push, spectra = problem.push(change), point.spectra
+    value = total(problem, point)
+    size, rounding = 1.0, _ROUNDING * max(abs(value), abs(point.conjugates), problem.loss.unit)
+    if not decrease > -rounding:
+        return None
+    for _ in range(_HALVINGS):
+        dual = point.dual + size * change
+        if np.isfinite(problem.conjugates(dual)):
+            moved = point.push.moved(push, size)
+            nu = spectra.multipliers if turn is None else spectra.multipliers + size * turn
+            trial = point_of(problem, dual, moved, nu, spectra.barrier, turn is not None)
+            if total(problem, trial) <= value - 1e-4 * size * decrease + rounding:
+                return trial
+        size *= 0.5
+    return None
+
+
+@dataclass(frozen=True)
+class DualFista:
+    """Accelerated proximal gradient on the dual, with backtracking and restart.
+
+    The method of the paper. Its steps shrink as rows are added, so it serves as a check.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    check: int = 10
+
+    def requires(self, problem: PSDProblem) -> str | None:
+        """Return None if it can solve this problem, else a sentence on what is missing."""
+        if problem.outward.shape[1]:
+            return "needs a problem without offsets; solver='proximal_newton' takes them"
+        return None
+
+    def solve(  # noqa: D102
+        self,
+        problem: PSDProblem,
+        warm_start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> PSDSolution:
+        _check(self, problem)
+        record = Record(problem, self.tol, callback)
+        point = start_of(problem, warm_start)
+        none = np.zeros(0)
+        dual, ahead, momentum = point.dual, point, 1.0
+        step = problem.loss.step
+        for iteration in range(self.max_iter + 1):
+            if iteration % self.check == 0 and record.certify(point, none, iteration):
+                break
+            if iteration == self.max_iter:
+                break
+            z = problem.predictions(problem.model(ahead.push, ahead.spectra))
+            smooth = problem.unpenalized(ahead.push, ahead.spectra)
+            while True:
+                new = problem.loss.conjugate_prox(ahead.dual + step * z, step)
+                point = point_of(problem, new, None, ahead.spectra.multipliers)
+                move = new - ahead.dual
+                weighted = problem.weight[:, None] * move
+                bound = smooth - np.vdot(weighted, z) + np.vdot(weighted, move) / (2.0 * step)
+                value = problem.unpenalized(point.push, point.spectra)
+                if value <= bound + _ROUNDING * abs(value):
+                    break
+                step *= 0.5
+            if np.vdot(ahead.dual - new, problem.weight[:, None] * (new - dual)) > 0.0:
+                ahead, momentum = point, 1.0
+            else:
+                following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+                beyond = new + (momentum - 1.0) / following * (new - dual)
+                ahead = Point(
+                    beyond,
+                    push := problem.push(beyond),
+                    problem.cone.solve(push.gram, point.spectra.multipliers),
+                    np.nan,
+                )
+                momentum = following
+                step *= 1.05
+            dual = new
+        return record.solution(iteration, "increase max_iter, or use solver='auto'")
+
+
+def _check(solver: PSDSolver, problem: PSDProblem) -> None:
+    missing = solver.requires(problem)
+    if missing is not None:
+        raise ValueError(f"solver {type(solver).__name__} {missing}")
+
+
+SOLVERS: dict[str, Any] = {
+    "newton": DualNewton,
+    "proximal_newton": ProximalNewton,
+    "fista": DualFista,
+}
+
+
+def make_solver(
+    solver: str | PSDSolver, problem: PSDProblem, tol: float, max_iter: int
+) -> PSDSolver:
+    """Return the solver of this name; "auto" is Newton, proximal where it must be."""
+    if not isinstance(solver, str):
+        return solver
+    if solver == "auto":
+        solver = "newton" if problem.loss.smooth else "proximal_newton"
+    if solver not in SOLVERS:
+        allowed = ["auto", *SOLVERS]
+        raise ValueError(f"solver must be one of {allowed} or a solver, got {solver!r}")
+    made: PSDSolver = SOLVERS[solver](tol=tol, max_iter=max_iter)
+    return made
+
+
+def solve(
+    problem: PSDProblem,
+    solver: str | PSDSolver = "auto",
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    warm_start: FloatArray | None = None,
+    callback: Callback | None = None,
+) -> PSDSolution:
+    """Solve a problem to a relative duality gap."""
+    chosen = make_solver(solver, problem, tol, max_iter)
+    with threads_that_pay(max(problem.cone.sizes)):
+        return chosen.solve(problem, warm_start, callback)
+
+
+__all__ = [
+    "SOLVERS",
+    "DualFista",
+    "DualNewton",
+    "PSDSolver",
+    "ProximalNewton",
+    "make_solver",
+    "solve",
+]

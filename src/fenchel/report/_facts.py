@@ -1,0 +1,209 @@
+"""All that a report says, as numbers and words, before any of it is a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.plotting._reading import final, name_of, statistic
+from fenchel.plotting._slices import Table
+from fenchel.report._distance import Far, far_rows
+from fenchel.report._levels import Calibration, Crossings, calibration, crossings, levels_of
+from fenchel.report._scores import Score, measures_of, scores
+from fenchel.report._training import Training
+
+LEAST_UNSEEN = 30  # rows from which on scores are of those only that the fit has not seen
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature: numbers by three quantiles, labels by their number and the most frequent."""
+
+    name: str
+    numbers: tuple[float, float, float] | None
+    n_labels: int
+    most_frequent: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a fitted model on some rows.
+
+    Attributes
+    ----------
+    estimator, model : estimator
+        As given, and the regressor inside.
+    data, target : str
+        Names.
+    n_rows, n_seen : int, int or None
+        The rows, and how many of them were in the fit; None where that is not known.
+    scored : ndarray of int
+        The rows that scores and calibration are of.
+    n_training : int or None
+        Rows of the fit.
+    training : Training or None
+        What is known of them.
+    same_rows : bool
+        Whether the rows are those of the fit, in their order.
+    levels : ndarray or None
+        Levels of the model.
+    scores, calibration, crossings, far
+        What was measured; None or empty where it does not apply.
+    columns : list of Column
+        The features.
+    warnings : list of str
+        What the caller has to say.
+    """
+
+    estimator: Any
+    model: Any
+    data: str
+    target: str
+    n_rows: int
+    n_seen: int | None
+    scored: AnyArray
+    n_training: int | None
+    training: Training | None
+    same_rows: bool
+    levels: FloatArray | None
+    statistic: str
+    scores: list[Score]
+    calibration: tuple[Calibration, ...]
+    crossings: Crossings | None
+    far: Far | None
+    columns: list[Column]
+    predictions: FloatArray = field(repr=False)
+    targets: FloatArray = field(repr=False)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def kind_of_rows(self) -> str:
+        """What the scored rows are to the fit: held-out, training, mixed or unknown."""
+        if self.n_seen is None:
+            return "unknown"
+        if self.n_seen == 0 or len(self.scored) < self.n_rows:
+            return "held-out"
+        return "training" if self.n_seen == self.n_rows else "mixed"
+
+
+def gather(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    training: Training | None,
+    data: str,
+    target: str | None,
+    warnings: list[str],
+) -> Facts:
+    """Measure all that applies to this model."""
+    model = final(estimator)
+    targets, predictions = _checked(estimator, X, y)
+    curves = levels_of(model)
+    seen = None if training is None else training.seen(X, targets)
+    scored = np.arange(len(targets))
+    if seen is not None and LEAST_UNSEEN <= np.count_nonzero(~seen) < len(seen):
+        scored = np.flatnonzero(~seen)
+    kind = statistic(model)
+    measures = measures_of(estimator, targets.shape[1])
+    constants = _constants(training, measures, targets[scored])
+    calibrated = curves is not None and kind != "expectiles"
+    return Facts(
+        estimator=estimator,
+        model=model,
+        data=data,
+        target=name_of(y) if target is None else target,
+        n_rows=len(targets),
+        n_seen=None if seen is None else int(np.count_nonzero(seen)),
+        scored=scored,
+        n_training=_n_training(model, training),
+        training=training,
+        same_rows=training is not None and training.same(X, targets),
+        levels=curves,
+        statistic=kind,
+        scores=scores(measures, predictions[scored], targets[scored], constants),
+        calibration=calibration(curves, predictions[scored], targets[scored, 0])
+        if curves is not None and calibrated
+        else (),
+        crossings=None if curves is None or len(curves) < 2 else crossings(model, predictions),
+        far=far_rows(model, inner(estimator, X)),
+        columns=_columns(X),
+        predictions=predictions,
+        targets=targets,
+        warnings=list(warnings),
+    )
+
+
+def inner(estimator: Any, X: Any) -> Any:
+    """The rows as the model inside pipelines and searches sees them."""
+    for name in ("best_estimator_", "regressor_"):
+        if hasattr(estimator, name):
+            return inner(getattr(estimator, name), X)
+    if not hasattr(estimator, "steps"):
+        return X
+    return inner(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X)
+
+
+def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+    """Targets and predictions as matrices, or a sentence on what does not fit."""
+    if not hasattr(estimator, "predict"):
+        raise ValueError(f"estimator must have predict, and {type(estimator).__name__} has not")
+    if issparse(X) or np.ndim(X) != 2:
+        raise ValueError("X must be a table or an array with two dimensions, of rows and columns")
+    targets = np.asarray(y, dtype=np.float64)
+    if targets.ndim not in (1, 2) or targets.size == 0 or len(targets) != len(X):
+        raise ValueError(
+            f"y must have a target for each of the {len(X)} rows of X, got shape {targets.shape}"
+        )
+    if not np.all(np.isfinite(targets)):
+        raise ValueError("y must be finite, and holds NaN or infinity")
+    targets = targets.reshape(len(targets), -1)
+    predictions = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(targets), -1)
+    levels = levels_of(final(estimator))
+    wanted = targets.shape[1] if levels is None else len(levels)
+    if predictions.shape[1] != wanted or (levels is not None and targets.shape[1] > 1):
+        raise ValueError(
+            f"y must have as many columns as the estimator predicts, {predictions.shape[1]} "
+            f"(one for a model of levels), got {targets.shape[1]}"
+        )
+    return targets, predictions
+
+
+def _constants(
+    training: Training | None, measures: list[Any], targets: FloatArray
+) -> tuple[float, ...]:
+    """Constants of the rows of the fit; where these are not known, of the rows scored."""
+    if training is None:
+        return tuple(measure.constant(targets) for measure in measures)
+    if len(training.constants) != len(measures):
+        raise ValueError(
+            f"training must be the record of this model's fit, with {len(measures)} constants, "
+            f"got {len(training.constants)}"
+        )
+    return training.constants
+
+
+def _n_training(model: Any, training: Training | None) -> int | None:
+    if training is not None:
+        return training.n_rows
+    kept = getattr(model, "_kept", None)  # rows of positive weight
+    return None if kept is None else len(kept)
+
+
+def _columns(X: Any) -> list[Column]:
+    table = Table.of(X)
+    return [_column(name, values) for name, values in zip(table.names, table.columns, strict=True)]
+
+
+def _column(name: str, values: AnyArray) -> Column:
+    if np.issubdtype(values.dtype, np.number):
+        low, middle, high = (float(v) for v in np.nanquantile(values, [0.0, 0.5, 1.0]))
+        return Column(name, (low, middle, high), 0, "")
+    labels, counts = np.unique(values.astype(str), return_counts=True)
+    return Column(name, None, len(labels), str(labels[np.argmax(counts)]))
+
+
+__all__ = ["LEAST_UNSEEN", "Column", "Facts", "gather", "inner"]

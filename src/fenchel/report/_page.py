@@ -1,0 +1,269 @@
+"""The page of a report, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fenchel.plotting._style import percent as level_text
+from fenchel.plotting._style import short
+from fenchel.report import _html as h
+from fenchel.report._facts import Column, Facts
+from fenchel.report._levels import CONFIDENCE
+from fenchel.report._pictures import MOST_FANS, Picture
+from fenchel.report._words import about_certificate, about_distance, about_rows, warnings_of
+
+_MOST_COLUMNS = 30
+_NAME = 80
+_TITLES = {
+    "QuantileRegressor": "Quantiles",
+    "ExpectileRegressor": "Expectiles",
+    "SVR": "Support vector regression",
+    "KernelRidge": "Kernel ridge regression",
+}
+_PARAMETERS = ("alpha", "level_gamma", "epsilon", "non_crossing", "fit_intercept")
+_ROWS = {
+    "held-out": "held-out rows",
+    "training": "rows of the fit",
+    "mixed": "rows, most of them of the fit",
+    "unknown": "rows, held-out or not",
+}
+
+
+def page(facts: Facts, drawn: list[Picture]) -> str:
+    """The whole page."""
+    title = f"{_title(facts.model)} of {short(facts.target, _NAME)}"
+    sections = [
+        *_head(title, facts),
+        *_fitted(facts),
+        *_scores(facts),
+        *_pictures(facts, drawn),
+        *_calibration(facts, drawn),
+        *_crossings(facts),
+        *_certificate(facts, drawn),
+        *_distances(facts),
+        *_features(facts.columns),
+    ]
+    return h.document(title, h.element("main", *sections))
+
+
+def _title(model: Any) -> str:
+    name = type(model).__name__
+    return _TITLES.get(name, name)
+
+
+def _head(title: str, facts: Facts) -> Iterator[h.Html]:
+    yield h.element("h1", title)
+    label = f"{short(facts.data, _NAME)}, " if facts.data else ""
+    yield h.element("p", f"A report on {label}{facts.n_rows} rows", class_="lead")
+    yield h.element("p", about_rows(facts))
+    yield h.element("h2", "Warnings", id="warnings")
+    found = warnings_of(facts)
+    if found:
+        yield h.element("ul", *(h.element("li", w) for w in found), class_="warnings")
+    else:
+        yield h.element("p", "None: nothing that this report looks for was found.", class_="fine")
+
+
+def _fitted(facts: Facts) -> Iterator[h.Html]:
+    model, training = facts.model, facts.training
+    rows: list[tuple[object, object]] = [("model", type(model).__name__)]
+    if facts.levels is not None:
+        levels = ", ".join(level_text(float(t)) for t in facts.levels)
+        rows.append((f"levels of its {facts.statistic}", levels))
+    rows.append(("target", short(facts.target, _NAME)))
+    rows.append(("features", h.joined([h.number(len(facts.columns), f"{len(facts.columns)}")])))
+    if training is not None and training.data:
+        rows.append(("fitted on", short(training.data, _NAME)))
+    if facts.n_training is not None:
+        rows.append(("rows of the fit", h.number(facts.n_training, str(facts.n_training))))
+    if facts.data:
+        rows.append(("report on", short(facts.data, _NAME)))
+    rows.append(("rows of the report", h.number(facts.n_rows, str(facts.n_rows))))
+    if hasattr(model, "kernel_"):
+        rows.append(("kernel", repr(model.kernel_)))
+    for name in _PARAMETERS:
+        value = getattr(model, name, None)
+        if value is not None:
+            rows.append((name, f"{value:.4g}" if isinstance(value, float) else str(value)))
+    rows += _carried(facts)
+    yield h.element("h2", "What was fitted", id="fitted")
+    yield h.pairs(rows)
+
+
+def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
+    support = getattr(facts.model, "support_", None)
+    if support is not None:
+        of = "" if facts.n_training is None else f" of {facts.n_training} rows"
+        yield "support vectors", h.joined([h.number(len(support), str(len(support))), of])
+    feature_map = getattr(facts.model, "feature_map_", None)
+    if feature_map is not None:
+        yield "rank", h.number(feature_map.rank_, str(feature_map.rank_))
+    if hasattr(facts.model, "kernel_error_"):
+        yield (
+            "kernel error",
+            h.number(facts.model.kernel_error_, f"{facts.model.kernel_error_:.1e}"),
+        )
+
+
+def _scores(facts: Facts) -> Iterator[h.Html]:
+    yield h.element("h2", "Scores", id="scores")
+    where = f"{len(facts.scored)} {_ROWS[facts.kind_of_rows]}"
+    of_fit = facts.training is not None
+    whose = "the rows of the fit" if of_fit else "these very rows, an advantage to it"
+    yield h.element(
+        "p",
+        f"Mean loss of the model and of a constant, the best one of {whose}. The gain is the mean "
+        "difference of the two, ± its standard error for independent rows; explained is the share "
+        "of the loss of the constant that the model saves: 1 is perfect, 0 no better than "
+        "the constant.",
+    )
+    rows = []
+    for score in facts.scores:
+        error = h.number(score.error, f"{score.error:.2g}")
+        explained = score.explained
+        rows.append(
+            (
+                score.name,
+                h.number(score.model),
+                h.number(score.baseline),
+                "–" if explained is None else h.number(explained, f"{explained:.3g}"),
+                h.joined([h.number(score.gain), " ± ", error]),
+                h.number(score.constant),
+            )
+        )
+    head = ("mean", "model", "constant", "explained", "gain", "value of the constant")
+    yield h.table(head, rows, f"Scores on {where}")
+
+
+def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
+    if not facts.calibration:
+        return
+    yield h.element("h2", "Calibration", id="calibration")
+    by_construction = (
+        " On rows of the fit this holds by construction, and is no evidence."
+        if facts.kind_of_rows in ("training", "mixed")
+        else ""
+    )
+    band = level_text(CONFIDENCE)
+    yield h.element(
+        "p",
+        "A quantile of level τ should have the share τ of new rows at or below it. The band "
+        f"holds the observed share of {band} of samples of this size if the level is right, one "
+        f"level at a time.{by_construction}",
+    )
+    rows = [
+        (
+            h.number(c.level, level_text(c.level)),
+            h.percent(c.observed),
+            h.joined([h.percent(c.low), " to ", h.percent(c.high)]),
+            "within" if c.inside else "outside",
+        )
+        for c in facts.calibration
+    ]
+    head = ("nominal level", "observed", f"{band} band", "")
+    where = f"{len(facts.scored)} {_ROWS[facts.kind_of_rows]}"
+    yield h.table(head, rows, f"Shares of {where} at or below each quantile")
+    yield from _of(drawn, "calibration")
+
+
+def _crossings(facts: Facts) -> Iterator[h.Html]:
+    found = facts.crossings
+    if found is None:
+        return
+    yield h.element("h2", "Crossings", id="crossings")
+    count = h.number(found.rows, str(found.rows))
+    by = [", by up to ", h.number(found.largest)] if found.rows else []
+    yield h.element(
+        "p",
+        "Curves of neighbouring levels cross at ",
+        count,
+        f" of {found.n_rows} rows (",
+        h.percent(found.share, 2),
+        ")",
+        *by,
+        f". {found.guarantee}",
+    )
+
+
+def _certificate(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
+    sentences = about_certificate(facts)
+    if not sentences:
+        return
+    model, certificate = facts.model, facts.model.certificate_
+    yield h.element("h2", "Certificate", id="certificate")
+    for sentence in sentences:
+        yield h.element("p", sentence)
+    gap = float(certificate.relative_gap)
+    rows: list[tuple[object, object]] = [("relative gap", h.number(gap, f"{gap:.1e}"))]
+    if hasattr(model, "tol"):
+        rows.append(("asked for", h.number(model.tol, f"{model.tol:g}")))
+    rows += [
+        ("objective of the model", h.number(certificate.primal, f"{certificate.primal:.8g}")),
+        ("no model goes below", h.number(certificate.dual, f"{certificate.dual:.8g}")),
+    ]
+    if hasattr(model, "n_iter_"):
+        rows.append(("iterations", str(model.n_iter_)))
+    if hasattr(model, "status_"):
+        rows.append(("the solver says", model.status_.message))
+    yield h.pairs(rows)
+    yield from _of(drawn, "certificate")
+
+
+def _distances(facts: Facts) -> Iterator[h.Html]:
+    if facts.far is None and not hasattr(facts.model, "kernel_"):
+        return
+    yield h.element("h2", "Extrapolation", id="extrapolation")
+    yield h.element("p", about_distance(facts))
+    if facts.far is not None:
+        yield h.pairs([("far rows", h.percent(facts.far.share))])
+
+
+def _pictures(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
+    shown = list(_of(drawn, "pictures"))
+    if not shown:
+        return
+    yield h.element("h2", "Pictures", id="pictures")
+    n_numbers = sum(column.numbers is not None for column in facts.columns)
+    if n_numbers > MOST_FANS:
+        yield h.element(
+            "p", f"Along the first {MOST_FANS} of {n_numbers} features that are numbers."
+        )
+    yield from shown
+
+
+def _of(drawn: list[Picture], section: str) -> Iterator[h.Html]:
+    for one in drawn:
+        if one.section == section:
+            yield h.picture(one.svg, one.alt, one.caption)
+
+
+def _features(columns: list[Column]) -> Iterator[h.Html]:
+    yield h.element("h2", "Features", id="features")
+    numbers = [c for c in columns if c.numbers is not None]
+    words = [c for c in columns if c.numbers is None]
+    if numbers:
+        rows = (
+            (short(c.name, _NAME), *(h.number(v) for v in c.numbers or ()))
+            for c in numbers[:_MOST_COLUMNS]
+        )
+        caption = f"Numbers, in the rows of the report{_cut(len(numbers))}"
+        yield h.table(("feature", "least", "median", "largest"), rows, caption)
+    if words:
+        rows_of_words = (
+            (
+                short(c.name, _NAME),
+                h.number(c.n_labels, str(c.n_labels)),
+                short(c.most_frequent, _NAME),
+            )
+            for c in words[:_MOST_COLUMNS]
+        )
+        caption = f"Labels, in the rows of the report{_cut(len(words))}"
+        yield h.table(("feature", "labels", "most frequent"), rows_of_words, caption)
+
+
+def _cut(number: int) -> str:
+    return f": the first {_MOST_COLUMNS} of {number}" if number > _MOST_COLUMNS else ""
+
+
+__all__ = ["page"]

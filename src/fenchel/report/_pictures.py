@@ -1,0 +1,172 @@
+"""The pictures of a report, as SVG."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fenchel.kernels import Precomputed
+from fenchel.plotting import (
+    ConvergenceDisplay,
+    FanDisplay,
+    QuantileCalibrationDisplay,
+    SupportDisplay,
+)
+from fenchel.plotting._slices import Table
+from fenchel.report._facts import Facts
+
+MOST_ROWS = 2000  # drawn in a picture
+MOST_FANS = 3
+_STEPS = 2  # of a history, from which on there is a line to draw
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture and what it shows, in a phrase for those who do not see it and in a sentence."""
+
+    section: str
+    svg: bytes
+    alt: str
+    caption: str
+
+
+def pictures(facts: Facts, X: Any) -> list[Picture]:
+    """All pictures that apply; none where matplotlib is not installed."""
+    try:
+        import matplotlib  # noqa: F401, PLC0415  (an optional dependency)
+    except ImportError:
+        return []
+    return [*_fans(facts, X), *_calibration(facts), *_support(facts, X), *_convergence(facts)]
+
+
+def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
+    table = Table.of(X)
+    numeric = [j for j, column in enumerate(facts.columns) if _drawable(column.numbers)]
+    inside = facts.levels is None and hasattr(facts.model, "levels_")  # levels of no column
+    if inside or isinstance(getattr(facts.model, "kernel_", None), Precomputed):
+        return
+    rows, sampled = _sample(facts.n_rows)
+    some = table.rows(rows, {})
+    for j in numeric[:MOST_FANS]:
+        svg = _drawn(
+            partial(
+                FanDisplay.from_estimator,
+                facts.estimator,
+                some,
+                facts.targets[rows, 0],
+                feature=j,
+                target_name=facts.target or " ",
+            )
+        )
+        name = table.names[j]
+        what = "predictions" if facts.levels is None else f"{len(facts.levels)} {facts.statistic}"
+        others = (
+            " The other features are held where the title says." if len(table.names) > 1 else ""
+        )
+        yield Picture(
+            "pictures",
+            svg,
+            f"{what} of {facts.target} along {name}, over the rows as points",
+            f"Along {name}: {what} as curves, and {sampled} as points.{others}",
+        )
+
+
+def _drawable(numbers: tuple[float, float, float] | None) -> bool:
+    return numbers is not None and numbers[0] < numbers[2]
+
+
+def _calibration(facts: Facts) -> Iterator[Picture]:
+    if not facts.calibration:
+        return
+    svg = _drawn(
+        lambda ax: QuantileCalibrationDisplay.from_predictions(
+            facts.targets[facts.scored, 0],
+            facts.predictions[facts.scored],
+            levels=facts.levels,
+            ax=ax,
+        ),
+        (4.8, 4.6),
+    )
+    pairs = (f"{100 * c.level:g} % is {100 * c.observed:.1f} %" for c in facts.calibration)
+    yield Picture(
+        "calibration",
+        svg,
+        f"observed against nominal levels: {', '.join(pairs)}",
+        "On the diagonal a level is what it says; within the band it may be, by chance.",
+    )
+
+
+def _support(facts: Facts, X: Any) -> Iterator[Picture]:
+    """Only of the rows of the fit, few enough to be told apart, one target, one feature drawn."""
+    known = all(hasattr(facts.model, name) for name in ("support_", "dual_coef_"))
+    if not (known and facts.same_rows and facts.n_rows <= MOST_ROWS):
+        return
+    numeric = [j for j, c in enumerate(facts.columns) if _drawable(c.numbers)]
+    if not numeric:
+        return
+    name = facts.columns[numeric[0]].name
+    svg = _drawn(
+        lambda ax: SupportDisplay.from_estimator(
+            facts.estimator,
+            X,
+            facts.targets[:, 0],
+            feature=numeric[0],
+            target_name=facts.target or " ",
+            ax=ax,
+        )
+    )
+    yield Picture(
+        "pictures",
+        svg,
+        f"rows of the fit, those marked that carry the model, along {name}",
+        "The rows that carry the model, the larger the more: without the others it is the same.",
+    )
+
+
+def _convergence(facts: Facts) -> Iterator[Picture]:
+    history = getattr(facts.model, "history_", None)
+    if history is None or len(history) < _STEPS:
+        return
+    svg = _drawn(
+        lambda ax: ConvergenceDisplay.from_estimator(facts.model, against="iteration", ax=ax)
+    )
+    yield Picture(
+        "certificate",
+        svg,
+        "relative duality gap of each iteration of the solver, on a logarithmic axis",
+        "How the solver came to the certificate.",
+    )
+
+
+def _sample(n: int) -> tuple[Any, str]:
+    """Positions of the rows to draw, and how to say which."""
+    if n <= MOST_ROWS:
+        return np.arange(n), f"all {n} rows"
+    rows = np.sort(check_random_state(0).permutation(n)[:MOST_ROWS])
+    return rows, f"{MOST_ROWS} of the {n} rows, drawn at random,"
+
+
+def _drawn(draw: Callable[..., object], figsize: tuple[float, float] = (6.4, 4.2)) -> bytes:
+    """Draw on a figure of its own that no window knows, the same bytes each time."""
+    import matplotlib as mpl  # noqa: PLC0415  (an optional dependency)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure, content = Figure(figsize=figsize, layout="constrained"), io.BytesIO()
+    FigureCanvasAgg(figure)
+    settings: Any = {"svg.hashsalt": "fenchel", "svg.fonttype": "path"}
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        draw(ax=figure.add_subplot())
+        figure.savefig(content, format="svg", dpi=150, metadata={"Date": None})
+    return content.getvalue()
+
+
+__all__ = ["MOST_FANS", "MOST_ROWS", "Picture", "pictures"]

@@ -1,0 +1,109 @@
+"""Scores: mean losses of a model, against those of the best constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.losses import Pinball, SquaredPinball
+from fenchel.plotting._reading import final, statistic
+from fenchel.plotting._style import percent
+from fenchel.report._levels import levels_of
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A loss of one column of predictions, and the constant that is best for it."""
+
+    name: str
+    column: int
+    output: int
+    loss: Callable[[FloatArray], FloatArray]
+    best: Callable[[FloatArray], float]
+
+    def constant(self, targets: FloatArray) -> float:
+        """The constant with the least mean loss."""
+        return float(self.best(targets[:, self.output]))
+
+
+@dataclass(frozen=True)
+class Score:
+    """Mean loss of a model and of a constant on the same rows.
+
+    ``gain`` is the mean of the differences of their losses, positive where the model is
+    better, and ``error`` the standard error of that mean, for rows that are independent.
+    """
+
+    name: str
+    model: float
+    constant: float
+    baseline: float
+    gain: float
+    error: float
+
+    @property
+    def explained(self) -> float | None:
+        """Share of the loss of the constant that the model saves."""
+        return 1.0 - self.model / self.baseline if self.baseline > 0.0 else None
+
+
+def measures_of(estimator: Any, n_outputs: int) -> list[Measure]:
+    """The losses that a model is scored by: those of its levels, or of residuals."""
+    model = final(estimator)
+    levels = levels_of(model)
+    if levels is None:
+        return [m for k in range(n_outputs) for m in _of_residuals(k, n_outputs)]
+    expectiles = statistic(model) == "expectiles"
+    return [_of_level(j, float(level), expectiles) for j, level in enumerate(levels)]
+
+
+def _of_level(column: int, level: float, expectiles: bool) -> Measure:
+    loss = (SquaredPinball if expectiles else Pinball)(level)
+    name = f"{'squared ' if expectiles else ''}pinball loss at {percent(level)}"
+
+    def best(y: FloatArray) -> float:
+        return float(loss.minimizing_offset(y[:, None], np.ones(len(y)))[0])
+
+    return Measure(name, column, 0, lambda r: np.asarray(loss.value(r[:, None])), best)
+
+
+def _of_residuals(output: int, n_outputs: int) -> list[Measure]:
+    of = f" of output {output}" if n_outputs > 1 else ""
+    return [
+        Measure(f"squared error{of}", output, output, np.square, lambda y: float(y.mean())),
+        Measure(f"absolute error{of}", output, output, np.abs, lambda y: float(np.median(y))),
+    ]
+
+
+def scores(
+    measures: list[Measure],
+    predictions: FloatArray,
+    targets: FloatArray,
+    constants: tuple[float, ...],
+) -> list[Score]:
+    """Score columns of predictions, (n, p), on targets, (n, n_outputs)."""
+    found = []
+    for measure, constant in zip(measures, constants, strict=True):
+        y = targets[:, measure.output]
+        mine = measure.loss(y - predictions[:, measure.column])
+        theirs = measure.loss(y - constant)
+        gains = theirs - mine
+        error = float(gains.std(ddof=1) / np.sqrt(len(y))) if len(y) > 1 else float("nan")
+        found.append(
+            Score(
+                measure.name,
+                float(mine.mean()),
+                constant,
+                float(theirs.mean()),
+                float(gains.mean()),
+                error,
+            )
+        )
+    return found
+
+
+__all__ = ["Measure", "Score", "measures_of", "scores"]

@@ -1,0 +1,135 @@
+"""What is known of the rows of a fit: how many, their constants, and which they were."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.plotting._slices import Table
+from fenchel.report._scores import measures_of
+
+_Bits = npt.NDArray[np.uint64]
+_ODD, _FIRST, _SECOND = (
+    np.uint64(v) for v in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a report must know of the rows of a fit, without keeping them.
+
+    Parameters
+    ----------
+    data : str
+        Where the rows came from.
+    constants : tuple of float
+        The constants that had the least loss on them, one for each score of the model.
+    rows : ndarray of uint32 of shape (n_samples,)
+        A hash of each row and its target: two rows that differ share one with probability
+        2⁻³².
+    """
+
+    data: str
+    constants: tuple[float, ...]
+    rows: npt.NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, data: str = "") -> Self:
+        """Read off the rows that an estimator was fitted on.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted on these rows.
+        X : DataFrame or array-like of shape (n_samples, n_features)
+            The rows, in the form that ``estimator.predict`` takes.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        data : str, default=""
+            Where they came from.
+
+        Returns
+        -------
+        Training
+            The record.
+        """
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        constants = (m.constant(targets) for m in measures_of(estimator, targets.shape[1]))
+        return cls(data, tuple(float(c) for c in constants), hashes(X, targets))
+
+    @property
+    def n_rows(self) -> int:
+        """How many there were."""
+        return len(self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as what JSON can hold."""
+        raw = self.rows.astype("<u4").tobytes()
+        return {
+            "data": self.data,
+            "constants": list(self.constants),
+            "rows": base64.b64encode(raw).decode("ascii"),
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Read what :meth:`to_dict` returned.
+
+        Raises
+        ------
+        ValueError
+            If it is anything else.
+        """
+        try:
+            raw = base64.b64decode(record["rows"], validate=True)
+            rows = np.frombuffer(raw, dtype="<u4").astype(np.uint32)
+            return cls(str(record["data"]), tuple(map(float, record["constants"])), rows)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError("the record of the training rows is damaged") from error
+
+    def seen(self, X: Any, y: FloatArray) -> AnyArray:
+        """Which of these rows, targets included, were among those of the fit."""
+        return np.isin(hashes(X, y), self.rows)
+
+    def same(self, X: Any, y: FloatArray) -> bool:
+        """Whether these are the rows of the fit, in their order."""
+        return np.array_equal(hashes(X, y), self.rows)
+
+
+def hashes(X: Any, y: FloatArray) -> npt.NDArray[np.uint32]:
+    """A hash of each row and its targets; equal numbers are equal whatever their type."""
+    columns = [*Table.of(X).columns, *np.asarray(y, dtype=np.float64).reshape(len(y), -1).T]
+    total = np.zeros(len(y), dtype=np.uint64)
+    for values in columns:
+        total = _mixed(total + _ODD + _bits(values))
+    return (total >> np.uint64(32)).astype(np.uint32)
+
+
+def _bits(values: AnyArray) -> _Bits:
+    """64 bits for each value: those of the number, or of the digest of the label."""
+    if np.issubdtype(values.dtype, np.number):
+        return np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64)
+    labels, codes = np.unique(values.astype(str), return_inverse=True)
+    digests = [hashlib.blake2b(_encoded(label), digest_size=8).digest() for label in labels]
+    return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[codes])
+
+
+def _encoded(label: str) -> bytes:
+    return str(label).encode("utf-8", "surrogatepass")
+
+
+def _mixed(bits: _Bits) -> _Bits:
+    """The finalizer of splitmix64: each bit depends on all."""
+    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+    return bits ^ (bits >> np.uint64(31))
+
+
+__all__ = ["Training", "hashes"]

@@ -1,0 +1,187 @@
+"""What a report says in sentences: the rows, the certificate, the warnings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fenchel.plotting._style import percent
+from fenchel.regression._base import KERNEL_ERROR_LEVEL, KernelRegressor
+from fenchel.report._distance import QUANTILE
+from fenchel.report._facts import Facts
+from fenchel.report._levels import LEAST_ROWS, too_far_out
+
+_ROUNDING = 1e-15
+FAR_SHARE = 0.05  # of the rows, from which on the report warns
+
+_NOT_HELD_OUT = {
+    "training": "Not held-out: the fit has seen these rows.",
+    "mixed": "Not held-out: the fit has seen most of these rows.",
+    "unknown": "It is not known whether the rows are held-out.",
+}
+
+
+def about_rows(facts: Facts) -> str:
+    """What the rows of the report are to the fit."""
+    n, seen = facts.n_rows, facts.n_seen
+    if seen is None:
+        return (
+            "The model does not say which rows it was fitted on. If these are among them, scores "
+            "and calibration look better than they are."
+        )
+    if seen == 0:
+        return (
+            f"Held-out: none of the {n} rows was in the fit, so that scores and calibration "
+            "are fair to the model."
+        )
+    if seen == n:
+        return (
+            f"These rows are not held-out: all {n} were in the fit. Scores look better than "
+            "they are on new rows, and quantiles are calibrated on them by construction."
+        )
+    share = f"{seen} of the {n} rows equal rows of the fit, features and target"
+    if facts.kind_of_rows == "held-out":
+        return f"{share}. Scores and calibration are of the other {len(facts.scored)}, held-out."
+    return (
+        f"{share}, which leaves too few others to score by themselves: these rows are not "
+        "held-out, and scores look better than they are."
+    )
+
+
+def about_certificate(facts: Facts) -> list[str]:
+    """The certificate as a statistician would put it; nothing for models without one."""
+    certificate = getattr(facts.model, "certificate_", None)
+    if certificate is None:
+        return []
+    unit = (
+        "the objective of the best constant model"
+        if isinstance(facts.model, KernelRegressor)
+        else "its natural unit"
+    )
+    sentences = [
+        "Solving the same problem more exactly could lower its objective, the penalized loss on "
+        f"the rows of the fit, by at most {_small(float(certificate.relative_gap))} of {unit}. "
+        "This is proved: a feasible point of the dual problem is a bound that no model of this "
+        "kind, with this kernel and this strength, can go below.",
+        "It is a statement on the optimization. How well the model does on new rows is told by "
+        "scores, not by a certificate.",
+    ]
+    error = getattr(facts.model, "kernel_error_", 0.0)
+    if error > 1e-8:
+        sentences.append(
+            f"It holds for the kernel as it was computed with, which leaves out {error:.2g} of "
+            "the trace of the kernel that was asked for."
+        )
+    return sentences
+
+
+def _small(share: float) -> str:
+    """A share, never smaller in words than it is."""
+    if share <= _ROUNDING:
+        return "the rounding error"
+    if share > 0.005:
+        return f"{math.ceil(1000.0 * share) / 10.0:g} %" if math.isfinite(share) else "any part"
+    parts = 1.0 / share
+    unit = 10.0 ** (math.floor(math.log10(parts)) - 1)
+    return f"one part in {math.floor(parts / unit) * unit:,.0f}"
+
+
+def about_distance(facts: Facts) -> str:
+    """What far means, and which rows were looked at."""
+    far = facts.far
+    if far is None:
+        return (
+            "Distances are not known: this model keeps no rows of its fit, or has no kernel "
+            "of pairs of rows."
+        )
+    some = "" if far.n_rows == facts.n_rows else f", drawn at random from {facts.n_rows}"
+    return (
+        f"{far.n_far} of {far.n_rows} rows{some} ({percent(far.share, 3)}) are far from the rows "
+        f"of the fit. Far means: the distance in the space of the kernel to the nearest of the "
+        f"{far.n_kept} rows that the model keeps is more than {far.threshold:.4g}, the "
+        f"{percent(QUANTILE)} quantile of the distances of kept rows to their nearest neighbours. "
+        f"The median row of this report has {far.median:.4g}. Predictions of far rows rest on "
+        "the kernel more than on data."
+    )
+
+
+def warnings_of(facts: Facts) -> list[str]:
+    """All that a reader must know before trusting the numbers."""
+    found = [*_of_fit(facts.model), *_of_levels(facts), *_of_rows(facts), *_of_scores(facts)]
+    return [*found, *facts.warnings]
+
+
+def _of_fit(model: Any) -> list[str]:
+    found = []
+    status = getattr(model, "status_", None)
+    if status is not None and not status.converged:
+        found.append(f"The solver stopped before its tolerance: {status.message}.")
+    error = getattr(model, "kernel_error_", 0.0)
+    if error > KERNEL_ERROR_LEVEL:
+        found.append(
+            f"The kernel was truncated: its features leave out {percent(error, 3)} of the trace "
+            "(kernel_error_), and the model is that of the truncated kernel. Increase rank to "
+            "come closer."
+        )
+    return found
+
+
+def _of_levels(facts: Facts) -> list[str]:
+    if facts.levels is None:
+        return []
+    found = []
+    if facts.n_training is not None:
+        levels = too_far_out(facts.levels, facts.n_training)
+        if levels:
+            found.append(
+                f"{_listed(levels)}: the fit has {facts.n_training} rows, fewer than "
+                f"{LEAST_ROWS:g} of which are expected beyond, too few to learn how "
+                "such a curve varies."
+            )
+    if facts.calibration:
+        levels = too_far_out(facts.levels, len(facts.scored))
+        if levels:
+            found.append(
+                f"{_listed(levels)}: the calibration is of {len(facts.scored)} rows, fewer than "
+                f"{LEAST_ROWS:g} of which are expected beyond, too few to judge it."
+            )
+    return found
+
+
+def _listed(levels: list[float]) -> str:
+    what = "Levels" if len(levels) > 1 else "Level"
+    return f"{what} {', '.join(percent(level) for level in levels)}"
+
+
+def _of_rows(facts: Facts) -> list[str]:
+    found = []
+    if facts.kind_of_rows in _NOT_HELD_OUT:
+        found.append(_NOT_HELD_OUT[facts.kind_of_rows])
+    if facts.far is not None and facts.far.share > FAR_SHARE:
+        found.append(
+            f"Extrapolation: {percent(facts.far.share, 3)} of the rows are far from those of the "
+            "fit in the distance of the kernel."
+        )
+    if facts.crossings is not None and facts.crossings.rows:
+        found.append(
+            f"Curves of neighbouring levels cross at {facts.crossings.rows} of "
+            f"{facts.crossings.n_rows} rows, by up to {facts.crossings.largest:.4g}."
+        )
+    return found
+
+
+def _of_scores(facts: Facts) -> list[str]:
+    worse = [score.name for score in facts.scores if score.gain <= 0.0 < score.baseline]
+    found = []
+    if worse:
+        found.append(f"The model is no better than a constant by {', '.join(worse)}.")
+    outside = [c for c in facts.calibration if not c.inside]
+    if outside and facts.kind_of_rows != "training":
+        levels = ", ".join(f"{percent(c.level)} (is {percent(c.observed, 3)})" for c in outside)
+        found.append(
+            f"Not calibrated on these rows, by more than chance explains at a level: {levels}."
+        )
+    return found
+
+
+__all__ = ["about_certificate", "about_distance", "about_rows", "warnings_of"]

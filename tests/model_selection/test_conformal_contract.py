@@ -1,0 +1,23 @@
+"""scikit-learn's own checks of the conformal wrappers, without expected failures."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fenchel import KernelRidge, QuantileRegressor
+from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
+
+ESTIMATORS = [
+    ConformalRegressor(),
+    ConformalRegressor(KernelRidge(), method="cv+", side="lower"),
+    ConformalRegressor(KernelRidge(), method="jackknife+"),
+    ConformalQuantileRegressor(),
+    ConformalQuantileRegressor(QuantileRegressor(alpha=1e-4), method="cv+", cv=3),
+]
+
+
+@pytest.mark.filterwarnings("ignore:every interval must be infinite")  # the checks have few rows
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)

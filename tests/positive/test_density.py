@@ -1,0 +1,111 @@
+"""Density estimation."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.integrate import quad
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KernelDensity
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fenchel.kernels import Gaussian, Laplacian, Polynomial
+from fenchel.positive import DensityEstimator
+
+
+def mixture(n, seed=0, d=1):
+    random = np.random.default_rng(seed)
+    side = np.where(random.random(n) < 0.5, -1.0, 1.0)
+    return side[:, None] + np.sqrt(0.3) * random.standard_normal((n, d))
+
+
+@parametrize_with_checks([DensityEstimator(), DensityEstimator(kernel=Laplacian())])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("kernel", [None, Gaussian(1.0), Laplacian(1.0)], ids=repr)
+@pytest.mark.parametrize("support", [None, (-4.0, 5.0), (-np.inf, 4.0)])
+def test_integral_is_one(kernel, support):
+    X = mixture(200)
+    density = DensityEstimator(kernel=kernel, support=support).fit(X)
+    assert abs(density.integral() - 1.0) <= 1e-8
+    low, high = (-40.0, 40.0) if support is None else np.maximum(support, -40.0)
+    landmarks = np.sort(density.feature_map_.landmarks_[:, 0])
+    cuts = np.concatenate([[low], landmarks, [high]])
+    total = sum(
+        quad(lambda x: density.model_([[x]])[0], a, b, epsabs=1e-12)[0] for a, b in pairwise(cuts)
+    )
+    assert abs(total - 1.0) <= 1e-6
+    assert density.certificate_.relative_gap <= 1e-6
+    grid = np.linspace(-6.0, 6.0, 1001)[:, None]
+    assert np.all(density.model_(grid) >= 0.0)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_equivariance(d):
+    X = mixture(150, d=d)
+    first = DensityEstimator().fit(X)
+    for factor, shift in [(1e3, 0.0), (1e-3, 0.0), (2.0, 5.0)]:
+        other = DensityEstimator().fit(factor * X + shift)
+        expected = first.score_samples(X) - d * np.log(factor)
+        assert other.score_samples(factor * X + shift) == pytest.approx(expected, abs=2e-3)
+        assert other.score(factor * X + shift) == pytest.approx(expected.mean(), abs=1e-5)
+
+
+def test_weights_are_repetitions():
+    X = mixture(60)
+    weight = np.random.default_rng(0).integers(0, 4, 60)
+    kernel = Gaussian(0.6)
+    weighted = DensityEstimator(kernel=kernel, tol=1e-9).fit(X, sample_weight=weight)
+    repeated = DensityEstimator(kernel=kernel, tol=1e-9).fit(np.repeat(X, weight, axis=0))
+    assert weighted.score_samples(X) == pytest.approx(repeated.score_samples(X), abs=1e-3)
+    assert np.all(weighted.dual_coef_[weight == 0] == 0.0)
+
+
+def test_held_out_likelihood_at_least_that_of_kernel_density():
+    # the one-dimensional example of the paper, all parameters by cross-validation
+    X, new = mixture(50, seed=1), mixture(5000, seed=2)
+    widths = {"bandwidth": np.geomspace(0.1, 1.0, 12)}
+    peer = GridSearchCV(KernelDensity(), widths, cv=5).fit(X)
+    grid = {"alpha": [1e-4, 1e-3, 1e-2, 1e-1], "kernel": [Gaussian(s) for s in (0.5, 1.0)]}
+    own = GridSearchCV(DensityEstimator(tol=1e-5), grid, cv=5).fit(X)
+    assert own.score(new) >= peer.score(new) / len(new)
+
+
+def test_samples_follow_the_density():
+    density = DensityEstimator().fit(mixture(300))
+    drawn = density.sample(3000, random_state=0)[:, 0]
+    grid = np.linspace(-5.0, 5.0, 400)
+    cdf = np.array([density.integral((-np.inf, t)) for t in grid])
+    assert stats.kstest(drawn, lambda t: np.interp(t, grid, cdf)).pvalue > 1e-3
+
+
+def test_support():
+    X = np.abs(mixture(200))
+    density = DensityEstimator(support=(0.0, np.inf)).fit(X)
+    assert np.all(density.score_samples([[-0.1], [-5.0]]) == -np.inf)
+    assert density.sample(500, random_state=0).min() >= 0.0
+    assert density.integral((-1.0, 0.0)) == 0.0
+    assert density.integral((-1.0, 1.0)) + density.integral((1.0, np.inf)) == pytest.approx(1.0)
+
+
+def test_bad_input():
+    X = mixture(50)
+    X[[7, 9]] = 8.0
+    with pytest.raises(ValueError, match="support must contain all rows of X, and misses row 7"):
+        DensityEstimator(support=(-5.0, 5.0)).fit(X)
+    with pytest.raises(ValueError, match="alpha must be a finite number > 0, got 0"):
+        DensityEstimator(alpha=0.0).fit(X)
+    with pytest.raises(ValueError, match="trace_penalty must be a finite number >= 0, got -1"):
+        DensityEstimator(trace_penalty=-1.0).fit(X)
+    with pytest.raises(ValueError, match="integral is infinite"):
+        DensityEstimator(kernel=Polynomial(2)).fit(X)
+    with pytest.raises(ValueError, match="sample_weight must have a positive entry"):
+        DensityEstimator().fit(X, sample_weight=np.zeros(50))
+    with pytest.warns(ConvergenceWarning, match="increase max_iter"):
+        DensityEstimator(max_iter=1).fit(X)

@@ -1,0 +1,440 @@
+"""Reports: every number on the page against its definition, and whose rows they are of."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression as SomeoneElses
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor, Ridge
+from fenchel.kernels import Gaussian
+from fenchel.model_selection import ConformalQuantileRegressor
+from fenchel.online import OnlineRidge, OnlineSVR
+from fenchel.positive import HeteroscedasticRegressor, NonCrossingQuantileRegressor
+from fenchel.report import Training, make_report
+
+LEVELS = [0.9, 0.1, 0.5]
+
+
+class Page(HTMLParser):
+    """Tables by their captions, facts by name, lists, pictures: what a reader gets."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: dict[str, dict[str, list[list[float]]]] = {}
+        self.facts: dict[str, str] = {}
+        self.sections: dict[str, str] = {}
+        self.numbers: dict[str, list[float]] = {}
+        self.items: list[str] = []
+        self.images: list[dict[str, str]] = []
+        self.tags: list[str] = []
+        self.title = ""
+        self._open: list[str] = []
+        self._text = ""
+        self._section = self._caption = self._row = self._term = ""
+        self.feed(text)
+        assert not self._open, f"left open: {self._open}"
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.tags.append(tag)
+        if tag not in ("meta", "img"):
+            self._open.append(tag)
+        if tag == "h2":
+            self._section = given["id"]
+        if tag == "img":
+            self.images.append(given)
+        if tag == "data":
+            value = float(given["value"])
+            self.numbers.setdefault(self._section, []).append(value)
+            if "td" in self._open:
+                self.tables[self._caption][self._row][-1].append(value)
+        if tag == "td":
+            self.tables[self._caption][self._row].append([])
+        if tag in ("caption", "th", "dt", "dd", "li", "title"):
+            self._text = ""
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+        if tag == "caption":
+            self._caption = self._text
+            self.tables[self._caption] = {}
+        if tag == "th" and "tbody" in self._open:
+            self._row = self._text
+            self.tables[self._caption][self._row] = []
+        if tag == "dt":
+            self._term = self._text
+        if tag == "dd":
+            self.facts[self._term] = self._text
+        if tag == "li":
+            self.items.append(self._text)
+        if tag == "title":
+            self.title = self._text
+
+    def handle_data(self, data):
+        self._text += data
+        if "style" not in self._open:
+            self.sections[self._section] = self.sections.get(self._section, "") + data
+
+
+def measured(*arguments, **options):
+    """A report without pictures, which take most of its time."""
+    return make_report(*arguments, draw=False, **options)
+
+
+def table(page, start):
+    (found,) = [rows for caption, rows in page.tables.items() if caption.startswith(start)]
+    return found
+
+
+def draw(n, seed):
+    random = np.random.default_rng(seed)
+    X = pd.DataFrame({"dose": random.uniform(0, 3, n), "age": random.uniform(20, 80, n)})
+    noise = (0.2 + X["dose"]) * random.standard_normal(n)
+    return X, pd.Series(np.sin(X["dose"]) + noise, name="effect")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return draw(150, 0), draw(120, 1)
+
+
+@pytest.fixture(scope="module")
+def quantiles(rows):
+    return QuantileRegressor(LEVELS, alpha=1e-3).fit(*rows[0])
+
+
+@pytest.fixture(scope="module")
+def held_out(quantiles, rows):
+    report = make_report(quantiles, *rows[1], training=rows[0], data_name="new.csv")
+    return report, Page(report.html)
+
+
+def pinball(r, level):
+    return np.maximum(level * r, (level - 1) * r)
+
+
+def test_scores_are_mean_losses_beside_constants_of_the_fit(held_out, quantiles, rows):
+    _, page = held_out
+    (_, past), (X, y) = rows
+    scores = table(page, "Scores on 120 held-out rows")
+    for j, level in enumerate(LEVELS):
+        (model,), (constant,), (explained,), (gain, error), (value,) = scores[
+            f"pinball loss at {100 * level:g} %"
+        ]
+        mine = pinball(y - quantiles.predict(X)[:, j], level)
+        assert np.mean(past <= value) >= level - 1e-12  # a quantile of the rows of the fit
+        assert np.mean(past < value) <= level + 1e-12
+        theirs = pinball(y - value, level)
+        assert model == pytest.approx(mine.mean(), rel=1e-12)
+        assert constant == pytest.approx(theirs.mean(), rel=1e-12)
+        assert gain == pytest.approx(theirs.mean() - mine.mean(), rel=1e-9)
+        assert error == pytest.approx(np.std(theirs - mine, ddof=1) / np.sqrt(120), rel=1e-9)
+        assert explained == pytest.approx(1 - mine.mean() / theirs.mean(), rel=1e-9)
+
+
+def test_calibration_is_shares_with_the_binomial_band(held_out, quantiles, rows):
+    _, page = held_out
+    X, y = rows[1]
+    shares = table(page, "Shares of 120 held-out rows")
+    assert list(shares) == ["10 %", "50 %", "90 %"]
+    for level in LEVELS:
+        observed, band, _ = shares[f"{100 * level:g} %"]
+        assert observed == [np.mean(y <= quantiles.predict(X)[:, LEVELS.index(level)])]
+        assert band == list(binom.ppf([0.025, 0.975], 120, level) / 120)
+
+
+@pytest.mark.parametrize("shift", [5.0, 0.0, -0.4])
+def test_quantiles_outside_the_band_are_warned_of(quantiles, rows, shift):
+    X, y = rows[1]
+    page = Page(measured(quantiles, X, y + shift, training=rows[0]).html)
+    shares = np.mean((y + shift).to_numpy()[:, None] <= quantiles.predict(X), axis=0)
+    low, high = (binom.ppf(q, 120, LEVELS) / 120 for q in (0.025, 0.975))
+    outside = {f"{100 * t:g} %" for t in np.array(LEVELS)[(shares < low) | (shares > high)]}
+    assert shift == 0.0 or outside
+    items = [item for item in page.items if item.startswith("Not calibrated")]
+    assert set(re.findall(r"(\d+ %) \(is", "".join(items))) == outside
+    beaten = any(item.startswith("The model is no better than a constant") for item in page.items)
+    assert beaten == (shift == 5.0)
+
+
+def test_crossings_are_counted(rows):
+    model = QuantileRegressor([0.4, 0.45, 0.5], alpha=1e-6, level_gamma=np.inf).fit(*rows[0])
+    X, y = rows[1]
+    curves = model.predict(X)
+    count = int(np.sum(np.any(np.diff(curves, axis=1) < 0, axis=1)))
+    assert 0 < count < 120
+    page = Page(measured(model, X, y, training=rows[0]).html)
+    found, share, largest = page.numbers["crossings"]
+    assert (found, share) == (count, count / 120)
+    assert largest == pytest.approx(-np.diff(curves, axis=1).min())
+    assert "Nothing in this model forbids" in page.sections["crossings"]
+    assert any(f"cross at {count} of 120 rows" in item for item in page.items)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"level_gamma": 0.0}, "cross nowhere"),
+        ({"non_crossing": "train"}, "guaranteed at the rows of the fit"),
+    ],
+)
+def test_what_forbids_crossing_is_said(rows, parameters, sentence):
+    model = QuantileRegressor([0.2, 0.5, 0.8], alpha=1e-3, **parameters).fit(*rows[0])
+    page = Page(measured(model, *rows[0], training=rows[0]).html)
+    assert page.numbers["crossings"][0] == 0
+    assert sentence in page.sections["crossings"]
+
+
+def test_families_that_cannot_cross_are_known(rows):
+    model = NonCrossingQuantileRegressor([0.2, 0.5, 0.8]).fit(*rows[0])
+    page = Page(measured(model, *rows[1], training=rows[0]).html)
+    assert page.numbers["crossings"][0] == 0
+    assert "cannot be negative, so that the curves cross nowhere" in page.sections["crossings"]
+    assert "levels of its quantiles" in page.facts
+
+
+def test_certificate_in_words_is_no_smaller_than_the_gap(held_out, quantiles):
+    _, page = held_out
+    text = page.sections["certificate"]
+    parts = float(re.search(r"at most one part in ([\d,]+) of", text)[1].replace(",", ""))
+    gap = quantiles.certificate_.relative_gap
+    assert gap <= 1 / parts <= 1.2 * gap
+    assert page.numbers["certificate"][0] == gap
+    assert page.numbers["certificate"][2:] == [
+        quantiles.certificate_.primal,
+        quantiles.certificate_.dual,
+    ]
+
+
+def test_far_rows_are_those_beyond_the_spacing_of_kept_rows(rows):
+    model = KernelRidge(kernel=Gaussian(length_scale=[0.05, 1.0]), alpha=1e-4).fit(*rows[0])
+    X, y = rows[1]
+    moved = X.copy()
+    moved.iloc[:40, 0] += 10.0
+    page = Page(measured(model, moved, y, training=rows[0]).html)
+    scale, kept = np.array([0.05, 1.0]), model.feature_map_.landmarks_
+
+    def distance(Z, k):
+        near = NearestNeighbors(n_neighbors=k).fit(kept / scale).kneighbors(Z / scale)[0][:, -1]
+        return np.sqrt(2.0 - 2.0 * np.exp(-0.5 * near**2))
+
+    threshold = np.quantile(distance(kept, 2), 0.99, method="higher")
+    expected = np.mean(distance(moved.to_numpy(), 1) > threshold)
+    assert expected >= 40 / 120
+    assert page.numbers["extrapolation"] == [expected]
+    assert any(item.startswith("Extrapolation") for item in page.items)
+
+
+@pytest.mark.parametrize("as_array", [True, False])
+def test_rows_of_the_fit_are_recognized(quantiles, rows, as_array):
+    (X, y), (new, targets) = rows
+    if as_array:
+        X, y, new = X.to_numpy(), y.to_numpy(), new.to_numpy()
+        quantiles = QuantileRegressor(LEVELS, alpha=1e-3).fit(X, y)
+    record = Training.from_dict(Training.of(quantiles, X, y, "old.csv").to_dict())
+    order = np.random.default_rng(0).permutation(150)
+    shuffled = measured(
+        quantiles,
+        pd.DataFrame(X).iloc[order] if not as_array else X[order],
+        np.asarray(y)[order],
+        training=record,
+    )
+    assert (shuffled.facts.kind_of_rows, shuffled.facts.n_seen) == ("training", 150)
+    assert not shuffled.facts.same_rows
+    same = make_report(quantiles, X, y, training=record)
+    assert same.facts.same_rows
+    page = Page(same.html)
+    assert "not held-out" in page.sections[""]
+    assert any("carry the model" in image["alt"] for image in page.images)
+    other_target = measured(quantiles, X, np.asarray(y) + 1e-9, training=record)
+    assert other_target.facts.kind_of_rows == "held-out"
+    unknown = measured(quantiles, new, targets)
+    assert unknown.facts.kind_of_rows == "unknown"
+    assert any("not known" in item for item in Page(unknown.html).items)
+
+
+def test_scores_are_of_unseen_rows_where_some_were_seen(quantiles, rows):
+    (X, y), (new, targets) = rows
+    both = pd.concat([X[:50], new]), pd.concat([y[:50], targets])
+    report = measured(quantiles, *both, training=rows[0])
+    assert (report.facts.n_seen, report.facts.kind_of_rows) == (50, "held-out")
+    alone = measured(quantiles, new, targets, training=rows[0])
+    assert report.facts.scores == alone.facts.scores
+    assert report.facts.calibration == alone.facts.calibration
+    few = pd.concat([X[:50], new[:5]]), pd.concat([y[:50], targets[:5]])
+    assert measured(quantiles, *few, training=rows[0]).facts.kind_of_rows == "mixed"
+
+
+def test_levels_beyond_the_rows_are_warned_of(rows):
+    model = QuantileRegressor([0.05, 0.5, 0.95], alpha=1e-3).fit(*rows[0])  # 150 · 0.05 = 7.5
+    page = Page(measured(model, *rows[1], training=rows[0]).html)
+    assert any(item.startswith("Levels 5 %, 95 %: the fit has 150 rows") for item in page.items)
+    enough = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-3).fit(*rows[0])
+    page = Page(measured(enough, *rows[1], training=rows[0]).html)
+    assert not any(item.startswith("Level") for item in page.items)
+
+
+def test_unfinished_and_truncated_fits_are_warned_of(rows):
+    X, y = rows[0]
+    with pytest.warns(UserWarning, match="leaves out"):
+        model = KernelRidge(kernel=Gaussian(0.1), rank=5, features="cholesky").fit(X, y)
+    page = Page(measured(model, X, y).html)
+    assert any(item.startswith("The kernel was truncated") for item in page.items)
+    assert not any(item.startswith("The solver stopped") for item in page.items)
+    with pytest.warns(UserWarning, match="gap"):
+        model = SVR(alpha=1e-9, max_iter=1, tol=1e-12).fit(X, y)
+    page = Page(measured(model, X, y).html)
+    assert any(item.startswith("The solver stopped before") for item in page.items)
+
+
+MODELS = [
+    ExpectileRegressor([0.2, 0.8], alpha=1e-2),
+    SVR(epsilon=0.1, alpha=1e-2),
+    KernelRidge(alpha=1e-2),
+    make_pipeline(StandardScaler(), QuantileRegressor(0.3, alpha=1e-2)),
+    ConformalQuantileRegressor(QuantileRegressor([0.05, 0.5, 0.95])),
+    HeteroscedasticRegressor(),
+    GridSearchCV(KernelRidge(), {"alpha": [1e-3, 1e-1]}, cv=2),
+    KernelRidge(alpha=1e-2, features="fourier", rank=40),
+    Ridge(alpha=1e-2),
+    Lasso(alpha=1e-2),
+    OnlineRidge(),
+    OnlineSVR(),
+    SomeoneElses(),
+    RandomForestRegressor(5, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_other_models_get_what_applies(rows, model):
+    model.fit(*rows[0])
+    page = Page(make_report(model, *rows[1], training=rows[0]).html)
+    X, y = rows[1]
+    residual = np.asarray(y) - np.asarray(model.predict(X)).reshape(len(y), -1).T
+    last = model[-1] if hasattr(model, "steps") else model
+    scores = table(page, "Scores on 120 held-out rows")
+    if isinstance(last, ExpectileRegressor):
+        expected = [
+            np.mean(np.abs(t - (r < 0)) * r**2) for t, r in zip([0.2, 0.8], residual, strict=True)
+        ]
+        ratio = [row[0][0] / value for row, value in zip(scores.values(), expected, strict=True)]
+        assert ratio == pytest.approx([ratio[0]] * 2)  # up to the factor that losses agree on
+    elif isinstance(last, QuantileRegressor):
+        assert scores["pinball loss at 30 %"][0] == [pytest.approx(pinball(residual, 0.3).mean())]
+    else:
+        assert scores["squared error"][0] == [pytest.approx(np.mean(residual**2))]
+        assert scores["absolute error"][0] == [pytest.approx(np.mean(np.abs(residual)))]
+        assert scores["squared error"][4] == [pytest.approx(rows[0][1].mean())]
+        assert scores["absolute error"][4] == [pytest.approx(np.median(rows[0][1]))]
+    assert ("calibration" in page.sections) == isinstance(last, QuantileRegressor)
+    assert ("crossings" in page.sections) == isinstance(last, ExpectileRegressor)
+    assert ("certificate" in page.sections) == hasattr(
+        getattr(last, "best_estimator_", last), "certificate_"
+    )
+    # the levels of a conformal model are those of the model inside, and no fan is drawn
+    assert bool(page.images) != isinstance(last, ConformalQuantileRegressor)
+
+
+def test_several_targets_and_pictures_of_many_columns(rows):
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.standard_normal((60, 40)), columns=[f"c{j}" for j in range(40)])
+    Y = X.to_numpy()[:, :2] + 0.1 * random.standard_normal((60, 2))
+    page = Page(make_report(KernelRidge(alpha=1e-3).fit(X, Y), X, Y).html)
+    assert len(table(page, "Scores")) == 4
+    assert "first 30 of 40" in next(c for c in page.tables if c.startswith("Numbers"))
+    assert "the first 3 of 40" in page.sections["pictures"]
+
+
+HOSTILE = [
+    "<script>document.title='owned'</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'; DROP TABLE x; --",
+    "$x_{",
+    "$\\frac{1}{$",
+    '=HYPERLINK("http://evil.example")',
+    "\u202eright to left",
+    "\ud800",
+    "größe µm² 漢字 🙂",
+    "nul\x00and\nlines",
+    "&amp;&lt;",
+    "x" * 5000,
+    "_hidden",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: ascii(name[:14]))
+def test_hostile_names_and_values_are_text(name):
+    random = np.random.default_rng(0)
+    words = np.array([name] * 30 + ["b"] * 30, dtype=object)  # strings of Arrow know no halves
+    X = pd.DataFrame({0: random.uniform(size=60), 1: pd.Series(words, dtype=object)})
+    X.columns = pd.Index([name, f"{name}2"], dtype=object)
+    y = pd.Series(random.standard_normal(60), name=name)
+
+    class Model(SomeoneElses):
+        def fit(self, X, y):
+            return super().fit(X.iloc[:, [0]].to_numpy(), y)
+
+        def predict(self, X):
+            return super().predict(X.iloc[:, [0]].to_numpy())
+
+    model = Model().fit(X, y)
+    made = make_report(
+        model, X, y, training=Training.of(model, X, y, name), data_name=name, warnings=[name]
+    )
+    made.html.encode("utf-8")
+    page = Page(made.html)
+    assert set(page.tags) <= {
+        *("html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "ul", "li"),
+        *("dl", "div", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+        *("data", "figure", "figcaption", "img"),
+    }
+    assert page.facts["report on"] == page.facts["fitted on"]
+    kept = "".join(letter for letter in name if letter.isprintable())
+    if len(kept) == len(name) < 60:
+        assert page.facts["report on"] == page.facts["target"] == name
+        assert name in page.items
+    assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.images)
+
+
+def test_same_input_gives_the_same_page(quantiles, rows):
+    first, second = (make_report(quantiles, *rows[1], training=rows[0]).html for _ in range(2))
+    assert first == second
+
+
+def test_notebooks_show_the_page_in_a_frame(held_out):
+    report, _ = held_out
+    shown = report._repr_html_()
+    assert shown.startswith('<iframe srcdoc="')
+    assert "<style" not in shown
+    assert 'sandbox=""' in shown
+
+
+def test_bad_input_is_one_sentence(quantiles, rows):
+    X, y = rows[1]
+    for arguments, message in [
+        ((StandardScaler().fit(X), X, y), "must have predict"),
+        ((quantiles, X, y[:-1]), "a target for each of the 120 rows"),
+        ((quantiles, X, y.where(y < 1)), "y must be finite"),
+        ((quantiles, X, np.column_stack([y, y])), "y must have as many columns"),
+        ((quantiles, X["dose"], y), "X must be a table"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make_report(*arguments)
+    other = Training.of(KernelRidge(), X, y)
+    with pytest.raises(ValueError, match="training must be the record of this model"):
+        make_report(quantiles, X, y, training=other)
+    for record in ({}, {"data": "x", "constants": ["a"], "rows": ""}, {"rows": "!"}):
+        with pytest.raises(ValueError, match="damaged"):
+            Training.from_dict(record)
