@@ -10,13 +10,25 @@ if TYPE_CHECKING:
         bounds,
         datasets,
         features,
+        functional,
         kernels,
         losses,
         model_selection,
         online,
+        plotting,
+        positive,
+        report,
         testing,
     )
+    from fenchel.functional import FunctionalRegressor
     from fenchel.persistence import load, save
+    from fenchel.positive import (
+        ConeRegressor,
+        DensityEstimator,
+        HeteroscedasticRegressor,
+        NonCrossingQuantileRegressor,
+        NonNegativeRegressor,
+    )
     from fenchel.regression import (
         SVR,
         ExpectileRegressor,
@@ -32,11 +44,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "ConeRegressor": "fenchel.positive",
+    "DensityEstimator": "fenchel.positive",
     "ExpectileRegressor": "fenchel.regression",
+    "FunctionalRegressor": "fenchel.functional",
     "GroupLasso": "fenchel.regression",
+    "HeteroscedasticRegressor": "fenchel.positive",
     "KernelRidge": "fenchel.regression",
     "Lasso": "fenchel.regression",
     "LinearRegression": "fenchel.regression",
+    "NonCrossingQuantileRegressor": "fenchel.positive",
+    "NonNegativeRegressor": "fenchel.positive",
     "QuantileRegressor": "fenchel.regression",
     "Ridge": "fenchel.regression",
     "SVR": "fenchel.regression",
@@ -48,10 +66,14 @@ _ROOMS = (
     "bounds",
     "datasets",
     "features",
+    "functional",
     "kernels",
     "losses",
     "model_selection",
     "online",
+    "plotting",
+    "positive",
+    "report",
     "testing",
 )
 
@@ -72,22 +94,32 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "SVR",
+    "ConeRegressor",
+    "DensityEstimator",
     "ExpectileRegressor",
+    "FunctionalRegressor",
     "GroupLasso",
+    "HeteroscedasticRegressor",
     "KernelRidge",
     "Lasso",
     "LinearRegression",
+    "NonCrossingQuantileRegressor",
+    "NonNegativeRegressor",
     "QuantileRegressor",
     "Ridge",
     "bounds",
     "datasets",
     "features",
+    "functional",
     "kernels",
     "lasso_path",
     "load",
     "losses",
     "model_selection",
     "online",
+    "plotting",
+    "positive",
+    "report",
     "save",
     "testing",
 ]
