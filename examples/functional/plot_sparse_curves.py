@@ -19,6 +19,9 @@ X, Y, theta = make_functional(120, n_points=60, noise=0.3, random_state=1)
 train, test = slice(0, 80), slice(80, None)
 kernels = {"input_kernel": BetweenCurves(Gaussian("median")), "output_kernel": Gaussian(0.07)}
 
+# %%
+# The same curves with two radii: white is exactly zero.
+
 fig, axes = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
 for ax, epsilon in zip(axes, (0.1, 0.5), strict=True):
     model = FunctionalRegressor(

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
         online,
         plotting,
         positive,
+        regression,
         report,
+        solvers,
         testing,
     )
     from fenchel.functional import FunctionalRegressor
@@ -73,7 +75,9 @@ _ROOMS = (
     "online",
     "plotting",
     "positive",
+    "regression",
     "report",
+    "solvers",
     "testing",
 )
 
@@ -119,7 +123,9 @@ __all__ = [
     "online",
     "plotting",
     "positive",
+    "regression",
     "report",
     "save",
+    "solvers",
     "testing",
 ]

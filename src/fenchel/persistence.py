@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import numpy as np
 import sklearn
+from sklearn import model_selection as splitters
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
 from fenchel import (
@@ -195,7 +196,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
 
 @cache
 def trusted_types() -> tuple[str, ...]:
-    """Names of the types that models of fenchel consist of, beside those skops knows."""
+    """Names of the types that models of fenchel consist of, beside those skops knows.
+
+    These are its own, and scikit-learn's kernels and the splitters that a ``cv`` may be.
+    """
     own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, *HELD_OUT]
     for room in (solvers, curve_solvers):
         own += [t for t in vars(room).values() if isinstance(t, type) and _is_own(t)]
@@ -212,6 +216,10 @@ def trusted_types() -> tuple[str, ...]:
         (positive, sklearn.base.BaseEstimator),
         (positive, positive.PSDModel),
         (positive, positive.Box),
+        (splitters, splitters.BaseCrossValidator),
+        (splitters, splitters.BaseShuffleSplit),
+        (splitters, splitters.RepeatedKFold),
+        (splitters, splitters.RepeatedStratifiedKFold),
     ):
         own += [t for t in vars(module).values() if isinstance(t, type) and issubclass(t, base)]
     return tuple(sorted({_name(t) for t in own}))

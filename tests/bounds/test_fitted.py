@@ -18,6 +18,7 @@ from fenchel.features import Explicit
 from fenchel.kernels import Decomposable, Gaussian, Laplacian, Linear
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared, SquaredPinball
 from fenchel.model_selection import KernelRidgeCV, QuantileRegressorCV
+from fenchel.positive import DensityEstimator, NonNegativeRegressor
 
 N, DELTA = 150, 0.05
 WIDTH = Gaussian(0.8)
@@ -428,3 +429,46 @@ def test_the_ball_contains_the_fit_at_the_edge_too():
                 size, share = _ball("norm_bound", None, needed, unit)
                 assert size == unit * 2.0**step
                 assert share == share_of(step)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "pinball"])
+def test_non_negative_model_by_hand(sample, loss):
+    X, y = sample
+    model = NonNegativeRegressor(loss, alpha=1e-2, kappa=0.3, level=0.7, kernel=WIDTH).fit(X, y)
+    result = bound(model, X, y, target_bound=2.0)
+    values = np.linalg.eigvalsh(model.model_.matrix_)
+    Lambda, share = ball(np.linalg.norm(values), 2.0)
+    M = Lambda + 2.0
+    xi = y - model.predict(X)
+    risk, slope, most = {
+        "squared": (np.mean(xi**2), 2.0 * M, M**2),
+        "huber": (
+            np.mean(np.where(abs(xi) < 0.3, xi**2 / 2, 0.3 * abs(xi) - 0.045)),
+            0.3,
+            0.3 * M - 0.045,
+        ),
+        "pinball": (np.mean(np.maximum(0.7 * xi, -0.3 * xi)), 0.7, 0.7 * M),
+    }[loss]
+    wanted = {
+        "empirical risk": risk,
+        "complexity": 2.0 * slope * Lambda / sqrt(N),
+        "confidence": most * tail(DELTA),
+        "choice of the class": most * (tail(DELTA * share) - tail(DELTA)),
+    }
+    assert result.terms == pytest.approx(wanted, rel=1e-6)
+    assert "theorem 5" in result.source
+    observed = bound(model, X, y, target_bound=2.0, empirical=True)
+    # k(x, x) = 1: the trace of the sample is no smaller than the bound on all x
+    assert observed.terms["complexity"] == pytest.approx(wanted["complexity"])
+    with pytest.raises(ValueError, match="must be the sample"):
+        bound(model, X, y[::-1], target_bound=2.0)
+
+
+def test_non_negative_models_that_are_refused(sample):
+    X, y = sample
+    counts = np.round(2.0 + y)
+    model = NonNegativeRegressor("poisson").fit(X, counts)
+    with pytest.raises(ValueError, match="loss='poisson'"):
+        bound(model, X, counts, target_bound=4.0)
+    with pytest.raises(TypeError, match="got DensityEstimator"):
+        bound(DensityEstimator(rank=10).fit(X), X, y, target_bound=2.0)

@@ -20,6 +20,7 @@ from fenchel.bounds import (
     kernel_ridge_bound,
     lasso_bound,
     lipschitz_bound,
+    positive_excess_bound,
     pseudo_dimension_bound,
     quadratic_svr_bound,
     quantile_deviation_bound,
@@ -236,3 +237,25 @@ def test_the_term_in_epsilon_is_reached():
     )
     excess = epsilon
     assert result.value - result.terms["insensitivity"] < excess < result.value
+
+
+@pytest.mark.parametrize("n", [10, 40, 160])
+def test_positive_excess(n):
+    """As many atoms as rows, φ(x) the unit vector of its atom: f is any a >= 0 with ‖a‖ <= L.
+
+    The loss is -y f with signs y of mean ½; its minimizers are known, on the sample and outside.
+    The excess has the rate of the bound.
+    """
+    random = np.random.RandomState(7)
+    L = 3.0
+    atoms = random.randint(0, n, (DRAWS, n))
+    y = np.where(random.uniform(size=(DRAWS, n)) < 0.75, 1.0, -1.0)
+    pull = np.zeros((DRAWS, n))
+    np.add.at(pull, (np.arange(DRAWS)[:, None], atoms), y)
+    pull = np.maximum(pull, 0.0)
+    fitted = L * pull / np.maximum(np.linalg.norm(pull, axis=1, keepdims=True), 1e-9)
+    best = np.full(n, L / np.sqrt(n))
+    excess = 0.5 * (best.mean() - fitted.mean(axis=1))
+    assert excess.min() >= 0.0
+    result = positive_excess_bound(n, norm=L, radius=1.0, lipschitz=1.0)
+    assert 0.03 * result.value < excess.mean() < result.value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fenchel.losses import CurveHuber, CurveInsensitive
 from fenchel.losses._norm_balls import project
 
 
@@ -62,3 +63,33 @@ def test_units(order):
     for unit in (1e-120, 1e120):
         scaled = project(unit * point, root, np.full((6, 1), 0.5 * unit), order).point
         np.testing.assert_allclose(scaled / unit, x, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("order", [1.3, 3.5])
+@pytest.mark.parametrize("step", [1e-3, 1.0, 1e3])
+def test_losses_of_any_order_belong_together(order, step):
+    """Fenchel and Young: equality at proxes, nowhere less elsewhere; Jacobians by differences."""
+    point, root = draw(3, 1)
+    random = np.random.default_rng(4)
+    for loss in (CurveHuber(0.5, order, root[0] ** 2), CurveInsensitive(0.5, order, root[0] ** 2)):
+        dual = loss.conjugate_prox(point, step)
+        residual = (point - dual) / step
+        total = loss.value(residual) + loss.conjugate(dual)
+        inner = np.einsum("ij,ij->i", residual, dual)
+        np.testing.assert_allclose(total, inner, rtol=1e-9, atol=1e-12 * np.abs(inner).max())
+        other = loss.conjugate_prox(10.0 * random.standard_normal(point.shape), 1.0)
+        assert np.all(
+            loss.value(residual) + loss.conjugate(other)
+            >= np.einsum("ij,ij->i", residual, other) * (1.0 - 1e-12) - 1e-12
+        )
+        direction = random.standard_normal(point.shape)
+        near = 1e-6 * np.abs(point).max()
+        change = loss.conjugate_prox(point + near * direction, step)
+        change -= loss.conjugate_prox(point - near * direction, step)
+        jacobian = loss.conjugate_prox_jacobian(point, step)
+        np.testing.assert_allclose(
+            np.einsum("ijk,ik->ij", jacobian, direction),
+            change / (2.0 * near),
+            rtol=1e-3,
+            atol=1e-5 / (1.0 + step),
+        )

@@ -20,6 +20,7 @@ from fenchel.bounds.general import (
     lipschitz_bound,
     pseudo_dimension_bound,
 )
+from fenchel.bounds.positive import positive_excess_bound
 from fenchel.bounds.quantiles import (
     Interval,
     insensitive_excess_bound,
@@ -50,6 +51,7 @@ __all__ = [
     "l1_ball_complexity",
     "lasso_bound",
     "lipschitz_bound",
+    "positive_excess_bound",
     "positive_model_complexity",
     "pseudo_dimension_bound",
     "quadratic_svr_bound",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
@@ -21,9 +22,16 @@ except ImportError:  # scikit-learn before 1.9
         def _init_callback_context(self, **options: Any) -> None:
             return None
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method as it is."""
+    def _with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def with_callbacks(method: _Method) -> _Method:
+    """Return the method, decorated where scikit-learn has callbacks, with the type it had."""
+    return cast(_Method, _with_callbacks(method))
 
 
 class Tasks(NamedTuple):

@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -69,7 +69,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """The outputs of the estimator that are the two ends."""
         raise NotImplementedError
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the estimator and calibrate its intervals.
 
         Parameters
@@ -120,7 +120,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict with ``estimator_``.
 
         Parameters
@@ -137,10 +137,10 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def predict_interval(
         self,
-        X: AnyArray,
+        X: ArrayLike,
         coverage: float | None = None,
         *,
-        sample_weight: AnyArray | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> FloatArray:
         """Predict an interval for the target of each row.
 
@@ -293,7 +293,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return isinstance(self.cv, str) and self.cv == "prefit"
 
     def _validated(
-        self, plain: Any, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None
+        self, plain: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
         if y is None:
             name = type(self).__name__
@@ -321,7 +321,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             raise ValueError("sample_weight must have a positive entry, got zeros only")
         return X, y, weight
 
-    def _new_weight(self, X: AnyArray, sample_weight: AnyArray | None) -> FloatArray | None:
+    def _new_weight(self, X: ArrayLike, sample_weight: ArrayLike | None) -> FloatArray | None:
         if (sample_weight is None) != (self._weight is None):
             given, wanted = ("None", "given") if sample_weight is None else ("weights", "None")
             raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel.model_selection._conformal_base import Conformal
 from fenchel.model_selection._conformal_models import Columns
 from fenchel.regression import KernelRidge, QuantileRegressor
@@ -241,7 +241,7 @@ feature_names_in_
             )
         return int(match[0])
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict the median, at level 0.5.
 
         Parameters

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel.model_selection._leave_one_out import as_scores, loo_scores
 from fenchel.model_selection.search import Grid, PathSearch, with_parameters
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
@@ -76,7 +76,7 @@ class _LevelSearch(PathSearch):
     def _grid(self) -> dict[str, Any]:
         return {"level_gamma": self.level_gammas, "epsilon": self.epsilons}
 
-    def crossing_loss(self, X: AnyArray) -> float:
+    def crossing_loss(self, X: ArrayLike) -> float:
         """How much curves cross, see :meth:`QuantileRegressor.crossing_loss`."""
         check_is_fitted(self)
         return float(self.best_estimator_.crossing_loss(X))
@@ -183,7 +183,7 @@ class QuantileRegressorCV(_LevelSearch):
     def _plain(self) -> KernelRegressor:
         return super()._plain().set_params(non_crossing=self.non_crossing)
 
-    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
         """Central interval of a coverage, see :meth:`QuantileRegressor.predict_interval`."""
         check_is_fitted(self)
         return self.best_estimator_.predict_interval(X, coverage)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel.model_selection.search import AlphaSearch, PathSearch
 from fenchel.positive.density import DensityEstimator
 from fenchel.positive.heteroscedastic import HeteroscedasticRegressor
@@ -225,19 +225,19 @@ class HeteroscedasticRegressorCV(_PositiveSearch, PathSearch):
         return _log_likelihood
 
     def predict(  # type: ignore[override]
-        self, X: AnyArray, return_std: bool = False
+        self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Predict mean and standard deviation, see :class:`HeteroscedasticRegressor`."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X, return_std)
 
-    def predict_interval(self, X: AnyArray, coverage: float = 0.95) -> FloatArray:
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> FloatArray:
         """Predict the central interval that holds y with a probability, (n_samples, 2)."""
         check_is_fitted(self)
         return self.best_estimator_.predict_interval(X, coverage)
 
     def log_likelihood(
-        self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
         """Mean logarithm of the density of targets y at rows X."""
         check_is_fitted(self)
@@ -324,7 +324,7 @@ class DensityEstimatorCV(DensityMixin, _PositiveSearch):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: AnyArray, y: Any = None, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Choose the parameters by cross-validation and refit on all rows.
 
         Parameters
@@ -346,12 +346,12 @@ class DensityEstimatorCV(DensityMixin, _PositiveSearch):
         shared = {name: getattr(self, name) for name in _SHARED}
         return DensityEstimator(support=self.support, **shared)
 
-    def score_samples(self, X: AnyArray) -> FloatArray:
+    def score_samples(self, X: ArrayLike) -> FloatArray:
         """Logarithm of the density at rows X, (n_samples,); -inf outside of the support."""
         check_is_fitted(self)
         return self.best_estimator_.score_samples(X)
 
-    def score(self, X: AnyArray, y: Any = None, sample_weight: AnyArray | None = None) -> float:
+    def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of rows X."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight))
@@ -459,7 +459,7 @@ class NonCrossingQuantileRegressorCV(_PositiveSearch, PathSearch):
     def _grid(self) -> dict[str, Any]:
         return {**super()._grid(), "gap_strength": self.gap_strengths}
 
-    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
         """Predict the central interval of a coverage, from the two levels that bound it."""
         check_is_fitted(self)
         return self.best_estimator_.predict_interval(X, coverage)

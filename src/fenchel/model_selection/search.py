@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel.features import KernelRows
 from fenchel.kernels import OperatorKernel, as_kernel
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
@@ -156,7 +156,7 @@ class AlphaSearch(Search):
         return {}
 
     @with_callbacks
-    def fit(self, X: AnyArray, y: Any, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Choose the parameters by cross-validation and refit on all rows.
 
         Parameters
@@ -235,12 +235,12 @@ class AlphaSearch(Search):
 class PathSearch(RegressorMixin, AlphaSearch):
     """Base class of the regressors that choose their parameters by cross-validation."""
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict with the chosen parameters, fitted on all rows."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
-    def score(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the plain estimator with the chosen parameters."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y, sample_weight))
@@ -261,7 +261,7 @@ def as_path(values: Any, name: str, zero: bool = False) -> FloatArray:
 
 
 def default_alphas(
-    plain: KernelRegressor, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None, n: int
+    plain: KernelRegressor, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, n: int
 ) -> FloatArray:
     """Strengths on a geometric grid in the units of the problem, largest first.
 

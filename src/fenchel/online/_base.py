@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number
 from fenchel.online._pace import SCHEDULES, make_pace
 
@@ -54,7 +54,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         ):
             raise ValueError(f"average must be True, False or an integer >= 1, got {average!r}")
 
-    def fit(self, X: AnyArray, y: AnyArray) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, and learn the rows ``n_epochs`` times.
 
         Without ``sample_weight``: in scikit-learn a weight given to ``fit`` stands for repeated
@@ -85,7 +85,9 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             self._learn(X, y, weight, self._orders(len(X)))
         return self
 
-    def partial_fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Learn more rows, once and in their order.
 
         Blocks of any size, one row included, give the same model.
@@ -142,7 +144,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _validated(self, X: AnyArray, y: AnyArray, reset: bool) -> tuple[FloatArray, FloatArray]:
+    def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[FloatArray, FloatArray]:
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C", reset=reset)
         y = np.ascontiguousarray(y, dtype=np.float64)
         for name, values in (("X", X), ("y", y)):

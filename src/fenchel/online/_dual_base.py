@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number
 from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.kernels.scalar import is_data_driven
@@ -158,7 +158,7 @@ class DualLearner(OnlineRegressor):
     def _curvature_name(self) -> str:
         return "k(x, x) + 1" if self.fit_intercept else "k(x, x)"
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict.
 
         Parameters

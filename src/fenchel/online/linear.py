@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number
 from fenchel.online._base import OnlineRegressor
 from fenchel.online._linear_steps import (
@@ -54,7 +54,7 @@ class _Linear(OnlineRegressor):
     def _curvature_name(self) -> str:
         return "the weight times (||x||² + 1)" if self.fit_intercept else "the weight times ||x||²"
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict.
 
         Parameters

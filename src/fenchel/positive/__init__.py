@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fenchel.positive.cone import ConeRegressor, monotone_cone, non_negative_cone
 from fenchel.positive.density import DensityEstimator
-from fenchel.positive.facets import FacetProblem, FacetSolution, solve_facets
 from fenchel.positive.heteroscedastic import HeteroscedasticRegressor, NormalLikelihood
 from fenchel.positive.integrals import Moment, moment
 from fenchel.positive.losses import LogLikelihood, Poisson, PredictionLoss, Residual
@@ -22,8 +21,6 @@ __all__ = [
     "DensityEstimator",
     "DualFista",
     "DualNewton",
-    "FacetProblem",
-    "FacetSolution",
     "HeteroscedasticRegressor",
     "LinearPart",
     "LogLikelihood",
@@ -45,5 +42,4 @@ __all__ = [
     "monotone_cone",
     "non_negative_cone",
     "solve",
-    "solve_facets",
 ]

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number, check_weights
 from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map
 from fenchel.kernels import Precomputed, as_kernel, resolve
@@ -83,13 +83,13 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
         if self.rank is not None:
             check_number(self, "rank", low=1, integer=True)
 
-    def _fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Self:
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
         self._check_parameters()
         self._fit_prepared(self._prepare(X, y, sample_weight))
         return self
 
-    def _prepare(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Prepared:
+    def _prepare(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features."""
         X, targets = self._validated(X, y)
         weight = check_weights(X, sample_weight)
@@ -140,13 +140,13 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
             problem, self.solver, float(self.tol), int(self.max_iter), warm_start=warm_start
         )
 
-    def _rows(self, X: AnyArray) -> FloatArray:
+    def _rows(self, X: ArrayLike) -> FloatArray:
         """New rows, validated, as the feature map takes them."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return X[:, self._kept] if isinstance(self.kernel_, Precomputed) else X
 
-    def _validated(self, X: AnyArray, y: AnyArray) -> tuple[FloatArray, FloatArray]:
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         multi = self.__sklearn_tags__().target_tags.multi_output
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"

@@ -23,7 +23,7 @@ class RowGrams:
         n = len(jacobian)
         if jacobian.ndim > 2 or n * n * len(self.curvature.parts) > _MOST_VALUES:
             return False
-        return np.count_nonzero(jacobian) < self.curvature.width
+        return int(np.count_nonzero(jacobian)) < self.curvature.width
 
     def between(self, rows: IntArray, outputs: IntArray) -> FloatArray:
         """Q Qᵀ between coordinates (row, output)."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import linprog
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_number
 from fenchel.losses import Squared
 from fenchel.positive._base import PositiveRegressor, Prepared
@@ -195,7 +195,7 @@ class ConeRegressor(PositiveRegressor):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit all outputs at once.
 
         Parameters
@@ -213,7 +213,7 @@ class ConeRegressor(PositiveRegressor):
         """
         return self._fit(X, y, sample_weight)
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict outputs in the cone for rows X, (n_samples,) or (n_samples, n_outputs)."""
         rows = self._rows(X)
         features = _with_constant(self.feature_map_.transform(rows))

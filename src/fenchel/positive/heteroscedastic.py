@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import check_number, check_weights
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
@@ -235,7 +235,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit mean and variance.
 
         Parameters
@@ -254,7 +254,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         return self._fit(X, y, sample_weight)
 
     def predict(
-        self, X: AnyArray, return_std: bool = False
+        self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
         """Predict the mean, and the standard deviation of y, for rows X.
 
@@ -274,7 +274,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         mean, std = self._distribution(X)
         return (mean, std) if return_std else mean
 
-    def predict_interval(self, X: AnyArray, coverage: float = 0.95) -> FloatArray:
+    def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> FloatArray:
         """Predict the central interval that holds y with a probability.
 
         Parameters
@@ -295,7 +295,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         reach = norm.ppf(0.5 + 0.5 * coverage) * std
         return np.stack([mean - reach, mean + reach], axis=1)
 
-    def predict_quantiles(self, X: AnyArray, levels: Any) -> FloatArray:
+    def predict_quantiles(self, X: ArrayLike, levels: Any) -> FloatArray:
         """Predict quantiles of the normal distributions, (n_samples, n_levels)."""
         levels = np.atleast_1d(np.asarray(levels, dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
@@ -304,7 +304,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         return mean[:, None] + std[:, None] * norm.ppf(levels)
 
     def log_likelihood(
-        self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
         """Mean logarithm of the density of targets y at rows X.
 

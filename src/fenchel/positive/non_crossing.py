@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_number, check_weights
 from fenchel.features import PivotedCholesky
 from fenchel.losses import Pinball
@@ -165,7 +165,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit all levels at once.
 
         Parameters
@@ -183,7 +183,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         """
         return self._fit(X, y, sample_weight)
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict every level.
 
         Parameters
@@ -212,7 +212,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         prediction[:, order] = curves
         return prediction[:, 0] if len(order) == 1 else prediction
 
-    def predict_gaps(self, X: AnyArray) -> FloatArray:
+    def predict_gaps(self, X: ArrayLike) -> FloatArray:
         """Predict the distances of neighbouring levels, in increasing order.
 
         Parameters
@@ -228,7 +228,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         rows = self._rows(X)
         return self._gaps(self.feature_map_.transform(rows))
 
-    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
         """Predict the central interval of a coverage, from the two levels that bound it.
 
         Parameters
@@ -257,7 +257,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
             ends.append(prediction[:, match])
         return np.column_stack(ends)
 
-    def score(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean over levels of D², the share of the loss of the best constant explained.
 
         1 is perfect, 0 is no better than the best constant of ``y`` itself.

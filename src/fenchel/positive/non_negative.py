@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_number, check_weights
 from fenchel.losses import Huber, Loss, Pinball, Squared
 from fenchel.positive._base import PositiveRegressor, Prepared
@@ -145,7 +145,7 @@ class NonNegativeRegressor(PositiveRegressor):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -163,12 +163,12 @@ class NonNegativeRegressor(PositiveRegressor):
         """
         return self._fit(X, y, sample_weight)
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict for rows X (n_samples, n_features): numbers >= 0, (n_samples,)."""
         rows = self._rows(X)
         return self.model_(rows)
 
-    def score(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """D², the share of the loss of the best constant that is explained.
 
         1 is perfect, 0 is no better than the best constant of ``y`` itself. It is R² for the

@@ -16,7 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number
 from fenchel.features import FeatureMap, KernelRows, OperatorCholesky, fit_feature_map
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
@@ -58,7 +58,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         """S with S Sᵀ the output matrix of the kernel."""
         return np.eye(n_targets)
 
-    def _fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Self:
+    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
         self._check_parameters()
         prepared = self._prepare(X, y, sample_weight)
@@ -70,7 +70,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             self._last = WarmStart(whole, self.offset_, float(self.alpha))
         return self
 
-    def _prepare(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None) -> Prepared:
+    def _prepare(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Prepared:
         """What does not depend on strength or loss: rows with weight, kernel, features."""
         X, targets = self._validated(X, y)
         weight = self._weights(X, sample_weight)
@@ -158,7 +158,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         with threads_that_pay(min(len(X), len(self.weights_))):
             return np.asarray(self.feature_map_.transform(X) @ self.weights_ + self.offset_)
 
-    def _validated(self, X: AnyArray, y: AnyArray) -> tuple[FloatArray, FloatArray]:
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         multi = self.__sklearn_tags__().target_tags.multi_output
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_X_y
 
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel.regression._linear_base import prepare
 
 # lars_path takes an absolute strength of 1.2e-7 for zero: this is the strength to begin with
@@ -78,11 +78,11 @@ def along(knots: FloatArray, value: float) -> FloatArray:
 
 
 def lasso_path(
-    X: AnyArray,
-    y: AnyArray,
+    X: ArrayLike,
+    y: ArrayLike,
     *,
     fit_intercept: bool = True,
-    sample_weight: AnyArray | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> LassoPath:
     r"""All solutions of the Lasso, by its knots.
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
 from fenchel.regression._base import KernelRegressor, check_number
@@ -79,7 +79,7 @@ class LevelRegressor(KernelRegressor):
         check_number(self, "epsilon", low=0.0)
         check_number(self, "level_gamma", low=0.0, infinite=True)
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit all levels at once.
 
         Parameters
@@ -102,7 +102,7 @@ class LevelRegressor(KernelRegressor):
         """
         return self._fit(X, y, sample_weight)
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict every level.
 
         Parameters
@@ -118,7 +118,7 @@ class LevelRegressor(KernelRegressor):
         prediction = self._decision(X)
         return prediction[:, 0] if prediction.shape[1] == 1 else prediction
 
-    def crossing_loss(self, X: AnyArray) -> float:
+    def crossing_loss(self, X: ArrayLike) -> float:
         r"""Mean amount by which curves of neighbouring levels cross on these rows.
 
         .. math:: \sum_j \frac1n \sum_i \max(0, h_j(x_i) - h_{j+1}(x_i))
@@ -128,7 +128,7 @@ class LevelRegressor(KernelRegressor):
         ordered = self._decision(X)[:, np.argsort(self.levels_)]
         return float(np.maximum(ordered[:, :-1] - ordered[:, 1:], 0.0).mean(axis=0).sum())
 
-    def score(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean over levels of D², the share of the loss of the best constant explained.
 
         1 is perfect, 0 is no better than the best constant of ``y`` itself.

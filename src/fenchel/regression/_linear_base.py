@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel.problem import Certificate
 from fenchel.solvers import Status
 
@@ -74,7 +74,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
         """Coefficients for centred rows, with their certificate."""
         raise NotImplementedError
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit.
 
         Parameters
@@ -96,8 +96,10 @@ class LinearModel(RegressorMixin, BaseEstimator):
             For parameters or data that are not allowed; the sentence names which.
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        y = np.asarray(y, dtype=np.float64)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
+        )
+        y = np.ascontiguousarray(y, dtype=np.float64)
         rows = prepare(X, y, sample_weight, bool(self.fit_intercept))
         with threads_that_pay(min(rows.X.shape)):
             found = self._solve(rows)
@@ -112,7 +114,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
             warnings.warn(found.status.message, ConvergenceWarning, stacklevel=2)
         return self
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict.
 
         Parameters
@@ -126,7 +128,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
             As y was given.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel.regression._base import KernelRegressor
 
 
 class TargetRegressor(KernelRegressor):
     """One output for each column of y."""
 
-    def fit(self, X: AnyArray, y: AnyArray, sample_weight: AnyArray | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit.
 
         Parameters
@@ -34,7 +34,7 @@ class TargetRegressor(KernelRegressor):
         """
         return self._fit(X, y, sample_weight)
 
-    def predict(self, X: AnyArray) -> FloatArray:
+    def predict(self, X: ArrayLike) -> FloatArray:
         """Predict.
 
         Parameters

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.regression._levels import LevelRegressor
 
@@ -190,7 +190,7 @@ class QuantileRegressor(LevelRegressor):
         super()._check_parameters()
         check_non_crossing(self.non_crossing, self.epsilon)
 
-    def predict_interval(self, X: AnyArray, coverage: float) -> FloatArray:
+    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
         """Predict the central interval of a coverage, from the two levels that bound it.
 
         Parameters

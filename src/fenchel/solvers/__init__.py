@@ -29,8 +29,10 @@ _MANY_UNKNOWNS = 256
 
 def takes_gram(solver: str | Solver) -> bool:
     """Whether the solver can do with a Gram matrix in place of features."""
-    if isinstance(solver, str):
-        return solver == "auto" or (solver in SOLVERS and SOLVERS[solver](1.0, 1).takes_gram)
+    if solver == "auto":
+        return True
+    if isinstance(solver, str) and solver in SOLVERS:
+        solver = SOLVERS[solver](1.0, 1)
     return bool(getattr(solver, "takes_gram", False))
 
 

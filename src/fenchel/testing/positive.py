@@ -57,7 +57,7 @@ def check_positive_model(model: PSDModel, X: AnyArray | None = None) -> None:
     >>> check_positive_model(Centred(density.feature_map_, density.model_.factor_))
     Traceback (most recent call last):
         ...
-    AssertionError: Centred: the value at [...] is -0...., and must be >= 0
+    AssertionError: Centred: the value at [...] is -0.1, and must be >= 0
     """
     if X is None:
         X = getattr(model.feature_map_, "landmarks_", None)

@@ -1,0 +1,260 @@
+"""What bounds read off a fitted estimator and its sample."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.bounds._losses import plain, theorem_of
+from fenchel.bounds._result import BOOK, check_real
+from fenchel.bounds.positive import POSITIVE
+from fenchel.features import Explicit
+from fenchel.kernels import OperatorKernel, Precomputed, as_kernel
+from fenchel.losses import Huber, Loss, Pinball, Squared
+from fenchel.positive import NonNegativeRegressor
+
+_MISMATCH = 1e-6  # rounding of objectives, relative
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a bound reads off an estimator and its sample."""
+
+    loss: Loss
+    residual: FloatArray
+    """(n, p)."""
+    prediction: FloatArray
+    norm: float
+    offset: FloatArray
+    free_offset: bool
+    radius: float
+    """sup of |h_j(x)| is at most norm * radius * gains_j."""
+    expected: float
+    """Bound on R_n of the ball of norm 1 and gain 1."""
+    observed: float
+    """The same for R̂_S."""
+    gains: FloatArray
+    """√ of the diagonal of the output matrix, (p,)."""
+    source: str
+    assumption: str
+    caveats: tuple[str, ...]
+
+
+def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
+    """Recognize the estimator, and refuse another sample than that of its fit."""
+    caveats: tuple[str, ...] = ()
+    if hasattr(estimator, "best_estimator_"):
+        chosen = sorted(set(estimator.best_params_) - {"alpha"})
+        if chosen:
+            caveats = (f"{', '.join(chosen)} was chosen on the sample, by cross-validation",)
+        estimator = estimator.best_estimator_
+    if isinstance(estimator, NonNegativeRegressor):
+        return _read_positive(estimator, X, targets, radius, caveats)
+    if hasattr(estimator, "dual_coef_") and hasattr(estimator, "loss_"):
+        return _read_kernel(estimator, X, targets, radius, caveats)
+    if hasattr(estimator, "coef_") and not hasattr(estimator, "dual_coef_"):
+        return _read_linear(estimator, X, targets, radius, caveats)
+    raise TypeError(
+        "estimator must be a fitted kernel regressor of fenchel, or a fitted linear model with "
+        f"coef_, got {type(estimator).__name__}"
+    )
+
+
+def _read_kernel(
+    estimator: Any,
+    X: FloatArray,
+    targets: FloatArray,
+    radius: float | None,
+    caveats: tuple[str, ...],
+) -> Fit:
+    kernel = estimator.kernel_
+    if isinstance(kernel, OperatorKernel):
+        raise ValueError(
+            "estimator must have a scalar kernel, got an operator-valued one: state the diagonal "
+            "of K(x, x) to joint_quantile_bound instead"
+        )
+    loss = plain(estimator.loss_)
+    prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
+    if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
+        raise ValueError(
+            f"y must have a row for each of the {len(X)} rows of X, got shape {targets.shape}"
+        )
+    residual = targets - prediction
+    squared_norm = _squared_norm(estimator, loss, prediction, residual)
+    radius, diagonal, caveats = _kernel_radius(estimator, X, radius, caveats)
+    n, p = residual.shape
+    return Fit(
+        loss=loss,
+        residual=residual,
+        prediction=prediction,
+        norm=math.sqrt(squared_norm),
+        offset=np.asarray(estimator.offset_),
+        free_offset=bool(estimator.fit_intercept),
+        radius=radius,
+        expected=radius / math.sqrt(n),
+        observed=math.sqrt(float(diagonal.sum())) / n,
+        gains=np.sqrt(np.diag(estimator.coupling_)),
+        source=theorem_of(loss, p, loss.separable or p == 1),
+        assumption=f"k(x, x) is always at most {radius:g}²",
+        caveats=caveats,
+    )
+
+
+def _read_positive(
+    estimator: NonNegativeRegressor,
+    X: FloatArray,
+    targets: FloatArray,
+    radius: float | None,
+    caveats: tuple[str, ...],
+) -> Fit:
+    """f_A is in the ball of radius ‖A‖ of the kernel k²."""
+    if estimator.loss == "poisson":
+        raise ValueError("estimator must have a loss of residuals, got loss='poisson'")
+    kinds = {"squared": Squared(), "huber": Huber(estimator.kappa)}
+    loss = kinds.get(estimator.loss, Pinball(estimator.level))
+    prediction = estimator.predict(X)[:, None]
+    residual = targets - prediction
+    gram = estimator.model_.factor_.T @ estimator.model_.factor_
+    unit = estimator.scale_
+    objective = float(loss.value(residual).mean()) / unit ** (1 + (estimator.loss != "pinball"))
+    objective += estimator.trace_penalty * float(np.trace(gram)) / unit
+    objective += 0.5 * estimator.alpha * float(np.vdot(gram, gram)) / unit**2
+    _same_sample(float(estimator.certificate_.primal), objective, _MISMATCH * objective)
+    radius, diagonal, caveats = _kernel_radius(estimator, X, radius, caveats)
+    n = len(X)
+    return Fit(
+        loss=loss,
+        residual=residual,
+        prediction=prediction,
+        norm=float(np.linalg.norm(gram)),
+        offset=np.zeros(1),
+        free_offset=False,
+        radius=radius**2,
+        expected=radius**2 / math.sqrt(n),
+        observed=float(np.linalg.norm(diagonal)) / n,
+        gains=np.ones(1),
+        source=f"{POSITIVE}, theorem 5 with half the constant; {BOOK}, theorem 11.3",
+        assumption=f"k(x, x) is always at most {radius:g}²",
+        caveats=caveats,
+    )
+
+
+def _kernel_radius(
+    estimator: Any, X: FloatArray, radius: float | None, caveats: tuple[str, ...]
+) -> tuple[float, FloatArray, tuple[str, ...]]:
+    """r with k(x, x) <= r², k(x, x) of the rows, and what was measured on them."""
+    kernel, diagonal = estimator.kernel_, _diagonal(estimator, X)
+    explicit = isinstance(estimator.feature_map_, Explicit)
+    if radius is None:
+        if explicit or isinstance(kernel, Precomputed) or not kernel.is_stationary():
+            raise ValueError(
+                f"radius must be given, with k(x, x) <= radius² for every x that can occur: the "
+                f"kernel {kernel!r} is not known to be bounded"
+            )
+        radius = math.sqrt(float(diagonal.max()))
+    radius = check_real("radius", radius, open_low=True)
+    contain("radius", radius, math.sqrt(float(diagonal.max())))
+    if not explicit and as_kernel(estimator.kernel) != kernel:
+        caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
+    if explicit and estimator.feature_map_.transformer is not None:
+        caveats += ("the transformer of the features was fitted on the sample",)
+    return radius, diagonal, caveats
+
+
+def _same_sample(fitted: float, given: float, allowed: float) -> None:
+    if abs(fitted - given) > allowed:
+        raise ValueError(
+            "X and y must be the sample that the estimator was fitted on, all rows with the same "
+            f"weight: the objective of the fit is {fitted:g}, that on the given sample {given:g}"
+        )
+
+
+def _squared_norm(
+    estimator: Any, loss: Loss, prediction: FloatArray, residual: FloatArray
+) -> float:
+    """‖h‖², and a refusal where it shows that this is not the sample of the fit.
+
+    Once as Σ <dual coefficient, h(x)> and once as what the certified objective leaves beside
+    the losses. For the rows, targets and weights of the fit they differ by <h' - h, h> with h'
+    the function of the dual point, and ½‖h' - h‖² is at most the duality gap.
+    """
+    mean_loss = float(loss.value(residual).mean()) / float(estimator.alpha)
+    primal = float(estimator.certificate_.primal)
+    support = np.asarray(estimator.support_)
+    left = 2.0 * (primal - mean_loss)
+    known = not len(support) or int(support.max()) < len(prediction)
+    function = prediction - estimator.offset_
+    earned = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
+    apart = math.sqrt(2.0 * max(float(estimator.certificate_.gap), 0.0) * max(left, 0.0))
+    _same_sample(
+        primal, 0.5 * earned + mean_loss, 0.5 * (apart + _MISMATCH * (primal + mean_loss))
+    )
+    return max(earned, left, 0.0)
+
+
+def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
+    """k(x, x) of the rows."""
+    if isinstance(estimator.kernel_, Precomputed):
+        return np.diag(X)
+    if isinstance(estimator.feature_map_, Explicit):
+        features = estimator.feature_map_.transform(X)
+        return np.einsum("ij,ij->i", features, features)
+    return np.asarray(estimator.kernel_.diag(X))
+
+
+def _read_linear(
+    estimator: Any,
+    X: FloatArray,
+    targets: FloatArray,
+    radius: float | None,
+    caveats: tuple[str, ...],
+) -> Fit:
+    weights = np.asarray(estimator.coef_, dtype=np.float64)
+    if weights.size != X.shape[1] or targets.shape != (len(X), 1):
+        raise ValueError(
+            "estimator must be a linear model of one target on the columns of X, got coef_ of "
+            f"shape {weights.shape} for X of shape {X.shape} and y of shape {targets.shape}"
+        )
+    if radius is None:
+        raise ValueError(
+            "radius must be given, with |x_j| <= radius for all features of every x that can "
+            "occur: linear functions are not bounded"
+        )
+    radius = check_real("radius", radius, open_low=True)
+    contain("radius", radius, float(np.abs(X).max()))
+    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), 1)
+    n, d = X.shape
+    column = math.sqrt(float((X**2).mean(axis=0).max()))
+    massart = math.sqrt(2.0 * math.log(2.0 * d) / n)
+    offset = np.atleast_1d(np.asarray(getattr(estimator, "intercept_", 0.0), dtype=np.float64))
+    return Fit(
+        loss=Squared(),
+        residual=targets - prediction,
+        prediction=prediction,
+        norm=float(np.abs(weights).sum()),
+        offset=offset,
+        free_offset=bool(getattr(estimator, "fit_intercept", np.any(offset))),
+        radius=radius,
+        expected=radius * massart,
+        observed=column * massart,
+        gains=np.ones(1),
+        source=f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M",
+        assumption=f"|x_j| is always at most {radius:g}, for all features",
+        caveats=caveats,
+    )
+
+
+def contain(name: str, stated: float, needed: float) -> None:
+    """Refuse a bound that the sample refutes."""
+    if needed > stated * (1.0 + _ROUNDING):
+        raise ValueError(
+            f"{name} must be at least {needed:g}, which the sample reaches, got {stated!r}"
+        )
+
+
+__all__ = ["Fit", "contain", "read"]

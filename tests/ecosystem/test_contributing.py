@@ -1,0 +1,253 @@
+"""What CONTRIBUTING.md says, followed to the letter by a stranger."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import fenchel
+from fenchel import SVR, KernelRidge
+from fenchel.kernels import ScalarKernel
+from fenchel.losses import BoxQuadratic, Loss, Squared
+from fenchel.solvers import SOLVERS
+from fenchel.solvers.coordinates import Record
+from fenchel.testing import check_kernel, check_loss, check_solver
+
+ROOT = Path(__file__).parents[2]
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1.0, 1.0, (24, 2))
+Y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(24)
+
+
+# --- a loss ------------------------------------------------------------------------------------
+
+
+class Elastic(Loss):
+    r"""Squared and absolute loss in one: :math:`\ell(\xi) = \tfrac12 \xi^2 + \kappa |\xi|`.
+
+    Its conjugate :math:`\tfrac12 (|\beta| - \kappa)_+^2` is finite everywhere. It elicits a
+    number between mean and median.
+    """
+
+    statistic = "between mean and median"
+
+    def __init__(self, kappa=0.5):
+        self.kappa = kappa
+
+    def value(self, residual):
+        size = np.abs(residual)
+        return (0.5 * size**2 + self.kappa * size).sum(axis=1)
+
+    def conjugate(self, dual):
+        return (0.5 * np.maximum(np.abs(dual) - self.kappa, 0.0) ** 2).sum(axis=1)
+
+    def conjugate_prox(self, point, step):
+        far = (point + step * self.kappa * np.sign(point)) / (1.0 + step)
+        return np.where(np.abs(point) <= self.kappa, point, far)
+
+    def conjugate_prox_jacobian(self, point, step):
+        return np.where(np.abs(point) <= self.kappa, 1.0, 1.0 / (1.0 + step))
+
+
+class Shortfall(BoxQuadratic):
+    """Absolute loss, five times dearer for predictions too low: no methods, only parameters."""
+
+    statistic = "quantile of level 5/6"
+
+    def __init__(self):
+        super().__init__(-0.2, 1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("loss", [Elastic(), Elastic(2.0), Shortfall()], ids=repr)
+def test_a_loss_passes_the_checks(loss):
+    check_loss(loss)
+
+
+def test_a_loss_without_methods_is_what_its_parameters_say():
+    residual = np.array([[-2.0], [0.0], [3.0]])
+    np.testing.assert_array_equal(Shortfall().value(residual), [0.4, 0.0, 3.0])
+
+
+def test_a_loss_goes_into_an_estimator():
+    """The linear model, against a general-purpose solver of the same program."""
+    alpha, loss, n = 0.1, Elastic(), len(Y)
+    model = SVR(loss, kernel="linear", alpha=alpha, tol=1e-10).fit(X, Y)
+
+    def residual(v):
+        return Y - X @ v[:2] - v[2]
+
+    def objective(v):  # weights, offset, and bounds on the sizes of the residuals
+        r = residual(v)
+        return 0.5 * alpha * v[:2] @ v[:2] + np.mean(0.5 * r**2 + loss.kappa * v[3:])
+
+    def gradient(v):
+        r = residual(v)
+        slope = np.append(alpha * v[:2] - X.T @ r / n, -r.mean())
+        return np.append(slope, np.full(n, loss.kappa / n))
+
+    slopes = np.column_stack([X, np.ones(n)])
+    rows = [
+        {
+            "type": "ineq",
+            "fun": lambda v, s=sign: v[3:] - s * residual(v),
+            "jac": lambda v, s=sign: np.hstack([s * slopes, np.eye(n)]),
+        }
+        for sign in (1.0, -1.0)
+    ]
+    start = np.append(np.zeros(3), np.abs(Y))
+    options = {"ftol": 1e-14, "maxiter": 500}
+    peer = minimize(objective, start, jac=gradient, constraints=rows, options=options)
+    assert peer.success
+    expected = X @ peer.x[:2] + peer.x[2]
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)
+    assert model.certificate_.primal * alpha == pytest.approx(peer.fun, rel=1e-7)
+    plain = SVR(Squared(), kernel="linear", alpha=alpha).fit(X, Y)
+    assert np.abs(plain.predict(X) - expected).max() > 1e-2
+
+
+# --- a kernel ----------------------------------------------------------------------------------
+
+
+class Cauchy(ScalarKernel):
+    """k(x, x') = 1 / (1 + ||x - x'||² / length_scale²)."""
+
+    def __init__(self, length_scale="median"):
+        self.length_scale = length_scale
+
+    def _evaluate(self, X, Y):
+        difference = (X[:, None, :] - Y[None, :, :]) / self.length_scale
+        return 1.0 / (1.0 + (difference**2).sum(axis=2))
+
+
+class Affine(ScalarKernel):
+    """k(x, x') = offset + <x, x'>, which is not one on the diagonal."""
+
+    def __init__(self, offset=1.0):
+        self.offset = offset
+
+    def _evaluate(self, X, Y):
+        return self.offset + X @ Y.T
+
+    def diag(self, X):
+        return self.offset + (np.asarray(X) ** 2).sum(axis=1)
+
+
+class Forgetful(Affine):
+    """The same without its diagonal."""
+
+    diag = ScalarKernel.diag
+
+
+@pytest.mark.parametrize("kernel", [Cauchy(), Cauchy(0.7), Affine(), Cauchy() + 0.5 * Affine()])
+def test_a_kernel_passes_the_checks(kernel):
+    check_kernel(kernel)
+
+
+def test_a_forgotten_diagonal_is_found():
+    with pytest.raises(AssertionError, match="diag"):
+        check_kernel(Forgetful())
+
+
+def test_a_kernel_goes_into_an_estimator():
+    """Its length scale is the median distance, and the fit that of the linear system."""
+    n, alpha = len(Y), 1e-2
+    distances = np.linalg.norm(X[:, None] - X[None], axis=2)[np.triu_indices(n, 1)]
+    median = np.quantile(distances, 0.5, method="inverted_cdf")
+    model = KernelRidge(alpha, kernel=Cauchy(), fit_intercept=False).fit(X, Y)
+    assert model.kernel_.length_scale == pytest.approx(median, rel=1e-12)
+    gram = Cauchy(median)(X)
+    expected = gram @ np.linalg.solve(gram + alpha * n * np.eye(n), Y)
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-5, atol=1e-6)
+
+
+# --- a solver ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ista:
+    """Proximal gradient steps on the dual, without momentum and for no intercept."""
+
+    tol: float = 1e-6
+    max_iter: int = 200_000
+
+    def requires(self, problem):
+        if problem.features.ndim != 2:
+            return "needs a decomposable kernel; solver='newton' takes any"
+        if problem.fit_intercept:
+            return "needs fit_intercept=False; solver='newton' takes an intercept"
+        return None
+
+    def solve(self, problem, warm_start=None, callback=None):
+        record = Record(problem, self.tol, callback)
+        scaled = np.sqrt(problem.weight)[:, None] * problem.features
+        curvature = np.linalg.norm(scaled, 2) ** 2 * np.linalg.norm(problem.coupling, 2) ** 2
+        step = 1.0 / curvature
+        shape = (len(problem.features), problem.n_outputs)
+        dual = np.zeros(shape) if warm_start is None else problem.feasible(warm_start.dual)
+        offset = np.zeros(problem.n_outputs)
+        done = 0
+        while not record.judge(done, dual, offset) and done < self.max_iter:
+            for _ in range(100):
+                directions = problem.directions(problem.link(dual))
+                gradient = problem.targets - problem.features @ directions
+                dual = problem.loss.conjugate_prox(dual + step * gradient, step)
+            done += 100
+        return record.solution(done, "increase max_iter, or use solver='newton'")
+
+
+def test_a_solver_passes_the_checks():
+    check_solver(Ista())
+
+
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "huber", Elastic()])
+def test_a_solver_goes_into_an_estimator(loss, monkeypatch):
+    """By its name and as an object, next to the library's own."""
+    monkeypatch.setitem(SOLVERS, "ista", Ista)
+    settings = {"epsilon": 0.1, "alpha": 0.1, "fit_intercept": False, "tol": 1e-8}
+    named = SVR(loss, solver="ista", **settings).fit(X, Y)
+    given = SVR(loss, solver=Ista(tol=1e-8), **settings).fit(X, Y)
+    newton = SVR(loss, solver="newton", **settings).fit(X, Y)
+    assert named.certificate_.relative_gap <= 1e-8
+    np.testing.assert_array_equal(named.predict(X), given.predict(X))
+    np.testing.assert_allclose(named.predict(X), newton.predict(X), atol=1e-3)
+    objective = newton.certificate_.primal
+    assert named.certificate_.primal == pytest.approx(objective, rel=1e-7)
+
+
+def test_a_refusal_reaches_the_user(monkeypatch):
+    monkeypatch.setitem(SOLVERS, "ista", Ista)
+    with pytest.raises(ValueError, match=r"solver='ista' cannot .* needs fit_intercept=False"):
+        SVR(solver="ista").fit(X, Y)
+
+
+# --- the text itself ---------------------------------------------------------------------------
+
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+# What is made rather than kept, and what only some machines have.
+MADE = {"build/docs", ".venv", ".venv/bin/pytest", "experiments/results/NAME"}
+
+
+def test_every_file_that_is_named_is_there():
+    named = set(re.findall(r"`([\w./]*/[\w./]+)`", TEXT)) - MADE
+    assert len(named) > 10
+    missing = [name for name in named if not (ROOT / name).exists() and "NAME" not in name]
+    assert missing == []
+
+
+def test_the_loss_shown_is_that_of_the_library():
+    (shown,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    source = Path(fenchel.losses.atoms.__file__).read_text(encoding="utf-8")
+    (wanted,) = ast.parse(shown).body
+    (found,) = (
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name == wanted.name
+    )
+    whole = {ast.unparse(part) for part in found.body}
+    assert all(ast.unparse(part) in whole for part in wanted.body)
