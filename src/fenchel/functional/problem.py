@@ -12,6 +12,8 @@ from fenchel._typing import FloatArray
 from fenchel.losses import Loss
 from fenchel.problem import Certificate, Certified
 
+_ROUNDING = 1e-16  # of the largest eigenvalue
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -38,9 +40,31 @@ class Rows:
 
     def gram_times(self, values: FloatArray) -> FloatArray:
         """K times values (n, m)."""
-        if self.is_gram:
-            return self.features @ values
-        return self.features @ (self.features.T @ values)
+        factor = self.factor
+        if factor is None:
+            return self._gram @ values
+        return factor @ (factor.T @ values)
+
+    @property
+    def _nearly_full(self) -> bool:
+        n, rank = self.features.shape
+        return self.is_gram or 2 * rank >= n
+
+    @cached_property
+    def _gram(self) -> FloatArray:
+        return self.features if self.is_gram else self.features @ self.features.T
+
+    @cached_property
+    def factor(self) -> FloatArray | None:
+        """Factor (n, k) with K its square up to rounding, None where K itself is smaller."""
+        if not self._nearly_full:
+            return self.features
+        values, vectors = self.spectrum
+        some = values > _ROUNDING * values[-1]
+        if 2 * np.count_nonzero(some) >= len(values):
+            return None
+        inverse = 1.0 / np.sqrt(self.share)
+        return np.asarray(inverse[:, None] * vectors[:, some] * np.sqrt(values[some]))
 
     @cached_property
     def spectrum(self) -> tuple[FloatArray, FloatArray]:
@@ -49,10 +73,9 @@ class Rows:
         What is not in the span of the vectors has the eigenvalue 0.
         """
         root = np.sqrt(self.share)[:, None]
-        n, rank = self.features.shape
-        if self.is_gram or 2 * rank >= n:
-            gram = self.features if self.is_gram else self.features @ self.features.T
-            values, vectors = eigh(root * gram * root.T, overwrite_a=True, check_finite=False)
+        if self._nearly_full:
+            scaled = root * self._gram * root.T
+            values, vectors = eigh(scaled, overwrite_a=True, check_finite=False)
         else:
             basis, triangle = qr(root * self.features, mode="economic", check_finite=False)
             values, inner = eigh(triangle @ triangle.T, check_finite=False)
