@@ -10,6 +10,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from fenchel._typing import AnyArray, FloatArray
 
+_LARGEST = 1e150
+
 
 def check_number(
     estimator: BaseEstimator,
@@ -47,4 +49,14 @@ def check_weights(X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
     return np.asarray(weight)
 
 
-__all__ = ["check_number", "check_weights"]
+def check_magnitude(values: FloatArray, name: str) -> None:
+    """Raise a sentence where squares of the values would overflow."""
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > _LARGEST:
+        raise ValueError(
+            f"{name} must be at most {_LARGEST:g} in absolute value, got {largest:g}: its square "
+            "would overflow"
+        )
+
+
+__all__ = ["check_magnitude", "check_number", "check_weights"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "kernel_rows": KernelRows,
     "nystroem": Nystroem,
 }
+
+KERNEL_ERROR_LEVEL = 1e-3
 
 _OPERATOR_MAPS = ("auto", "cholesky")
 _PROBE, _FEW = 64, 512
@@ -97,6 +100,19 @@ def fit_feature_map(
     return chosen, np.asarray(chosen.fit_transform(X))
 
 
+def warn_of_truncation(feature_map: FeatureMap, stacklevel: int) -> None:
+    """Warn if a fitted feature map leaves out more of the kernel than is negligible."""
+    error = float(feature_map.kernel_error_)
+    if error > KERNEL_ERROR_LEVEL:
+        warnings.warn(
+            f"the feature map of rank {feature_map.rank_} leaves out {error:.1%} of the kernel's "
+            "trace (kernel_error_); the certificate is for the truncated kernel; increase rank to "
+            "come closer",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
 def _unproved(kernel: Kernel) -> bool:
     """Whether a kernel has a part that may not be positive semi-definite."""
     parts = [getattr(kernel, name, None) for name in ("kernel", "k1", "k2")]
@@ -107,6 +123,7 @@ def _unproved(kernel: Kernel) -> bool:
 
 __all__ = [
     "FEATURE_MAPS",
+    "KERNEL_ERROR_LEVEL",
     "Explicit",
     "FeatureMap",
     "KernelRows",
@@ -116,4 +133,5 @@ __all__ = [
     "RandomFourier",
     "as_feature_map",
     "fit_feature_map",
+    "warn_of_truncation",
 ]

@@ -16,8 +16,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from fenchel._grids import as_grid
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import check_number
-from fenchel.features import FeatureMap, KernelRows, fit_feature_map
+from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel.features import FeatureMap, KernelRows, fit_feature_map, warn_of_truncation
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import LOSSES, Eigen, LossChoice, Spline, represent
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
@@ -241,6 +241,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         prepared = self._prepare(X, y, theta, sample_weight)
         last = getattr(self, "_last", None) if self.warm_start else None
         nearby = self._fit_prepared(prepared, choice, last)
+        warn_of_truncation(self.feature_map_, stacklevel=3)
         self._last = nearby if self.warm_start else None
         return self
 
@@ -253,9 +254,8 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
                 f"y must have one curve for each of the {len(X)} rows of X, got {len(curves)}: "
                 "inconsistent numbers of samples"
             )
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not np.any(weight > 0.0):
-            raise ValueError("sample_weight must have a positive entry, got zeros only")
+        check_magnitude(curves.values[~np.isnan(curves.values)], "y")
+        weight = check_weights(X, sample_weight)
         kept = np.flatnonzero(weight)
         given_gram = isinstance(as_kernel(self.input_kernel), Precomputed)
         if given_gram and X.shape[0] != X.shape[1]:

@@ -14,10 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_number
+from fenchel._validation import check_magnitude, check_number
 from fenchel.online._pace import SCHEDULES, make_pace
-
-_LARGEST = 1e150
 
 
 class OnlineRegressor(RegressorMixin, BaseEstimator):
@@ -148,12 +146,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C", reset=reset)
         y = np.ascontiguousarray(y, dtype=np.float64)
         for name, values in (("X", X), ("y", y)):
-            largest = max(float(values.max()), -float(values.min()))
-            if largest > _LARGEST:
-                raise ValueError(
-                    f"{name} must be at most {_LARGEST:g} in absolute value, got {largest:g}: "
-                    "its square would overflow"
-                )
+            check_magnitude(values, name)
         return X, y
 
     def _orders(self, n_rows: int) -> Iterator[IntArray]:

@@ -91,23 +91,12 @@ def checked_levels(levels: Any, number: int) -> FloatArray:
     return array
 
 
-def is_array(Y: Any) -> bool:
-    """Whether curves come as an array, without a grid of their own."""
-    if hasattr(Y, "data_matrix"):
-        return False
-    try:
-        return np.ndim(Y) == 2
-    except ValueError:  # pairs of different lengths
-        return False
-
-
 __all__ = [
     "STATISTICS",
     "checked_levels",
     "column",
     "final",
     "fitted",
-    "is_array",
     "matrix",
     "name_of",
     "one_output",

@@ -8,8 +8,9 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.functional import as_curves, as_grid
+from fenchel.functional._inputs import is_array
 from fenchel.plotting import _style
-from fenchel.plotting._reading import final, fitted, is_array
+from fenchel.plotting._reading import final, fitted
 
 _ZERO = "#FFFFFF"
 _BEYOND = 0.02  # share of the coefficients whose size is past the shades

@@ -8,8 +8,9 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.functional import Curves, as_curves
+from fenchel.functional._inputs import is_array
 from fenchel.plotting import _style
-from fenchel.plotting._reading import final, is_array
+from fenchel.plotting._reading import final
 
 _BACKGROUND = 200  # curves drawn behind the chosen ones
 

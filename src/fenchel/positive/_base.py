@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_number, check_weights
-from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map
+from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
 from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.problem import PSDProblem
@@ -21,8 +21,6 @@ from fenchel.positive.solvers import solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
-_LEFT_OUT = 1e-3
-_LARGEST = 1e150
 
 
 class Prepared(NamedTuple):
@@ -124,7 +122,7 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
         self.kernel_ = self.feature_map_.kernel_
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
         self._kept = prepared.kept
-        self._warn_of_truncation()
+        warn_of_truncation(self.feature_map_, stacklevel=5)
         problem = self._problem(prepared)
         solution = self._solve(problem, warm_start)
         self.certificate_, self.status_ = solution.certificate, solution.status
@@ -156,28 +154,13 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
             )
-        largest = float(np.abs(y).max())
-        if largest > _LARGEST:
-            raise ValueError(
-                f"y must be at most {_LARGEST:g} in absolute value, got {largest:g}: its square "
-                "would overflow"
-            )
+        check_magnitude(y, "y")
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y
 
     def _given_gram(self) -> bool:
         """Whether X holds kernel values."""
         return isinstance(as_kernel(self.kernel), Precomputed)
-
-    def _warn_of_truncation(self) -> None:
-        if self.kernel_error_ > _LEFT_OUT:
-            warnings.warn(
-                f"the feature map of rank {self.feature_map_.rank_} leaves out "
-                f"{self.kernel_error_:.1%} of the kernel's trace (kernel_error_); the "
-                "certificate is for the truncated kernel; increase rank to come closer",
-                UserWarning,
-                stacklevel=5,
-            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

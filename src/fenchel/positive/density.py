@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_number
-from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map
+from fenchel._typing import ArrayLike, FloatArray, IntArray
+from fenchel._validation import check_number, check_weights
+from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
 from fenchel.kernels import Gaussian, as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.integrals import moment
@@ -153,12 +153,13 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         """Fit the density to rows X (n_samples, n_features)."""
         self._check_parameters()
         self._fit_prepared(self._prepare(X, y, sample_weight))
+        warn_of_truncation(self.feature_map_, stacklevel=3)
         return self
 
     def _prepare(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        weight = self._weights(X, sample_weight)
+        weight = check_weights(X, sample_weight)
         support = self._checked_support(X)
         kept = np.flatnonzero(weight)
         rows, weight = X[kept], weight[kept]
@@ -256,18 +257,6 @@ class DensityEstimator(DensityMixin, BaseEstimator):
                 f"{np.array2string(X[outside[0]], precision=6)}"
             )
         return support
-
-    def _weights(self, X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
-        weight = _check_sample_weight(
-            sample_weight,
-            X,
-            dtype=np.float64,
-            ensure_non_negative=True,
-            allow_all_zero_weights=True,
-        )
-        if not np.any(weight > 0.0):
-            raise ValueError("sample_weight must have a positive entry, got zeros only")
-        return np.asarray(weight)
 
     def _check_parameters(self) -> None:
         check_number(self, "alpha", low=0.0, open_low=True)

@@ -10,24 +10,26 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
     validate_data,
 )
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_number
-from fenchel.features import FeatureMap, KernelRows, OperatorCholesky, fit_feature_map
+from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel.features import (
+    FeatureMap,
+    KernelRows,
+    OperatorCholesky,
+    fit_feature_map,
+    warn_of_truncation,
+)
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.losses import Loss
 from fenchel.operator_problem import OperatorProblem
 from fenchel.problem import GramProblem, Problem
 from fenchel.solvers import Callback, Solution, WarmStart, make_solver, takes_gram
 from fenchel.solvers.base import printer
-
-KERNEL_ERROR_LEVEL = 1e-3
-_LARGEST = 1e150
 
 
 class Prepared(NamedTuple):
@@ -101,7 +103,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         self.kernel_ = self.feature_map_.kernel_
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
         self._kept = prepared.kept
-        self._warn_of_truncation()
+        warn_of_truncation(self.feature_map_, stacklevel=5)
         n_targets = prepared.targets.shape[1]
         loss = self._loss(n_targets)
         n_outputs = loss.n_outputs or n_targets
@@ -168,12 +170,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             raise ValueError(
                 f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
             )
-        largest = float(np.abs(y).max())
-        if largest > _LARGEST:
-            raise ValueError(
-                f"y must be at most {_LARGEST:g} in absolute value, got {largest:g}: its square "
-                "would overflow"
-            )
+        check_magnitude(y, "y")
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y
 
@@ -191,16 +188,7 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
             )
 
     def _weights(self, X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
-        weight = _check_sample_weight(
-            sample_weight,
-            X,
-            dtype=np.float64,
-            ensure_non_negative=True,
-            allow_all_zero_weights=True,
-        )
-        if not np.any(weight > 0.0):
-            raise ValueError("sample_weight must have a positive entry, got zeros only")
-        return np.asarray(weight)
+        return check_weights(X, sample_weight)
 
     def _check_parameters(self) -> None:
         check_number(self, "alpha", low=0.0, open_low=True)
@@ -208,16 +196,6 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         check_number(self, "max_iter", low=1, integer=True)
         if self.rank is not None:
             check_number(self, "rank", low=1, integer=True)
-
-    def _warn_of_truncation(self) -> None:
-        if self.kernel_error_ > KERNEL_ERROR_LEVEL:
-            warnings.warn(
-                f"the feature map of rank {self.feature_map_.rank_} leaves out "
-                f"{self.kernel_error_:.1%} of the kernel's trace (kernel_error_); the "
-                "certificate is for the truncated kernel; increase rank to come closer",
-                UserWarning,
-                stacklevel=5,
-            )
 
     def _previous(self, prepared: Prepared) -> WarmStart | None:
         """Solution of the previous fit, if warm_start asks for it and it fits."""
@@ -238,4 +216,4 @@ class KernelRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-__all__ = ["KERNEL_ERROR_LEVEL", "KernelRegressor", "Prepared", "check_number"]
+__all__ = ["KernelRegressor", "Prepared", "check_number"]

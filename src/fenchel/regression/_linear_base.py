@@ -10,14 +10,13 @@ import numpy as np
 from scipy.linalg import qr
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
+from fenchel._validation import check_magnitude, check_weights
 from fenchel.problem import Certificate
 from fenchel.solvers import Status
-
-_LARGEST = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,21 +141,8 @@ def prepare(
 ) -> Rows:
     """Rows of positive weight, centred if there is an intercept."""
     for name, values in (("X", X), ("y", y)):
-        largest = max(float(values.max()), -float(values.min()))
-        if largest > _LARGEST:
-            raise ValueError(
-                f"{name} must be at most {_LARGEST:g} in absolute value, got {largest:g}: its "
-                "square would overflow"
-            )
-    weight = _check_sample_weight(
-        sample_weight,
-        X,
-        dtype=np.float64,
-        ensure_non_negative=True,
-        allow_all_zero_weights=True,
-    )
-    if not np.any(weight > 0.0):
-        raise ValueError("sample_weight must have a positive entry, got zeros only")
+        check_magnitude(values, name)
+    weight = check_weights(X, sample_weight)
     targets = y[:, None] if y.ndim == 1 else y
     if not np.all(weight > 0.0):
         kept = weight > 0.0

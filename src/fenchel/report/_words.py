@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from fenchel.features import KERNEL_ERROR_LEVEL
 from fenchel.plotting._style import percent
-from fenchel.regression._base import KERNEL_ERROR_LEVEL, KernelRegressor
+from fenchel.regression._base import KernelRegressor
 from fenchel.report._distance import QUANTILE
 from fenchel.report._facts import Facts
 from fenchel.report._levels import LEAST_ROWS, too_far_out
