@@ -32,9 +32,8 @@ from fenchel import (
     regression,
     solvers,
 )
-from fenchel.functional import solvers as curve_solvers
+from fenchel.certificate import Certificate
 from fenchel.model_selection._conformal_models import KINDS as HELD_OUT
-from fenchel.problem import Certificate
 
 _RECORD = "fenchel.json"
 _FORMAT = 1
@@ -201,8 +200,7 @@ def trusted_types() -> tuple[str, ...]:
     These are its own, and scikit-learn's kernels and the splitters that a ``cv`` may be.
     """
     own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, *HELD_OUT]
-    for room in (solvers, curve_solvers):
-        own += [t for t in vars(room).values() if isinstance(t, type) and _is_own(t)]
+    own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (
         (kernels, kernels.ScalarKernel),
         (kernels, kernels.OperatorKernel),
