@@ -63,10 +63,12 @@ class Certificate:
     def of_sum(cls, parts: Iterable[Certificate]) -> Certificate:
         """Certificate of independent problems together."""
         known = list(parts)
-        primal, dual, unit = (
-            sum(getattr(c, n) for c in known) for n in ("primal", "dual", "unit")
+        return cls(
+            sum(c.primal for c in known),
+            sum(c.dual for c in known),
+            sum(c.unit for c in known),
+            max(c.feasibility for c in known),
         )
-        return cls(primal, dual, unit, max(c.feasibility for c in known))
 
 
 @dataclass(frozen=True)

@@ -69,14 +69,6 @@ class KernelEstimator(BaseEstimator):
         if self.rank is not None:
             check_number(self, "rank", low=1, integer=True)
 
-    def prepare(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Validate data, and do what does not depend on strength or loss."""
-        raise NotImplementedError
-
-    def fit_prepared(self, prepared: Any, start: Any = None) -> Any:
-        """Fit on prepared data; return what the fit of a similar problem starts from."""
-        raise NotImplementedError
-
     def _given_gram(self) -> bool:
         """Whether X holds kernel values."""
         operator = isinstance(self.kernel, OperatorKernel)

@@ -95,7 +95,7 @@ class Masked(Design):
         return self.complete.spectrum(sample_weight)
 
     @cached_property
-    def output_spectrum(self) -> Spectrum:  # type: ignore[override]
+    def output_spectrum(self) -> Spectrum:
         """That of the design without the mask."""
         return self.complete.output_spectrum
 

@@ -40,7 +40,7 @@ class Plain(Design):
         self._spectrum: tuple[FloatArray, Spectrum] | None = None
 
     @cached_property
-    def gram(self) -> FloatArray | None:  # type: ignore[override]
+    def gram(self) -> FloatArray | None:
         """Φ Φᵀ where it is no larger than a few of the features."""
         small = self.n_rows <= min(2 * self.width, _MOST_GRAM_ROWS)
         return self.features @ self.features.T if small else None

@@ -229,7 +229,7 @@ class ConeRegressor(PositiveRegressor):
                 prediction = np.maximum.accumulate(prediction, axis=1)
         return prediction[:, 0] if self._flat else prediction
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         if self.cone is not None and self.generators is not None:
             raise ValueError("cone must be None where generators are given, got both")

@@ -255,7 +255,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
             )
         return support
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "trace_penalty", low=0.0)
         check_number(self, "tol", low=0.0, open_low=True)

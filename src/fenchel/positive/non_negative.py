@@ -223,7 +223,7 @@ class NonNegativeRegressor(PositiveRegressor):
             made.unit = float(np.average(loss.value(targets), weights=weight)) or 1.0
         return made
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         if not isinstance(self.loss, str) or self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}")

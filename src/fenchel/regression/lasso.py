@@ -115,7 +115,7 @@ class Lasso(LinearModel):
         self.tol = tol
         self.max_iter = max_iter
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         check_form(self)
         check_number(self, "tol", low=0.0, open_low=True)
         check_number(self, "max_iter", low=1, integer=True)

@@ -161,7 +161,7 @@ class Ridge(LinearModel):
         self.fit_intercept = fit_intercept
         self.tol = tol
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "tol", low=0.0, open_low=True)
 

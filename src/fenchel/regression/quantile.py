@@ -181,12 +181,12 @@ class QuantileRegressor(LevelRegressor):
     def _level_loss(self, levels: Any) -> Loss:
         return Pinball(levels)
 
-    def make_loss(self, n_targets: int) -> Loss:
+    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         if self.non_crossing is None or len(self.levels_) == 1:
             return super().make_loss(n_targets)
         return NonCrossing(Pinball(self.levels_))
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         check_non_crossing(self.non_crossing, self.epsilon)
 

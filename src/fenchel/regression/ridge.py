@@ -208,7 +208,7 @@ history_, n_features_in_, feature_names_in_
         self._train_weight = problem.weight
         self._idle = prepared.idle
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         if self.coupling is not None and isinstance(self.kernel, OperatorKernel):
             raise ValueError(
@@ -216,10 +216,10 @@ history_, n_features_in_, feature_names_in_
                 f"itself, got kernel={type(self.kernel).__name__}"
             )
 
-    def make_loss(self, n_targets: int) -> Loss:
+    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         return Squared()
 
-    def make_coupling(self, n_targets: int) -> FloatArray:
+    def make_coupling(self, n_targets: int) -> FloatArray:  # noqa: D102
         if self.coupling is None:
             return super().make_coupling(n_targets)
         output = output_matrix(self.coupling, "coupling")

@@ -138,7 +138,7 @@ history_, n_features_in_, feature_names_in_
         self.random_state = random_state
         self.verbose = verbose
 
-    def check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         if isinstance(self.loss, Loss):
             return
@@ -146,7 +146,7 @@ history_, n_features_in_, feature_names_in_
             raise ValueError(f"loss must be one of {LOSSES} or a Loss, got {self.loss!r}")
         check_number(self, "epsilon", low=0.0, open_low=self.loss == "huber")
 
-    def make_loss(self, n_targets: int) -> Loss:
+    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         if isinstance(self.loss, Loss):
             if self.loss.n_outputs not in (None, n_targets):
                 raise ValueError(

@@ -49,9 +49,9 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
     if on_gram and greedy.requires(problem) is None:
         return greedy
     one_by_one = Outputwise(lambda part: _automatic(part, tol, max_iter), tol)
-    if one_by_one.requires(problem) is None:
-        if on_gram or design.zero().size > _MANY_UNKNOWNS:
-            return one_by_one
+    large = on_gram or design.zero().size > _MANY_UNKNOWNS
+    if large and one_by_one.requires(problem) is None:
+        return one_by_one
     return Newton(tol, max_iter)
 
 

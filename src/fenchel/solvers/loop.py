@@ -23,10 +23,12 @@ Found = TypeVar("Found", bound=Judged)
 
 
 class Iterate(NamedTuple, Generic[Found]):
-    """What an algorithm yields: how many of its steps were made, and a certified point."""
+    """What an algorithm yields."""
 
-    count: int
+    n_iter: int
+    """How many of its steps were made."""
     point: Found
+    """A certified point."""
 
 
 @dataclass

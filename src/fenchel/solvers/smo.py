@@ -70,8 +70,8 @@ class SMO:
             )
         if problem.design.gram is None:
             return (
-                f"needs a dense kernel matrix, and {problem.design.width} features of "
-                f"{problem.n_rows} rows are better left as they are; solver='newton' takes features"
+                f"needs a dense kernel matrix, which {problem.design.width} features of "
+                f"{problem.n_rows} rows are no reason to form; solver='newton' takes features"
             )
         return None
 
