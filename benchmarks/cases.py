@@ -15,10 +15,9 @@ from benchmarks.peers import clarabel_low_rank, cvxopt_dual
 from fenchel import QuantileRegressor
 from fenchel.datasets import make_heavy_tails, make_sine_quantiles
 from fenchel.features import KernelRows, PivotedCholesky, fit_feature_map
-from fenchel.kernels import DistanceQuantile, Gaussian, resolve
+from fenchel.kernels import DistanceQuantile, Gaussian, level_coupling, resolve
 from fenchel.losses import Pinball
 from fenchel.problem import GramProblem, Problem
-from fenchel.regression._levels import level_coupling
 from fenchel.solvers import Newton, WarmStart
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])

@@ -13,12 +13,18 @@ import fenchel
 from conic import conic_optimum
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, kernels
 from fenchel.features import OperatorCholesky, PivotedCholesky
-from fenchel.kernels import Decomposable, Gaussian, Laplacian, OperatorCallable, Transformable
+from fenchel.kernels import (
+    Decomposable,
+    Gaussian,
+    Laplacian,
+    OperatorCallable,
+    Transformable,
+    level_coupling,
+)
 from fenchel.losses import L1Norm, Pinball, Squared, SquaredPinball
 from fenchel.model_selection import KernelRidgeCV, QuantileRegressorCV
 from fenchel.operator_problem import OperatorProblem
 from fenchel.problem import Problem
-from fenchel.regression._levels import level_coupling
 from fenchel.solvers import SOLVERS, Newton, make_solver
 from fenchel.solvers.newton_spaces import OperatorSpace
 from fenchel.solvers.newton_system import Kinks, solve_in_operator_kinks, solve_in_weights
