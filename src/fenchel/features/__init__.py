@@ -27,6 +27,7 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
 }
 
 KERNEL_ERROR_LEVEL = 1e-3
+"""Share of the kernel's trace that a feature map may leave out without a warning."""
 
 _OPERATOR_MAPS = ("auto", "cholesky")
 _PROBE, _FEW = 64, 512
