@@ -16,10 +16,9 @@ from fenchel import QuantileRegressor
 from fenchel.datasets import make_heavy_tails, make_sine_quantiles
 from fenchel.design import Plain
 from fenchel.features import PivotedCholesky, fit_feature_map
-from fenchel.kernels import DistanceQuantile, Gaussian, resolve
+from fenchel.kernels import DistanceQuantile, Gaussian, level_coupling, resolve
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
-from fenchel.regression._levels import level_coupling
 from fenchel.solvers import Newton, WarmStart
 
 LEVELS = np.array([0.1, 0.25, 0.5, 0.75, 0.9])

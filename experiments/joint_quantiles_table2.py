@@ -24,10 +24,9 @@ from experiments.comparisons.dense_dual import quadratic_program, solver_name
 from fenchel.datasets import make_sine_quantiles
 from fenchel.design import Plain
 from fenchel.features import PivotedCholesky
-from fenchel.kernels import DistanceQuantile, Gaussian, resolve
+from fenchel.kernels import DistanceQuantile, Gaussian, level_coupling, resolve
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
-from fenchel.regression._levels import level_coupling
 from fenchel.solvers import PDCD, AugmentedLagrangian, Newton, Progress, Solver
 
 NAME = "joint_quantiles_table2"

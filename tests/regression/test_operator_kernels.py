@@ -14,11 +14,17 @@ from conic import conic_optimum
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, kernels
 from fenchel.design import Operator, Plain
 from fenchel.features import OperatorCholesky, PivotedCholesky
-from fenchel.kernels import Decomposable, Gaussian, Laplacian, OperatorCallable, Transformable
+from fenchel.kernels import (
+    Decomposable,
+    Gaussian,
+    Laplacian,
+    OperatorCallable,
+    Transformable,
+    level_coupling,
+)
 from fenchel.losses import L1Norm, Pinball, Squared, SquaredPinball
 from fenchel.model_selection import KernelRidgeCV, QuantileRegressorCV
 from fenchel.problem import Problem
-from fenchel.regression._levels import level_coupling
 from fenchel.solvers import SOLVERS, Newton, make_solver
 from fenchel.solvers.newton_spaces import FeatureSpace
 from fenchel.solvers.newton_system import Kinks, solve_in_kinks, solve_in_weights

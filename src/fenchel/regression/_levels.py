@@ -9,23 +9,10 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_number, check_weights
+from fenchel.kernels import level_coupling
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
 from fenchel.regression._base import KernelRegressor
-
-_EIGENVALUE_CUT = 1e-13
-
-
-def level_coupling(levels: FloatArray, gamma: float) -> FloatArray:
-    """S of shape (p, q) with S Sᵀ = exp(-gamma (τ_j - τ_k)²); gamma may be 0 or inf."""
-    if gamma == np.inf:
-        return np.eye(len(levels))
-    if gamma == 0.0:
-        return np.ones((len(levels), 1))
-    matrix = np.exp(-gamma * np.subtract.outer(levels, levels) ** 2)
-    values, vectors = np.linalg.eigh(matrix)
-    kept = values > _EIGENVALUE_CUT * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 class LevelRegressor(KernelRegressor):
