@@ -12,11 +12,11 @@ import fenchel
 
 # From the ground up. Rooms on one floor do not know each other. A new room gets its floor here.
 FLOORS: list[set[str]] = [
-    {"_threads", "_typing", "exceptions"},
+    {"_threads", "_typing"},
     {"_grids", "_validation"},
-    {"datasets", "metrics"},
+    {"datasets"},
     {"kernels", "losses"},
-    {"features"},
+    {"features", "metrics"},
     {"blocks"},
     {"problem"},
     {"operator_problem"},

@@ -25,6 +25,7 @@ from fenchel.functional.problem import CurveProblem, Rows
 from fenchel.functional.solvers import make_curve_solver
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.losses.curves import check_order
+from fenchel.metrics import explained_share
 from fenchel.solvers.base import Solution, printer
 
 _CENTERS = (None, "mean", "median")
@@ -404,9 +405,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
             for other in (predicted, mean)
         )
-        if spread == 0.0:
-            return 1.0 if residual == 0.0 else 0.0
-        return 1.0 - residual / spread
+        return explained_share(residual, spread)
 
     def _compared(
         self, X: Any, y: Any, theta: Any, sample_weight: Any
