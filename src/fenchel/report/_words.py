@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from fenchel.features import KERNEL_ERROR_LEVEL
-from fenchel.plotting._style import percent
-from fenchel.regression._base import KernelRegressor
+from fenchel.inspection import percent
+from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.report._distance import QUANTILE
 from fenchel.report._facts import Facts
 from fenchel.report._levels import LEAST_ROWS, too_far_out
 
 _ROUNDING = 1e-15
+_KERNEL_REGRESSORS = (ExpectileRegressor, KernelRidge, QuantileRegressor, SVR)
 FAR_SHARE = 0.05  # of the rows, from which on the report warns
 
 _NOT_HELD_OUT = {
@@ -56,7 +57,7 @@ def about_certificate(facts: Facts) -> list[str]:
         return []
     unit = (
         "the objective of the best constant model"
-        if isinstance(facts.model, KernelRegressor)
+        if isinstance(facts.model, _KERNEL_REGRESSORS)
         else "its natural unit"
     )
     sentences = [
