@@ -32,9 +32,8 @@ from fenchel import (
     regression,
     solvers,
 )
-from fenchel.functional import solvers as curve_solvers
+from fenchel.certificate import Certificate
 from fenchel.model_selection.conformal import HELD_OUT_MODELS
-from fenchel.problem import Certificate
 
 _RECORD = "fenchel.json"
 _FORMAT = 1
@@ -202,8 +201,7 @@ def trusted_types() -> tuple[str, ...]:
     """
     own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity]
     own += HELD_OUT_MODELS
-    for room in (solvers, curve_solvers):
-        own += [t for t in vars(room).values() if isinstance(t, type) and _is_own(t)]
+    own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (
         (kernels, kernels.ScalarKernel),
         (kernels, kernels.OperatorKernel),

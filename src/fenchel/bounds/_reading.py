@@ -181,18 +181,21 @@ def _squared_norm(
 
     Once as Σ <dual coefficient, h(x)> and once as what the certified objective leaves beside
     the losses. For the rows, targets and weights of the fit they differ by <h' - h, h> with h'
-    the function of the dual point, and ½‖h' - h‖² is at most the duality gap.
+    the function of the dual point, and alpha ½‖h' - h‖² is at most the duality gap.
     """
-    mean_loss = float(loss.value(residual).mean()) / float(estimator.alpha)
+    alpha, mean_loss = float(estimator.alpha), float(loss.value(residual).mean())
     primal = float(estimator.certificate_.primal)
     support = np.asarray(estimator.support_)
-    left = 2.0 * (primal - mean_loss)
+    left = 2.0 * (primal - mean_loss) / alpha
     known = not len(support) or int(support.max()) < len(prediction)
     function = prediction - estimator.offset_
     squared = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
-    apart = math.sqrt(2.0 * max(float(estimator.certificate_.gap), 0.0) * max(left, 0.0))
+    gap = max(float(estimator.certificate_.gap), 0.0) / alpha
+    apart = alpha * math.sqrt(2.0 * gap * max(left, 0.0))
     _same_sample(
-        primal, 0.5 * squared + mean_loss, 0.5 * (apart + _MISMATCH * (primal + mean_loss))
+        primal,
+        0.5 * alpha * squared + mean_loss,
+        0.5 * (apart + _MISMATCH * (primal + mean_loss)),
     )
     return max(squared, left, 0.0)
 

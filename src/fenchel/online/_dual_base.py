@@ -64,8 +64,8 @@ class DualLearner(OnlineRegressor):
         """ε, the upper bound, and what the loss adds to the diagonal of the kernel."""
         raise NotImplementedError
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number(self, "C", low=0.0, open_low=True)
         check_number(self, "epsilon", low=0.0)
         if self.budget is not None:

@@ -322,8 +322,8 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         dual = problem.weight[:, None] * solution.dual
         self.dual_coef_[np.ix_(prepared.kept, np.argsort(self.levels_))] = dual
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         self.levels_ = check_levels(self.levels)
         check_number(self, "gap_strength", low=0.0, open_low=True)
         if self.gap_rank is not None:

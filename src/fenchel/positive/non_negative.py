@@ -215,8 +215,8 @@ class NonNegativeRegressor(PositiveRegressor):
         loss: Loss = kinds[self.loss]()
         return loss
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         if not isinstance(self.loss, str) or self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}")
         check_number(self, "kappa", low=0.0, open_low=True)

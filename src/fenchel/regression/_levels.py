@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import check_number
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
 from fenchel.metrics import crossing_loss, d2_score
-from fenchel.regression._base import KernelRegressor, check_number
+from fenchel.regression._base import KernelRegressor
 
 _EIGENVALUE_CUT = 1e-13
 
@@ -67,14 +68,14 @@ class LevelRegressor(KernelRegressor):
         """The loss that elicits the statistic at these levels."""
         raise NotImplementedError
 
-    def _loss(self, n_targets: int) -> Loss:
+    def make_loss(self, n_targets: int) -> Loss:
         return self._level_loss(self.levels_).insensitive(float(self.epsilon))
 
-    def _coupling(self, n_targets: int) -> FloatArray:
+    def make_coupling(self, n_targets: int) -> FloatArray:
         return level_coupling(self.levels_, float(self.level_gamma))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         self.levels_ = check_levels(self.levels)
         check_number(self, "epsilon", low=0.0)
         check_number(self, "level_gamma", low=0.0, infinite=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fenchel._validation import check_number
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Squared
-from fenchel.regression._base import check_number
 from fenchel.regression._multi import TargetRegressor
 
 LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber")
@@ -138,15 +138,15 @@ history_, n_features_in_, feature_names_in_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         if isinstance(self.loss, Loss):
             return
         if not isinstance(self.loss, str) or self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {LOSSES} or a Loss, got {self.loss!r}")
         check_number(self, "epsilon", low=0.0, open_low=self.loss == "huber")
 
-    def _loss(self, n_targets: int) -> Loss:
+    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         if isinstance(self.loss, Loss):
             if self.loss.n_outputs not in (None, n_targets):
                 raise ValueError(
