@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.bounds._result import BOOK, JOINT
-from fenchel.losses import BoxQuadratic, L1Norm, Loss, NonCrossing, Pinball, Radial, Squared
+from fenchel.losses import Absolute, BoxQuadratic, Loss, NonCrossing, Pinball, Radial, Squared
 
 _STEP = 1e-4
 
@@ -46,7 +46,7 @@ def theorem_of(loss: Loss, n_outputs: int, by_output: bool) -> str:
     if n_outputs == 1:
         if isinstance(loss, Squared):
             return f"{BOOK}, theorem {'11.14' if loss.epsilon else '11.11'}"
-        return f"{BOOK}, theorem {'11.13' if isinstance(loss, L1Norm) else '11.3'}"
+        return f"{BOOK}, theorem {'11.13' if isinstance(loss, Absolute) else '11.3'}"
     if not by_output:
         return f"{JOINT}, proposition A.1"
     if isinstance(loss, Pinball):

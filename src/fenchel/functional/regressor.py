@@ -22,6 +22,7 @@ from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.losses import make_loss
 from fenchel.losses.curves import check_order
+from fenchel.metrics import explained_share
 from fenchel.problem import Problem
 from fenchel.solvers import (
     ClosedForm,
@@ -415,9 +416,7 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
             for other in (predicted, mean)
         )
-        if spread == 0.0:
-            return 1.0 if residual == 0.0 else 0.0
-        return 1.0 - residual / spread
+        return explained_share(residual, spread)
 
     def _compared(
         self, X: Any, y: Any, theta: Any, sample_weight: Any

@@ -278,7 +278,7 @@ def _shares_features(estimator: Any) -> bool:
     return kernel and not isinstance(estimator.kernel, OperatorKernel)
 
 
-KINDS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
+HELD_OUT_MODELS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
 
 
 def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
@@ -288,7 +288,7 @@ def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
 
 
 __all__ = [
-    "KINDS",
+    "HELD_OUT_MODELS",
     "Columns",
     "Ends",
     "FoldModels",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number, check_weights
+from fenchel._validation import check_number
 from fenchel.losses import Huber, Loss, Pinball, Squared
+from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
@@ -174,24 +174,11 @@ class NonNegativeRegressor(PositiveRegressor):
         1 is perfect, 0 is no better than the best constant of ``y`` itself. It is R² for the
         squared loss, and of the deviance for the Poisson loss.
         """
-        prediction = self.predict(X)[:, None]
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(prediction, y)
-        targets = y[:, None]
-        self._check_targets(targets)
-        weight = check_weights(targets, sample_weight)
-        loss = self._prediction_loss(targets, weight, 1.0)
-        unexplained = float(weight @ loss.value(prediction))
-        if isinstance(loss, Residual):
-            constant = loss.loss.minimizing_offset(targets, weight)
-            rounding = float(weight @ loss.loss.value(1e-14 * np.abs(targets)))
-        else:
-            constant = np.average(targets, axis=0, weights=weight)
-            rounding = 1e-14 * float(weight @ y)
-        total = float(weight @ loss.value(np.broadcast_to(constant, targets.shape)))
-        if total > rounding:
-            return 1.0 - unexplained / total
-        return 1.0 if unexplained <= rounding else 0.0
+        prediction = self.predict(X)
+        if self.loss == "poisson":
+            return d2_poisson_score(y, prediction, sample_weight=sample_weight)
+        loss = self._residual_loss(1.0)
+        return float(d2_score(y, prediction, loss, sample_weight=sample_weight))
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         loss = self._prediction_loss(prepared.targets, prepared.weight, float(prepared.scale[0]))
@@ -212,16 +199,21 @@ class NonNegativeRegressor(PositiveRegressor):
         """The loss for targets (n, 1) that were divided by ``scale``."""
         if self.loss == "poisson":
             return Poisson(targets[:, 0], weight)
+        loss = self._residual_loss(scale)
+        made = Residual(loss, targets, weight)
+        if not made.unit > 0.0:  # a constant, which the penalty keeps from being fitted exactly
+            made.unit = float(np.average(loss.value(targets), weights=weight)) or 1.0
+        return made
+
+    def _residual_loss(self, scale: float) -> Loss:
+        """The loss of residuals that were divided by ``scale``."""
         kinds: dict[str, Any] = {
             "squared": Squared,
             "huber": lambda: Huber(float(self.kappa) / scale),
             "pinball": lambda: Pinball(float(self.level)),
         }
         loss: Loss = kinds[self.loss]()
-        made = Residual(loss, targets, weight)
-        if not made.unit > 0.0:  # a constant, which the penalty keeps from being fitted exactly
-            made.unit = float(np.average(loss.value(targets), weights=weight)) or 1.0
-        return made
+        return loss
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
