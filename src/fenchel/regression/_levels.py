@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_number
 from fenchel.kernels import level_coupling
