@@ -21,8 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from fenchel.losses import (
+    Absolute,
     Huber,
-    L1Norm,
     L2Norm,
     Loss,
     NonCrossing,
@@ -175,7 +175,7 @@ def conic_optimum(problem: Problem, design: np.ndarray | None = None) -> Optimum
 
 def _extra_variables(loss: Loss, n: int, p: int) -> dict[str, int]:
     m = n * p
-    if isinstance(loss, (Pinball, L1Norm)):
+    if isinstance(loss, (Pinball, Absolute)):
         return {"t": m}
     if isinstance(loss, SquaredPinball):
         return {"up": m, "down": m}
@@ -195,7 +195,7 @@ def _add_loss(program: _Program, loss: Loss, weight: np.ndarray, n: int, p: int)
     identity, zeros = sparse.identity(m), np.zeros(m)
     repeated = np.repeat(weight, p)
     square, linear, where = program.square, program.linear, program.slices
-    if isinstance(loss, (Pinball, L1Norm)):
+    if isinstance(loss, (Pinball, Absolute)):
         # t >= τ d and t >= (τ - 1) d; t >= ± d
         if isinstance(loss, Pinball):
             levels = np.tile(loss.levels, n)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conic import conic_optimum
-from fenchel.losses import Absolute, Huber, L1Norm, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import Newton
 
@@ -21,7 +21,6 @@ LOSSES = {
     "pinball": lambda p: Pinball(LEVELS[p]),
     "squared pinball": lambda p: SquaredPinball(LEVELS[p]),
     "huber": lambda p: Huber(0.4),
-    "l1 norm": lambda p: L1Norm(),
     "l2 norm": lambda p: L2Norm(),
     "huber of vectors": lambda p: Squared().huber(0.6, 2),
 }

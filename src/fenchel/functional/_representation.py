@@ -9,31 +9,27 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.functional.curves import Curves
 from fenchel.functional.problem import Points
-from fenchel.losses import CurveHuber, CurveInsensitive, Loss, Squared
-
-LOSSES = ("square", "huber", "epsilon_insensitive")
+from fenchel.losses import Loss, curve_loss
 
 
 class LossChoice(NamedTuple):
     """Which loss of curves, before the measure is known."""
 
-    name: str
+    loss: str | Loss
     norm: float
     kappa: float
     epsilon: float
+    level: float
 
     def on(self, measure: FloatArray) -> Loss:
         """Make the loss for a measure (m,) or (n, m)."""
-        if self.name == "square":
-            return Squared()
-        if self.name == "huber":
-            return CurveHuber(self.kappa, self.norm, measure)
-        return CurveInsensitive(self.epsilon, self.norm, measure)
+        numbers = {"kappa": self.kappa, "epsilon": self.epsilon, "level": self.level}
+        return curve_loss(self.loss, measure, self.norm, **numbers)
 
     @property
-    def euclidean(self) -> bool:
+    def radial(self) -> bool:
         """Whether the loss depends on L² norms only."""
-        return self.name == "square" or self.norm == 2.0
+        return self.on(np.ones(1)).radial
 
 
 class Representation(Protocol):
@@ -139,13 +135,13 @@ def represent(
         )
     complete = curves.observed is None and curves.measure.ndim == 1
     if name == "auto":
-        name = "eigen" if n_components is not None and choice.euclidean and complete else "spline"
+        name = "eigen" if n_components is not None and choice.radial and complete else "spline"
     if name == "spline":
         return Spline(curves, kernel)
-    if not choice.euclidean:
+    if not choice.radial:
         raise ValueError(
             "representation='eigen' can only project in norm=2, got "
-            f"norm={choice.norm:g}: use representation='spline'"
+            f"loss={choice.loss!r} and norm={choice.norm:g}: use representation='spline'"
         )
     if not complete:
         raise ValueError(
@@ -155,4 +151,4 @@ def represent(
     return Eigen(curves, kernel, n_components)
 
 
-__all__ = ["LOSSES", "Eigen", "LossChoice", "Representation", "Spline", "represent"]
+__all__ = ["Eigen", "LossChoice", "Representation", "Spline", "represent"]

@@ -19,7 +19,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_magnitude, check_number, check_weights
 from fenchel.features import FeatureMap, KernelRows, fit_feature_map, warn_of_truncation
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
-from fenchel.functional._representation import LOSSES, Eigen, LossChoice, Spline, represent
+from fenchel.functional._representation import Eigen, LossChoice, Spline, represent
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.functional.problem import CurveProblem, Rows
 from fenchel.functional.solvers import make_curve_solver
@@ -57,7 +57,7 @@ class PreparedCurves(NamedTuple):
 
 
 class FunctionalRegressor(RegressorMixin, BaseEstimator):
-    r"""Kernel regression of curves: square, Huber and insensitive losses, with a certificate.
+    r"""Kernel regression of curves with any loss, and a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
               + \frac{1}{\sum_i s_i} \sum_i s_i\, \ell(y_i - h(x_i)), \qquad
@@ -65,23 +65,27 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
               \, \mathrm{d}\mu(\theta')
 
     over functions of x whose values are functions of θ. The losses are those of functions:
-    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2`, its infimal convolution with
+    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2` ("squared"), its infimal convolution with
     :math:`\kappa \|\cdot\|_{L^p(\mu)}` ("huber"), or with the indicator of
-    :math:`\|\cdot\|_{L^p(\mu)} \le \varepsilon` ("epsilon_insensitive"). Refining the grid
-    converges to them.
+    :math:`\|\cdot\|_{L^p(\mu)} \le \varepsilon` ("squared_epsilon_insensitive"), and the others of
+    :func:`fenchel.losses.curve_loss`. Refining the grid converges to them.
 
     Parameters
     ----------
-    loss : {"square", "huber", "epsilon_insensitive"}, default="square"
-        Square for clean curves; Huber against outliers; insensitive for sparse models.
+    loss : str or Loss, default="squared"
+        Squared for clean curves; Huber against outliers; insensitive for sparse models; any name
+        of :func:`fenchel.losses.make_loss`, or a loss, which is integrated over the points, or
+        applied to the L² norm if it depends on lengths only.
     norm : float, default=2
-        p in [1, inf] of the Huber and the insensitive loss. Huber: 2 bounds the influence of
-        each curve, 1 that of each point. Insensitive: 2 drops whole curves, inf single points.
+        p in [1, inf] of "huber" and "squared_epsilon_insensitive". Huber: 2 bounds the influence
+        of each curve, 1 that of each point. Insensitive: 2 drops whole curves, inf single points.
         Projections are in closed form for 1, 2 and inf, and iterative for the rest.
     kappa : float, default=1.0
-        κ > 0 of the Huber loss, in the units of y.
+        κ > 0 of "huber", in the units of y.
     epsilon : float, default=0.1
-        ε >= 0 of the insensitive loss, in the units of y.
+        ε >= 0 of the insensitive losses, in the units of y.
+    level : float, default=0.5
+        τ in (0, 1), of "pinball" and "squared_pinball".
     alpha : float, default=1e-3
         Strength of the regularization, > 0: the λ of the paper.
     input_kernel : None, str, kernel or callable, default=None
@@ -96,7 +100,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         interpolated linearly. None shrinks predictions to zero, as in the paper.
     representation : {"auto", "spline", "eigen"}, default="auto"
         "spline": values at the points of the grid. "eigen": the leading eigenfunctions of the
-        output kernel, for the square loss and ``norm=2`` on complete curves; the kernel is
+        output kernel, for the squared loss and ``norm=2`` on complete curves; the kernel is
         truncated to them, and the loss still that of the whole residual. "auto" is "eigen" if
         ``n_components`` is given and curves and loss allow it, and "spline" else.
     n_components : int, optional
@@ -174,12 +178,13 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        loss: str = "square",
+        loss: Any = "squared",
         norm: float = 2,
         kappa: float = 1.0,
         epsilon: float = 0.1,
         alpha: float = 1e-3,
         *,
+        level: float = 0.5,
         input_kernel: Any = None,
         output_kernel: Any = None,
         center: str | None = None,
@@ -200,6 +205,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         self.kappa = kappa
         self.epsilon = epsilon
         self.alpha = alpha
+        self.level = level
         self.input_kernel = input_kernel
         self.output_kernel = output_kernel
         self.center = center
@@ -284,7 +290,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         Points are scaled curves of all rows, (n, m), near the dual solution.
         """
         curves = prepared.curves
-        key = (self.representation, self.n_components, choice.euclidean)
+        key = (self.representation, self.n_components, choice.radial)
         if key not in prepared.shapes:
             prepared.shapes[key] = represent(
                 self.representation, self.n_components, choice, curves, prepared.kernel
@@ -434,11 +440,10 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
 
     def _checked(self) -> LossChoice:
         """Check the parameters, and return the choice of the loss."""
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {list(LOSSES)}, got {self.loss!r}")
+        norm = check_order(self.norm)
+        choice = LossChoice(self.loss, norm, self.kappa, self.epsilon, self.level)
+        choice.on(np.ones(1))  # says what is not allowed
         check_number(self, "alpha", low=0.0, open_low=True)
-        check_number(self, "kappa", low=0.0, open_low=True)
-        check_number(self, "epsilon", low=0.0)
         check_number(self, "tol", low=0.0, open_low=True)
         check_number(self, "max_iter", low=1, integer=True)
         for name in ("rank", "n_components"):
@@ -446,9 +451,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
                 check_number(self, name, low=1, integer=True)
         if not (self.center is None or self.center in _CENTERS):
             raise ValueError(f"center must be one of {list(_CENTERS)}, got {self.center!r}")
-        return LossChoice(
-            self.loss, check_order(self.norm), float(self.kappa), float(self.epsilon)
-        )
+        return choice
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
+from typing import Self
 
 import numpy as np
 
@@ -57,12 +58,12 @@ class Squared(BoxQuadratic):
         return Huber(kappa) if check_norm(norm) == 1 else Radial(1.0, check_kappa(kappa))
 
 
-class L1Norm(BoxQuadratic):
+class Absolute(BoxQuadratic):
     r"""Sum of the absolute residuals.
 
     .. math:: \ell(\xi) = \|\xi\|_1, \qquad \ell^*(\beta) = \chi(\|\beta\|_\infty \le 1)
 
-    Elicits the median, output by output. ``Absolute`` is another name for it.
+    Elicits the median, output by output.
 
     Examples
     --------
@@ -76,9 +77,6 @@ class L1Norm(BoxQuadratic):
 
     def __init__(self) -> None:
         super().__init__(-1.0, 1.0, 0.0, 0.0)
-
-
-Absolute = L1Norm
 
 
 class Pinball(BoxQuadratic):
@@ -173,6 +171,12 @@ class Huber(BoxQuadratic):
     def _arguments(self) -> str:
         return f"{self.kappa:g}"
 
+    def rescaled(self, scale: float) -> Self:
+        """Return the Huber loss whose threshold is in those units too."""
+        new = super().rescaled(scale)
+        new.kappa = self.kappa / scale
+        return new
+
 
 class L2Norm(Radial):
     r"""Length of the residual.
@@ -207,6 +211,13 @@ def check_kappa(kappa: float) -> float:
     if not isinstance(kappa, Real) or not 0.0 < float(kappa) < np.inf:
         raise ValueError(f"kappa must be a finite number > 0, got {kappa!r}")
     return float(kappa)
+
+
+def check_level(level: float) -> float:
+    """Return one level as a float, or say what is allowed."""
+    if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+        raise ValueError(f"level must be a number in (0, 1), got {level!r}")
+    return float(level)
 
 
 def check_norm(norm: int) -> int:

@@ -1,80 +1,35 @@
-"""The protocol of a loss, and what follows from it alone."""
+"""The protocol of a loss, what follows from it alone, and its two wrappers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import FloatArray
+from fenchel.losses._offset import minimizing_offset
+from fenchel.losses.forms import Box, ConicParts, Envelope, Local
+
+_SECANT = (
+    1e-4  # of a residual: the slope of a smooth loss to the square root of rounding, at least
+)
+_HALVINGS = 70  # of a bracket of lengths: 2**-70 of it is less than the rounding of any number
 
 
-class Envelope(NamedTuple):
-    """The proximal dual of a block of rows, see :meth:`Loss.envelope`."""
+class ConvexFunction:
+    r"""A convex function of each row, known by its value and its conjugate.
 
-    dual: FloatArray
-    """(n, p): the maximizing dual vectors."""
-    value: FloatArray
-    """(n,): the maximum, row by row."""
-    active: IntArray
-    """(m,): the rows whose dual vector moves with the residual."""
-    jacobian: FloatArray
-    """(m, p) or (m, p, p): generalized Jacobian of the prox on the active rows."""
+    .. math:: f^*(\beta) = \sup_z \langle\beta, z\rangle - f(z)
 
-
-class Loss:
-    r"""A convex loss of residuals in R^p, known by its value and its conjugate.
-
-    .. math:: \ell^*(\beta) = \sup_\xi \langle\beta, \xi\rangle - \ell(\xi)
-
-    A loss of your own subclasses this and defines :meth:`value`, :meth:`conjugate`,
-    :meth:`conjugate_prox` and :meth:`conjugate_prox_jacobian`; everything else follows.
-    It must be convex with minimum 0 at the residual 0, so that 0 is in the domain of the
-    conjugate, and that domain must be solid: shrinking a coordinate towards 0 stays in it.
-    A loss that is infinite outside of a ``cone`` is another matter: it also defines
-    :meth:`nearest` and :meth:`balanced`.
-    :func:`fenchel.testing.check_loss` says what is wrong with a loss.
-
-    Arrays are (n_samples, n_outputs), one row a residual ``y - prediction`` or a dual
-    vector. Sample weights never reach a loss: they multiply it outside.
-
-    Attributes
-    ----------
-    n_outputs : int or None
-        Number of outputs that the loss is made for; None if any number is fine.
-    separable : bool
-        Whether the conjugate is a sum over outputs. Then Jacobians are diagonal, and are
-        given as (n, p) arrays instead of (n, p, p).
-    statistic : str
-        What the constant that minimizes the mean loss is called.
-    lipschitz : float
-        Smallest L with \|l(a) - l(b)\| <= L \|\|a - b\|\|_2; inf if there is none.
-    smoothness : float
-        Lipschitz constant of the gradient; inf if the loss has kinks.
-    cone : ndarray of shape (m, p) or None
-        Vectors g with the loss finite where all <g, residual> >= 0; None if it is everywhere.
+    The half of a loss that solvers see: :class:`Loss` is one of residuals, the same for all
+    rows, and :class:`fenchel.positive.PredictionLoss` one of predictions, which knows its
+    targets. Arrays are (n_samples, n_outputs), one row a point or a dual vector. Sample weights
+    never reach it: they multiply it outside.
     """
 
-    n_outputs: int | None = None
-    separable: bool = True
-    statistic: str = "minimizer of the mean loss"
-    lipschitz: float = np.inf
-    smoothness: float = np.inf
-    cone: FloatArray | None = None
-
-    def _arguments(self) -> str:
-        """What stands between the parentheses of the constructor."""
-        return ""
-
-    def __repr__(self) -> str:
-        """Show how the loss is made."""
-        epsilon = getattr(self, "epsilon", 0.0)
-        tube = f".insensitive({epsilon:g})" if epsilon else ""
-        return f"{type(self).__name__}({self._arguments()}){tube}"
-
     def value(self, residual: FloatArray) -> FloatArray:
-        """Loss of each row, (n,)."""
+        """Value at each row, (n,)."""
         raise NotImplementedError(f"{type(self).__name__} must define value")
 
     def conjugate(self, dual: FloatArray) -> FloatArray:
@@ -95,9 +50,136 @@ class Loss:
     def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         """Return a symmetric generalized Jacobian of :meth:`conjugate_prox` in ``point``.
 
-        Shape (n, p), its diagonal, if the loss is separable, and (n, p, p) otherwise.
+        Shape (n, p), its diagonal, where outputs do not interact, and (n, p, p) otherwise.
         """
         raise NotImplementedError(f"{type(self).__name__} must define conjugate_prox_jacobian")
+
+
+class Loss(ConvexFunction):
+    r"""A convex loss of residuals in R^p, known by its value and its conjugate.
+
+    .. math:: \ell^*(\beta) = \sup_\xi \langle\beta, \xi\rangle - \ell(\xi)
+
+    A loss of your own subclasses this and defines :meth:`value`, :meth:`conjugate`,
+    :meth:`conjugate_prox` and :meth:`conjugate_prox_jacobian`; everything else follows.
+    It must be convex with minimum 0 at the residual 0, so that 0 is in the domain of the
+    conjugate, and that domain must be solid: shrinking a coordinate towards 0 stays in it.
+    A loss that is infinite outside of a ``cone`` is another matter: it also defines
+    :meth:`nearest` and :meth:`balanced`.
+    :func:`fenchel.testing.check_loss` says what is wrong with a loss.
+
+    Rows are residuals ``y - prediction``, or dual vectors. What else a loss knows of itself it
+    says by the attributes and by :meth:`box`, :meth:`conic_parts`, :meth:`output` and
+    :meth:`local`, whose defaults are right for any loss: nobody asks for its type.
+
+    Attributes
+    ----------
+    n_outputs : int or None
+        Number of outputs that the loss is made for; None if any number is fine.
+    separable : bool
+        Whether the conjugate is a sum over outputs. Then Jacobians are diagonal, and are
+        given as (n, p) arrays instead of (n, p, p).
+    statistic : str
+        What the constant that minimizes the mean loss is called.
+    lipschitz : float
+        Smallest L with \|l(a) - l(b)\| <= L \|\|a - b\|\|_2; inf if there is none.
+    smoothness : float
+        Lipschitz constant of the gradient; inf if the loss has kinks.
+    cone : ndarray of shape (m, p) or None
+        Vectors g with the loss finite where all <g, residual> >= 0; None if it is everywhere.
+    epsilon : float
+        Size of residuals that cost nothing, in the norm that the loss is made of. If positive,
+        small residuals have dual vectors that are exactly zero.
+    radial : bool
+        Whether the loss depends on the length of the residual only.
+    """
+
+    n_outputs: int | None = None
+    separable: bool = True
+    statistic: str = "minimizer of the mean loss"
+    lipschitz: float = np.inf
+    smoothness: float = np.inf
+    cone: FloatArray | None = None
+    epsilon: float = 0.0
+    radial: bool = False
+
+    def _arguments(self) -> str:
+        """What stands between the parentheses of the constructor."""
+        return ""
+
+    def __repr__(self) -> str:
+        """Show how the loss is made."""
+        tube = f".insensitive({self.epsilon:g})" if self.epsilon else ""
+        return f"{type(self).__name__}({self._arguments()}){tube}"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every coordinate of a dual vector has bounds of its own."""
+        return self.separable and bool(np.isfinite(self.lipschitz))
+
+    @property
+    def degree(self) -> int:
+        """Power of the unit of residuals that is the unit of losses: 2 if smooth, else 1."""
+        return 2 if np.isfinite(self.smoothness) else 1
+
+    @property
+    def unconstrained(self) -> Loss:
+        """The loss without the condition that residuals are in the ``cone``."""
+        return self
+
+    def box(self, n_outputs: int) -> Box | None:
+        """Return the box of a conjugate that is a quadratic on one, None for another.
+
+        Solvers that move single coordinates, and the closed form, ask for it.
+        """
+        return None
+
+    def conic_parts(self, n_outputs: int) -> ConicParts | None:
+        """Return the parts that a conic solver makes its program of; None if it cannot."""
+        return None
+
+    def output(self, j: int, n_outputs: int) -> Loss | None:
+        """Return the loss of the j-th of so many outputs by itself; None where they interact.
+
+        This default is right for separable losses that are the same for each output. One with
+        a number of outputs of its own says None, unless it knows better.
+        """
+        return self if self.separable and self.n_outputs is None else None
+
+    def local(self, reach: FloatArray) -> Local:
+        """Slope and range over residuals whose coordinates are at most ``reach`` (p,) in size.
+
+        Derivatives of a convex loss are largest at the ends. For one output this default takes
+        secants beyond the two ends, which are steeper than any slope before them; for several
+        ``lipschitz``, with slopes that are inf where that is.
+        """
+        if len(reach) > 1:
+            length = float(np.linalg.norm(reach))
+            return Local(np.array([self.lipschitz]), False, self.lipschitz * length)
+        step = _SECANT * float(reach[0])
+        ends = np.array([1.0, -1.0])[:, None] * reach
+        values = self.value(ends)
+        beyond = (self.value(ends * (1.0 + _SECANT)) - values) / step if step else np.zeros(2)
+        return Local(np.minimum([beyond.max()], self.lipschitz), True, float(values.max()))
+
+    def on_curves(self, measure: FloatArray) -> Loss | None:
+        """Return the loss of residual curves that are scaled by the root of a measure.
+
+        The length of a scaled curve is its norm in L²: a loss of the length only serves as it
+        is. None means that it is applied point by point, see :func:`curve_loss`.
+        """
+        return self if self.radial else None
+
+    def rescaled(self, scale: float) -> Loss:
+        r"""Return the loss of residuals in units ``scale`` times larger.
+
+        .. math:: \ell_s(\xi) = \ell(s \xi) / s^d, \qquad
+                  \ell_s^*(\beta) = \ell^*(s^{d-1} \beta) / s^d
+
+        with d the ``degree``, so that the squared, the absolute and the pinball loss stay what
+        they are, and thresholds are divided by s.
+        """
+        return self if scale == 1.0 else Rescaled(self, scale)
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:
         """Maximize <beta, residual> - conjugate(beta) - ||beta - anchor||²/(2 step), row by row.
@@ -140,66 +222,7 @@ class Loss:
         This default is a proximal Newton method in the p unknowns, good to rounding for
         losses with kinks too; losses with a closed form override it.
         """
-        offset = np.average(residual, axis=0, weights=sample_weight)
-        centred = residual - offset
-        spread = np.sqrt(
-            np.average(np.einsum("ij,ij->i", centred, centred), weights=sample_weight)
-        )
-        scale = np.average(self.value(centred), weights=sample_weight)
-        if spread == 0.0 or scale == 0.0:
-            return np.asarray(offset)
-        step = 10.0 * scale / spread**2
-        dual = np.zeros_like(residual)
-        for _ in range(40):
-            previous = offset
-            offset, dual = self._proximal_offset(
-                dual, residual, sample_weight, offset, step, scale / spread
-            )
-            step *= 8.0
-            if np.abs(offset - previous).max() > 1e-14 * spread:
-                continue
-            # it may stand still while the dual grows: optimal only where the two agree
-            left = self.value(residual - offset) + self.conjugate(dual)
-            left -= np.einsum("ij,ij->i", dual, residual - offset)
-            if np.average(left, weights=sample_weight) <= 1e-13 * scale:
-                break
-        return np.asarray(offset)
-
-    def _proximal_offset(
-        self,
-        anchor: FloatArray,
-        residual: FloatArray,
-        sample_weight: FloatArray,
-        offset: FloatArray,
-        step: float,
-        unit: float,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Minimize the envelope over the offset by Newton; ``unit`` is a typical dual entry."""
-        weight = sample_weight / sample_weight.sum()
-        envelope = self.envelope(anchor, residual - offset, step)
-        objective = weight @ envelope.value
-        for _ in range(30):
-            gradient = -(weight @ envelope.dual)
-            active = weight[envelope.active]
-            if self.separable:
-                hessian = np.diag(step * (active @ envelope.jacobian))
-            else:
-                hessian = step * np.einsum("i,ijk->jk", active, envelope.jacobian)
-            ridge = 1e-12 * step + 1e-3 * step * np.abs(gradient).max() / unit
-            move = np.linalg.solve(hessian + ridge * np.eye(len(offset)), -gradient)
-            slope = float(gradient @ move)
-            if -slope <= 1e-28 * (abs(objective) + 1e-300):
-                break
-            size = 1.0
-            while size > 1e-9:
-                trial = self.envelope(anchor, residual - offset - size * move, step)
-                new_objective = weight @ trial.value
-                if new_objective <= objective + 1e-4 * size * slope + 1e-15 * abs(objective):
-                    break
-                size *= 0.5
-            offset = offset + size * move
-            envelope, objective = trial, new_objective
-        return offset, envelope.dual
+        return minimizing_offset(self, residual, sample_weight)
 
     def insensitive(self, epsilon: float) -> Loss:
         r"""Return the ε-insensitive version, the infimal convolution with an ℓ2 ball.
@@ -218,9 +241,181 @@ class Loss:
         ----------
         Sangnier, Fercoq, d'Alché-Buc (2017), section 3.
         """
-        from fenchel.losses.infimal import Insensitive  # noqa: PLC0415  (a cycle otherwise)
-
         return self if check_epsilon(epsilon) == 0.0 else Insensitive(self, epsilon)
+
+
+class Insensitive(Loss):
+    r"""Infimal convolution of any loss with the indicator of an ℓ2 ball.
+
+    .. math:: \ell_\varepsilon = \ell \,\square\, \chi(\|\cdot\|_2 \le \varepsilon), \qquad
+              \ell_\varepsilon^* = \ell^* + \varepsilon \|\cdot\|_2
+
+    Made from the prox of the given loss alone: with the length ρ of the result known, the
+    prox and the exact primal value are one prox of the given loss with another step; ρ
+    is found by bisection. The losses of the library have faster forms of their own, which
+    ``loss.insensitive(epsilon)`` returns.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss to make insensitive, finite everywhere.
+    epsilon : float
+        Radius of the ball, in the units of y.
+
+    References
+    ----------
+    Sangnier, Fercoq, d'Alché-Buc (2017), sections 3 and 6.2.
+    """
+
+    separable = False
+
+    def __init__(self, loss: Loss, epsilon: float) -> None:
+        if loss.cone is not None:
+            raise ValueError(
+                f"{type(loss).__name__} has no ε-insensitive version: that would allow residuals "
+                "outside of its cone by ε"
+            )
+        self.loss = loss
+        self.epsilon = check_epsilon(epsilon)
+        self.n_outputs = loss.n_outputs
+        self.radial = loss.radial
+        self.lipschitz = loss.lipschitz
+        self.smoothness = loss.smoothness
+
+    def __repr__(self) -> str:
+        """Show how the loss is made."""
+        return f"{self.loss!r}.insensitive({self.epsilon:g})"
+
+    def insensitive(self, epsilon: float) -> Insensitive:
+        """Return the infimal convolution with a further ball: the radii add up."""
+        return Insensitive(self.loss, self.epsilon + check_epsilon(epsilon))
+
+    def on_curves(self, measure: FloatArray) -> Loss | None:
+        """Return the same version of what the loss itself is on curves."""
+        own = self.loss.on_curves(measure)
+        return None if own is None else own.insensitive(self.epsilon)
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        return self.loss.conjugate(dual) + self.epsilon * np.linalg.norm(dual, axis=1)
+
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+        step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
+        threshold = step * self.epsilon
+        length = np.linalg.norm(point, axis=1, keepdims=True)
+
+        def dual_of_length(rho: FloatArray) -> FloatArray:
+            scale = rho / (rho + threshold)
+            return self.loss.conjugate_prox(point * scale, step * scale)
+
+        dual = _fixed_length(dual_of_length, np.where(length > threshold, length, 1.0))
+        return np.where(length > threshold, dual, 0.0)
+
+    def conjugate_prox_jacobian(  # noqa: D102
+        self, point: FloatArray, step: float | FloatArray
+    ) -> FloatArray:
+        step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
+        dual = self.conjugate_prox(point, step)
+        p = dual.shape[1]
+        rho = np.linalg.norm(dual, axis=1, keepdims=True)
+        alive = rho[:, 0] > 0.0
+        pull = step * self.epsilon / np.where(rho > 0.0, rho, 1.0)
+        inner = self.loss.conjugate_prox_jacobian(point - pull * dual, step)
+        if self.loss.separable:
+            inner = inner[:, :, None] * np.eye(p)
+        unit = dual / np.where(rho > 0.0, rho, 1.0)
+        bend = pull[:, :, None] * (np.eye(p) - unit[:, :, None] * unit[:, None, :])
+        jacobian = np.linalg.solve(np.eye(p) + inner @ bend, inner)
+        jacobian = 0.5 * (jacobian + jacobian.transpose(0, 2, 1))
+        return np.where(alive[:, None, None], jacobian, 0.0)
+
+    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+        if self.epsilon == 0.0:
+            return self.loss.value(residual)
+        length = np.linalg.norm(residual, axis=1, keepdims=True)
+
+        def dual_of_length(rho: FloatArray) -> FloatArray:
+            return self.loss.conjugate_prox(residual * (rho / self.epsilon), rho / self.epsilon)
+
+        high = np.ones((len(residual), 1))
+        for _ in range(600):  # doubling from 1: covers the range of floating-point numbers
+            grow = np.linalg.norm(dual_of_length(high), axis=1, keepdims=True) > high
+            if not grow.any():
+                break
+            high = np.where(grow, 2.0 * high, high)
+        dual = _fixed_length(dual_of_length, high)
+        value = np.einsum("ij,ij->i", dual, residual) - self.conjugate(dual)
+        return np.where(length[:, 0] > self.epsilon, np.maximum(value, 0.0), 0.0)
+
+
+class Rescaled(Loss):
+    r"""A loss of residuals in other units, see :meth:`Loss.rescaled`.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss in the units of y.
+    scale : float
+        s > 0, what residuals have been divided by.
+    """
+
+    def __init__(self, loss: Loss, scale: float) -> None:
+        self.loss = loss
+        self.scale = float(scale)
+        self._divisor = self.scale**loss.degree
+        self.n_outputs = loss.n_outputs
+        self.separable = loss.separable
+        self.radial = loss.radial
+        self.statistic = loss.statistic
+        self.cone = loss.cone
+        self.epsilon = loss.epsilon / self.scale
+        self.lipschitz = loss.lipschitz * self.scale / self._divisor
+        self.smoothness = loss.smoothness * self.scale**2 / self._divisor
+
+    def __repr__(self) -> str:
+        """Show how the loss is made."""
+        return f"{self.loss!r}.rescaled({self.scale:g})"
+
+    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+        return self.loss.value(self.scale * residual) / self._divisor
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        return self.loss.conjugate(dual * (self._divisor / self.scale)) / self._divisor
+
+    def _inside(
+        self, point: FloatArray, step: float | FloatArray
+    ) -> tuple[FloatArray, float | FloatArray]:
+        """Point and step of the prox of the loss itself, whose result is s/divisor times."""
+        ratio = self._divisor / self.scale
+        return point * ratio, step * (ratio / self.scale)
+
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+        return self.loss.conjugate_prox(*self._inside(point, step)) * (self.scale / self._divisor)
+
+    def conjugate_prox_jacobian(  # noqa: D102
+        self, point: FloatArray, step: float | FloatArray
+    ) -> FloatArray:
+        return self.loss.conjugate_prox_jacobian(*self._inside(point, step))
+
+    def nearest(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+        if self.cone is None:
+            return residual
+        return self.loss.nearest(self.scale * residual) / self.scale
+
+    def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:  # noqa: D102
+        ratio = self._divisor / self.scale
+        return self.loss.balanced(dual * ratio, weight) / ratio
+
+    def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:  # noqa: D102
+        return self.loss.minimizing_offset(self.scale * residual, sample_weight) / self.scale
+
+    def on_curves(self, measure: FloatArray) -> Loss | None:
+        """Return in these units what the loss itself is on curves."""
+        own = self.loss.on_curves(measure)
+        return None if own is None else own.rescaled(self.scale)
+
+    def rescaled(self, scale: float) -> Loss:
+        """Return the loss in again other units: the scales multiply."""
+        return self.loss.rescaled(self.scale * scale)
 
 
 def check_epsilon(epsilon: float) -> float:
@@ -228,3 +423,20 @@ def check_epsilon(epsilon: float) -> float:
     if not isinstance(epsilon, Real) or not 0.0 <= float(epsilon) < np.inf:
         raise ValueError(f"epsilon must be a finite number >= 0, got {epsilon!r}")
     return float(epsilon)
+
+
+def _fixed_length(
+    dual_of_length: Callable[[FloatArray], FloatArray], high: FloatArray
+) -> FloatArray:
+    """Find, row by row, the dual vector whose length is the one that it was made with."""
+    low = np.zeros_like(high)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        too_short = np.linalg.norm(dual_of_length(middle), axis=1, keepdims=True) > middle
+        low = np.where(too_short, middle, low)
+        high = np.where(too_short, high, middle)
+    # what has shrunk all the way down to 0 is 0, exactly
+    return np.where(low > 0.0, dual_of_length(0.5 * (low + high)), 0.0)
+
+
+__all__ = ["ConvexFunction", "Insensitive", "Loss", "Rescaled", "check_epsilon"]

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from fenchel._typing import FloatArray
 from fenchel.losses import _compiled
-from fenchel.losses.base import Envelope, Loss, check_epsilon
+from fenchel.losses.base import Loss, check_epsilon
+from fenchel.losses.forms import Box, ConicParts, Envelope, Local, at_end
 
 _ROUNDING = 1e-12
 
@@ -82,10 +83,60 @@ class BoxQuadratic(Loss):
             return self._parameters
         return np.full(p, lower), np.full(p, upper), np.full(p, below), np.full(p, above)
 
-    def output(self, j: int, n_outputs: int) -> BoxQuadratic:
-        """Return the loss of the j-th of so many outputs by itself; they must not interact."""
+    @property
+    def bounded(self) -> bool:
+        """Whether the box is."""
+        lower, upper, _, _ = self._parameters
+        return bool(np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)))
+
+    @property
+    def radial(self) -> bool:  # type: ignore[override]
+        """Whether it is a multiple of the squared length, or a version of that with ε."""
+        lower, upper, below, above = self._parameters
+        alike = np.all(below == below[0]) and np.all(above == below[0])
+        return bool(np.all(np.isinf(lower)) and np.all(np.isinf(upper)) and alike)
+
+    def box(self, n_outputs: int) -> Box:
+        """Return the parameters, one entry for each of so many outputs."""
+        return Box(*self.parameters(n_outputs), self.epsilon)
+
+    def conic_parts(self, n_outputs: int) -> ConicParts:
+        """Return the box and the ball."""
+        return ConicParts(box=self.box(n_outputs)._replace(epsilon=0.0), epsilon=self.epsilon)
+
+    def output(self, j: int, n_outputs: int) -> BoxQuadratic | None:
+        """Return the loss of the j-th of so many outputs; None with ε and more than one."""
+        if self.epsilon > 0.0 and n_outputs > 1:
+            return None
         lower, upper, below, above = (v[[j]] for v in self.parameters(n_outputs))
         return BoxQuadratic(lower, upper, below, above, self.epsilon)
+
+    def local(self, reach: FloatArray) -> Local:
+        """Exact for one output and without ε; else the derivative is that of a shorter residual.
+
+        That is, of one that is shorter in every coordinate.
+        """
+        p = len(reach)
+        reach = np.maximum(reach - self.epsilon, 0.0) if p == 1 else reach
+        lower, upper, below, above = self.parameters(p)
+        down, up = at_end(reach, -lower, below), at_end(reach, upper, above)
+        slopes = np.maximum(down[0], up[0])
+        most = float(np.maximum(down[1], up[1]).sum())
+        if self.epsilon == 0.0 or p == 1:
+            return Local(slopes, True, most)
+        return Local(np.array([np.linalg.norm(slopes)]), False, most)
+
+    def rescaled(self, scale: float) -> Self:
+        """Return a member of the same kind with other parameters."""
+        new = copy.copy(self)
+        lower, upper, below, above = self._parameters
+        if self.degree == 2:
+            new._parameters = lower / scale, upper / scale, below, above
+            new.lipschitz = self.lipschitz / scale
+        else:
+            new._parameters = lower, upper, below / scale, above / scale
+        new.epsilon = self.epsilon / scale
+        return new
 
     def _uncoupled(self, array: FloatArray) -> bool:
         return self.epsilon == 0.0 or array.shape[1] == 1

@@ -1,4 +1,4 @@
-"""Losses of residual curves, built by infimal convolution with norms of L^p."""
+"""Losses of residual curves: point by point, or by infimal convolution with norms of L^p."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class _CurveLoss(Loss):
         self.measure = check_measure(measure)
         self.root = np.sqrt(np.atleast_2d(self.measure))
         self.n_outputs = self.measure.shape[-1]
+        self.radial = self.norm == 2.0
 
     @property
     def dual_order(self) -> float:
@@ -89,6 +90,10 @@ class CurveHuber(_CurveLoss):
         self.kappa = check_kappa(kappa)
         self.separable = self.norm == 1.0
         self.lipschitz = self.kappa * _widest(self.measure, self.dual_order)
+
+    def on_curves(self, measure: FloatArray) -> CurveHuber:
+        """Return the loss with this measure."""
+        return CurveHuber(self.kappa, self.norm, measure)
 
     def _arguments(self) -> str:
         return f"kappa={self.kappa:g}, norm={self.norm:g}, measure of {self.n_outputs} points"
@@ -164,6 +169,10 @@ class CurveInsensitive(_CurveLoss):
         self.epsilon = check_epsilon(epsilon)
         self.separable = self.norm == np.inf
 
+    def on_curves(self, measure: FloatArray) -> CurveInsensitive:
+        """Return the loss with this measure."""
+        return CurveInsensitive(self.epsilon, self.norm, measure)
+
     def __repr__(self) -> str:
         """Show how the loss is made."""
         return (
@@ -205,6 +214,95 @@ class CurveInsensitive(_CurveLoss):
         return np.asarray((np.eye(point.shape[1]) - jacobian) / scale.reshape(-1, 1, 1))
 
 
+class Pointwise(Loss):
+    r"""A loss of one output at every point of a curve.
+
+    .. math:: \ell(\xi) = \int \ell_1(\xi(\theta))\, \mathrm{d}\mu(\theta)
+              = \sum_j \mu_j\, \ell_1(r_j / \sqrt{\mu_j}), \qquad
+              \ell^*(\beta) = \sum_j \mu_j\, \ell_1^*(\beta_j / \sqrt{\mu_j})
+
+    for residuals :math:`r_j = \sqrt{\mu_j}\, \xi(\theta_j)` in the coordinates of
+    :class:`CurveHuber`. The prox is that of :math:`\ell_1` with the same step, point by point.
+    Points without weight have no loss, and dual vectors are zero there.
+
+    Parameters
+    ----------
+    loss : Loss
+        A loss of one output, or of any number.
+    measure : array-like of shape (m,) or (n, m)
+        Weights μ >= 0 of the points, common to all rows or for each row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Pinball, Pointwise
+    >>> loss = Pointwise(Pinball(0.9), np.full(4, 0.25))
+    >>> loss.value(np.array([[1.0, 1.0, -1.0, -1.0]]) * loss.root)
+    array([0.5])
+    """
+
+    def __init__(self, loss: Loss, measure: npt.ArrayLike) -> None:
+        if loss.n_outputs not in (None, 1):
+            raise ValueError(
+                "loss must be of one output to be applied to every point of a curve, got "
+                f"{loss!r} of {loss.n_outputs}"
+            )
+        self.loss = loss.output(0, 1) or loss
+        self.measure = check_measure(measure)
+        self.root = np.sqrt(np.atleast_2d(self.measure))
+        self.n_outputs = self.measure.shape[-1]
+        self.epsilon = loss.epsilon
+        self.statistic = f"{loss.statistic} at every point"
+        self.smoothness = self.loss.smoothness
+        largest = float(np.atleast_2d(self.measure).sum(axis=1).max())
+        self.lipschitz = self.loss.lipschitz * np.sqrt(largest)
+
+    def __repr__(self) -> str:
+        """Show how the loss is made."""
+        return f"Pointwise({self.loss!r}, measure of {self.n_outputs} points)"
+
+    def on_curves(self, measure: FloatArray) -> Pointwise:
+        """Return the loss with this measure."""
+        return Pointwise(self.loss, measure)
+
+    def _apart(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """√μ (n, m), and the rows without it as one column; 0 where μ is."""
+        rows = np.asarray(rows, dtype=np.float64)
+        root = np.broadcast_to(self.root, rows.shape)
+        column = np.divide(rows, root, out=np.zeros_like(rows), where=root > 0.0)
+        return root, column.reshape(-1, 1)
+
+    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+        root, column = self._apart(residual)
+        return np.einsum("ij,ij,ij->i", root, root, self.loss.value(column).reshape(root.shape))
+
+    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+        root, column = self._apart(dual)
+        value = np.einsum(
+            "ij,ij,ij->i", root, root, self.loss.conjugate(column).reshape(root.shape)
+        )
+        return np.where(np.any((root == 0.0) & (dual != 0.0), axis=1), np.inf, value)
+
+    def _inside(
+        self, point: FloatArray, step: float | FloatArray
+    ) -> tuple[FloatArray, FloatArray, float | FloatArray]:
+        root, column = self._apart(point)
+        if np.ndim(step):
+            step = np.broadcast_to(step, root.shape).reshape(-1, 1)
+        return root, column, step
+
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+        root, column, step = self._inside(point, step)
+        return root * self.loss.conjugate_prox(column, step).reshape(root.shape)
+
+    def conjugate_prox_jacobian(  # noqa: D102
+        self, point: FloatArray, step: float | FloatArray
+    ) -> FloatArray:
+        root, column, step = self._inside(point, step)
+        jacobian = self.loss.conjugate_prox_jacobian(column, step).reshape(root.shape)
+        return np.where(root > 0.0, jacobian, 0.0)
+
+
 def check_order(norm: float) -> float:
     """Return the order of a norm as a float, or say what is allowed."""
     allowed = isinstance(norm, Real) and not isinstance(norm, (bool, np.bool_))
@@ -231,4 +329,4 @@ def _widest(measure: FloatArray, order: float) -> float:
     return float(measure[measure > 0.0].min() ** power)
 
 
-__all__ = ["CurveHuber", "CurveInsensitive", "check_measure", "check_order"]
+__all__ = ["CurveHuber", "CurveInsensitive", "Pointwise", "check_measure", "check_order"]

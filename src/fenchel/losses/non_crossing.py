@@ -7,7 +7,8 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.losses import _ordered
 from fenchel.losses.atoms import Pinball
-from fenchel.losses.base import Envelope, Loss
+from fenchel.losses.base import Loss
+from fenchel.losses.forms import ConicParts, Envelope
 
 _ROUNDING = 1e-12
 
@@ -63,6 +64,19 @@ class NonCrossing(Loss):
     def cone(self) -> FloatArray:  # type: ignore[override]
         """Differences of residuals of neighbouring levels, (p - 1, p)."""
         return -np.diff(np.eye(len(self._order))[self._order], axis=0)
+
+    @property
+    def unconstrained(self) -> Loss:
+        """The pinball loss alone."""
+        return self.pinball
+
+    def conic_parts(self, n_outputs: int) -> ConicParts:
+        """Return the box of the pinball loss, with the order as a condition on its part."""
+        return self.pinball.conic_parts(n_outputs)._replace(cone=self.cone)
+
+    def rescaled(self, scale: float) -> NonCrossing:
+        """Return itself: quantiles and their order know no units."""
+        return self
 
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
         total = np.empty(len(residual))

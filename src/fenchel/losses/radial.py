@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.losses.base import Loss, check_epsilon
+from fenchel.losses.forms import ConicParts, Local, at_end
 
 _ROUNDING = 1e-12
 
@@ -32,6 +33,7 @@ class Radial(Loss):
     """
 
     separable = False
+    radial = True
 
     def __init__(self, curvature: float, radius: float, epsilon: float = 0.0) -> None:
         self.curvature = curvature
@@ -47,6 +49,26 @@ class Radial(Loss):
         """Return the infimal convolution with a further ball: the radii add up."""
         new = copy.copy(self)
         new.epsilon = self.epsilon + check_epsilon(epsilon)
+        return new
+
+    def conic_parts(self, n_outputs: int) -> ConicParts:
+        """Return the length and the ball."""
+        return ConicParts(length=(self.curvature, self.radius), epsilon=self.epsilon)
+
+    def local(self, reach: FloatArray) -> Local:
+        """Exact: at the longest residual."""
+        length = np.maximum(np.array([np.linalg.norm(reach)]) - self.epsilon, 0.0)
+        slope, value = at_end(length, np.array([self.radius]), np.array([self.curvature]))
+        return Local(slope, len(reach) == 1, float(value[0]))
+
+    def rescaled(self, scale: float) -> Self:
+        """Return a member of the same kind with other parameters."""
+        new = copy.copy(self)
+        if self.degree == 2:
+            new.radius = new.lipschitz = self.radius / scale
+        else:
+            new.curvature = self.curvature / scale
+        new.epsilon = self.epsilon / scale
         return new
 
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102

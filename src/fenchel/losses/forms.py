@@ -1,0 +1,99 @@
+"""What a loss tells of itself: solvers and bounds ask for these, and not for its type."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+
+
+class Envelope(NamedTuple):
+    """The proximal dual of a block of rows, see :meth:`Loss.envelope`."""
+
+    dual: FloatArray
+    """(n, p): the maximizing dual vectors."""
+    value: FloatArray
+    """(n,): the maximum, row by row."""
+    active: IntArray
+    """(m,): the rows whose dual vector moves with the residual."""
+    jacobian: FloatArray
+    """(m, p) or (m, p, p): generalized Jacobian of the prox on the active rows."""
+
+
+class Box(NamedTuple):
+    r"""A conjugate that is a quadratic on a box, see :meth:`Loss.box`.
+
+    .. math:: \ell^*(\beta) = \sum_j \tfrac{q_j^\pm}{2} \beta_j^2
+              + \chi(l_j \le \beta_j \le u_j) + \varepsilon \|\beta\|_2
+    """
+
+    lower: FloatArray
+    """(p,): l < 0, -inf where there is none."""
+    upper: FloatArray
+    """(p,): u > 0, inf where there is none."""
+    below: FloatArray
+    """(p,): curvatures for negative entries, >= 0."""
+    above: FloatArray
+    """(p,): curvatures for positive entries, >= 0."""
+    epsilon: float
+    """Radius of insensitivity, >= 0."""
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether it is the conjugate of half the squared length."""
+        free = np.all(np.isinf(self.lower)) and np.all(np.isinf(self.upper))
+        return bool(free and np.all(self.curvature == 1.0)) and self.epsilon == 0.0
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the loss is piecewise linear, but for the length of the row."""
+        return not self.curvature.any()
+
+    @property
+    def curvature(self) -> FloatArray:
+        """Curvatures of both signs, (2, p)."""
+        return np.stack([self.below, self.above])
+
+
+class ConicParts(NamedTuple):
+    r"""A loss as an infimal convolution of parts that cone programs know.
+
+    .. math:: \ell(\xi) = \min_{s + t + d = \xi}\; \ell_{\mathrm{box}}(s)
+              + \ell_{\mathrm{length}}(t) \quad \text{s.t. } C s \ge 0,\; \|d\| \le \varepsilon
+
+    A part that is None has no share in ξ.
+    """
+
+    box: Box | None = None
+    """Part whose conjugate is a quadratic on a box; its ``epsilon`` is zero."""
+    length: tuple[float, float] | None = None
+    """(q, κ) of a part whose conjugate is q/2 ‖β‖² for ‖β‖ <= κ."""
+    cone: FloatArray | None = None
+    """C (m, p), a condition on the residuals of the box part."""
+    epsilon: float = 0.0
+    """Radius of the ball of residuals that cost nothing."""
+
+
+class Local(NamedTuple):
+    """What a loss does on residuals whose coordinates are at most given numbers in size."""
+
+    slopes: FloatArray
+    """Lipschitz constants: one for each output, or a single one of the whole vector."""
+    by_output: bool
+    """Whether the loss is a sum over outputs, so that slopes are theirs."""
+    most: float
+    """Largest value."""
+
+
+def at_end(
+    reach: FloatArray, bound: FloatArray, curvature: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Derivative and value at the end of one side: max of βξ - qβ²/2 over β up to a bound."""
+    free = np.divide(reach, curvature, out=np.full(len(reach), np.inf), where=curvature > 0.0)
+    slope = np.where(reach > 0.0, np.minimum(free, bound), 0.0)
+    return slope, slope * reach - 0.5 * curvature * slope**2
+
+
+__all__ = ["Box", "ConicParts", "Envelope", "Local", "at_end"]

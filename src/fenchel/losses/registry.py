@@ -1,0 +1,243 @@
+"""The losses by name: one list for all estimators, and how each of them is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy.typing as npt
+
+from fenchel._typing import FloatArray
+from fenchel.losses.atoms import (
+    Absolute,
+    Huber,
+    L2Norm,
+    Pinball,
+    Squared,
+    SquaredPinball,
+    check_kappa,
+    check_level,
+)
+from fenchel.losses.base import Loss, check_epsilon
+from fenchel.losses.box import BoxQuadratic
+from fenchel.losses.curves import (
+    CurveHuber,
+    CurveInsensitive,
+    Pointwise,
+    check_measure,
+    check_order,
+)
+
+
+class LossParameters(NamedTuple):
+    """The numbers that losses by name read, each its own ones."""
+
+    kappa: float = 1.0
+    """κ > 0 of "huber": the residual at which it turns linear, in the units of y."""
+    epsilon: float = 0.1
+    """ε >= 0 of the insensitive losses: the residual up to which there is none, likewise."""
+    level: float = 0.5
+    """τ in (0, 1) of "pinball" and "squared_pinball"."""
+
+
+class NamedLoss(NamedTuple):
+    """A loss that estimators know by a name."""
+
+    reads: tuple[str, ...]
+    """Which of the :class:`LossParameters` it reads."""
+    single: Callable[[LossParameters], Loss]
+    """The loss of one output."""
+    several: Callable[[LossParameters], Loss] | None = None
+    """That of several outputs, where it is not the same."""
+    curves: Callable[[LossParameters, float, FloatArray], Loss] | None = None
+    """That of curves, from p of the norm of L^p and the measure, where there is a norm in it."""
+
+
+def _length_of_curves(parameters: LossParameters, norm: float, measure: FloatArray) -> Loss:
+    if norm != 2.0:
+        raise ValueError(
+            f"norm must be 2 with loss='epsilon_insensitive', got {norm:g}: point by point it is "
+            "the loss Absolute().insensitive(epsilon)"
+        )
+    return L2Norm().insensitive(parameters.epsilon)
+
+
+LOSSES: dict[str, NamedLoss] = {
+    "squared": NamedLoss((), lambda p: Squared()),
+    "absolute": NamedLoss((), lambda p: Absolute()),
+    "epsilon_insensitive": NamedLoss(
+        ("epsilon",),
+        lambda p: Absolute().insensitive(p.epsilon),
+        lambda p: L2Norm().insensitive(p.epsilon),
+        _length_of_curves,
+    ),
+    "squared_epsilon_insensitive": NamedLoss(
+        ("epsilon",),
+        lambda p: Squared().insensitive(p.epsilon),
+        curves=lambda p, norm, measure: CurveInsensitive(p.epsilon, norm, measure),
+    ),
+    "huber": NamedLoss(
+        ("kappa",),
+        lambda p: Huber(p.kappa),
+        lambda p: Squared().huber(p.kappa, norm=2),
+        lambda p, norm, measure: CurveHuber(p.kappa, norm, measure),
+    ),
+    "pinball": NamedLoss(
+        ("level",),
+        lambda p: Pinball(p.level),
+        lambda p: BoxQuadratic(p.level - 1.0, p.level, 0.0, 0.0),
+    ),
+    "squared_pinball": NamedLoss(
+        ("level",),
+        lambda p: SquaredPinball(p.level),
+        lambda p: BoxQuadratic(-float("inf"), float("inf"), 1.0 / (1.0 - p.level), 1.0 / p.level),
+    ),
+}
+"""All names. A further one is ``"poisson"``, a loss of predictions, see
+:class:`fenchel.positive.NonNegativeRegressor`."""
+
+_CHECKS: dict[str, Callable[[float], float]] = {
+    "kappa": check_kappa,
+    "epsilon": check_epsilon,
+    "level": check_level,
+}
+
+
+def make_loss(
+    loss: str | Loss,
+    n_outputs: int | None = 1,
+    *,
+    kappa: float = 1.0,
+    epsilon: float = 0.1,
+    level: float = 0.5,
+    others: Sequence[str] = (),
+) -> Loss:
+    r"""Return the loss of that name, or the given loss.
+
+    ===================================  ====================================  ===========
+    name                                 ℓ(ξ), with \|ξ\| the length            reads
+    ===================================  ====================================  ===========
+    ``"squared"``                        ½\|ξ\|²
+    ``"absolute"``                       Σ \|ξ_j\|
+    ``"epsilon_insensitive"``            max(0, \|ξ\| - ε)                     ``epsilon``
+    ``"squared_epsilon_insensitive"``    ½ max(0, \|ξ\| - ε)²                  ``epsilon``
+    ``"huber"``                          ½\|ξ\|² up to κ, κ\|ξ\| - ½κ² beyond  ``kappa``
+    ``"pinball"``                        Σ max(τξ_j, (τ - 1)ξ_j)               ``level``
+    ``"squared_pinball"``                ½ Σ \|τ - 1(ξ_j < 0)\| ξ_j²           ``level``
+    ===================================  ====================================  ===========
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A name of the table, or a loss, which is returned as it is.
+    n_outputs : int or None
+        Number of outputs; None if that is not known yet, which checks the parameters.
+    kappa, epsilon, level : float
+        κ > 0, ε >= 0, τ in (0, 1); what the loss does not read is not looked at.
+    others : sequence of str
+        Further names that the caller knows, for the sentence of the error.
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    ValueError
+        If there is no loss of that name, a parameter that it reads is not allowed, or the given
+        loss is made for another number of outputs.
+
+    Examples
+    --------
+    >>> from fenchel.losses import make_loss
+    >>> make_loss("huber", kappa=2.0)
+    Huber(2)
+    >>> make_loss("epsilon_insensitive", 3)
+    L2Norm().insensitive(0.1)
+    """
+    if isinstance(loss, Loss):
+        if n_outputs is not None and loss.n_outputs not in (None, n_outputs):
+            raise ValueError(f"loss is made for {loss.n_outputs} outputs, but y has {n_outputs}")
+        return loss
+    named, parameters = _named(loss, LossParameters(kappa, epsilon, level), others)
+    if n_outputs in (None, 1) or named.several is None:
+        return named.single(parameters)
+    return named.several(parameters)
+
+
+def parameters_of(loss: object) -> tuple[str, ...]:
+    """Return the names of the parameters that a loss of that name reads; none for a given loss.
+
+    Examples
+    --------
+    >>> from fenchel.losses import parameters_of
+    >>> parameters_of("huber")
+    ('kappa',)
+    """
+    return LOSSES[loss].reads if isinstance(loss, str) and loss in LOSSES else ()
+
+
+def curve_loss(
+    loss: str | Loss,
+    measure: npt.ArrayLike,
+    norm: float = 2.0,
+    *,
+    kappa: float = 1.0,
+    epsilon: float = 0.1,
+    level: float = 0.5,
+) -> Loss:
+    r"""Return a loss of residual curves, in coordinates scaled by √μ.
+
+    With :math:`\|\xi\|` the norm of L²(μ), names mean what they do in :func:`make_loss`; but
+    "huber" is :class:`CurveHuber` and "squared_epsilon_insensitive" :class:`CurveInsensitive`, in
+    the norm of L^p for ``norm`` = p; "absolute", "pinball" and "squared_pinball" are integrals
+    over the points. A given loss that depends on the length of the residual only is one of that
+    norm, and any other one of one output is integrated over the points: :class:`Pointwise`.
+
+    Parameters
+    ----------
+    loss : str or Loss
+        A name, or a loss: of one output, of any number, or of curves.
+    measure : array-like of shape (m,) or (n, m)
+        Weights μ >= 0 of the points, common to all rows or for each row.
+    norm : float
+        p in [1, inf], for the names above.
+    kappa, epsilon, level : float
+        As in :func:`make_loss`.
+
+    Returns
+    -------
+    Loss
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Huber, curve_loss
+    >>> curve_loss(Huber(2.0), np.full(4, 0.25))
+    Pointwise(..., measure of 4 points)
+    >>> curve_loss("huber", np.full(4, 0.25), norm=1, kappa=2.0)
+    CurveHuber(kappa=2, norm=1, measure of 4 points)
+    """
+    weights, order = check_measure(measure), check_order(norm)
+    if not isinstance(loss, Loss):
+        named, parameters = _named(loss, LossParameters(kappa, epsilon, level))
+        if named.curves is not None:
+            return named.curves(parameters, order, weights)
+        loss = named.single(parameters)
+    whole = loss.on_curves(weights)
+    return Pointwise(loss, weights) if whole is None else whole
+
+
+def _named(
+    loss: object, given: LossParameters, others: Sequence[str] = ()
+) -> tuple[NamedLoss, LossParameters]:
+    """The entry of a name, and its parameters, checked as far as it reads them."""
+    if not isinstance(loss, str) or loss not in LOSSES:
+        names = (*LOSSES, *others)
+        raise ValueError(f"loss must be one of {names} or a Loss, got {loss!r}")
+    named = LOSSES[loss]
+    checked = {name: _CHECKS[name](getattr(given, name)) for name in named.reads}
+    return named, given._replace(**checked)
+
+
+__all__ = ["LOSSES", "LossParameters", "NamedLoss", "curve_loss", "make_loss", "parameters_of"]
