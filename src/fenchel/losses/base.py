@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_value
 from fenchel.losses._offset import minimizing_offset
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local
 
@@ -420,9 +420,7 @@ class Rescaled(Loss):
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float, or say what is allowed."""
-    if not isinstance(epsilon, Real) or not 0.0 <= float(epsilon) < np.inf:
-        raise ValueError(f"epsilon must be a finite number >= 0, got {epsilon!r}")
-    return float(epsilon)
+    return check_value(epsilon, "epsilon", low=0.0)
 
 
 def _fixed_length(
