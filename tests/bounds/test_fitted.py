@@ -140,7 +140,7 @@ ESTIMATORS = {
     "svr": SVR(kernel=WIDTH),
     "svr, rough kernel": SVR(kernel=Laplacian(0.5), alpha=1e-5),
     "quadratic": SVR("squared_epsilon_insensitive", kernel=WIDTH),
-    "huber": SVR("huber", kernel=WIDTH),
+    "huber": SVR("huber", kappa=0.1, kernel=WIDTH),
     "quantile": QuantileRegressor(0.3, kernel=WIDTH),
     "joint": QuantileRegressor([0.9, 0.1, 0.5], kernel=WIDTH),
     "joint, in order": QuantileRegressor([0.2, 0.5], kernel=WIDTH, non_crossing="train"),

@@ -22,7 +22,6 @@ LOSSES = {
     "pinball": lambda p: Pinball(LEVELS[p]),
     "squared pinball": lambda p: SquaredPinball(LEVELS[p]),
     "huber": lambda p: Huber(0.4),
-    "l1 norm": lambda p: Absolute(),
     "l2 norm": lambda p: L2Norm(),
     "huber of vectors": lambda p: Squared().huber(0.6, 2),
 }

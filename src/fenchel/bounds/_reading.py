@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.bounds._losses import plain, theorem_of
+from fenchel.bounds._losses import theorem_of
 from fenchel.bounds._result import BOOK, check_real
 from fenchel.bounds.positive import POSITIVE
 from fenchel.features import Explicit
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel
-from fenchel.losses import Huber, Loss, Pinball, Squared
+from fenchel.losses import Loss, Squared
 from fenchel.positive import NonNegativeRegressor
 
 _MISMATCH = 1e-6  # rounding of objectives, relative
@@ -78,7 +78,7 @@ def _read_kernel(
             "estimator must have a scalar kernel, got an operator-valued one: state the diagonal "
             "of K(x, x) to joint_quantile_bound instead"
         )
-    loss = plain(estimator.loss_)
+    loss = estimator.loss_.unconstrained
     prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
     if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
         raise ValueError(
@@ -113,15 +113,14 @@ def _read_positive(
     caveats: tuple[str, ...],
 ) -> Fit:
     """f_A is in the ball of radius ‖A‖ of the kernel k²."""
-    if estimator.loss == "poisson":
-        raise ValueError("estimator must have a loss of residuals, got loss='poisson'")
-    kinds = {"squared": Squared(), "huber": Huber(estimator.kappa)}
-    loss = kinds.get(estimator.loss, Pinball(estimator.level))
+    loss = estimator.loss_
+    if loss is None:
+        raise ValueError(f"estimator must have a loss of residuals, got loss={estimator.loss!r}")
     prediction = estimator.predict(X)[:, None]
     residual = targets - prediction
     gram = estimator.model_.factor_.T @ estimator.model_.factor_
     unit = estimator.scale_
-    objective = float(loss.value(residual).mean()) / unit ** (1 + (estimator.loss != "pinball"))
+    objective = float(loss.value(residual).mean()) / unit**loss.degree
     objective += estimator.trace_penalty * float(np.trace(gram)) / unit
     objective += 0.5 * estimator.alpha * float(np.vdot(gram, gram)) / unit**2
     _same_sample(float(estimator.certificate_.primal), objective, _MISMATCH * objective)

@@ -288,7 +288,6 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         levels = np.sort(self.levels_)
         p, middle = len(levels), self._position()
         loss = Residual(Pinball(levels), prepared.targets, prepared.weight, p)
-        loss.unit = loss.unit or 1.0  # a constant
         features = prepared.features
         if isinstance(prepared.feature_map, PivotedCholesky):
             features = features[:, : self.gap_rank or MOST_GAP_FEATURES]

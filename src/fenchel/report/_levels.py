@@ -9,7 +9,6 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.kernels import OperatorKernel
-from fenchel.losses import NonCrossing
 from fenchel.metrics import calibration_band, crossing_amounts, quantile_coverage
 from fenchel.positive import NonCrossingQuantileRegressor
 
@@ -71,7 +70,8 @@ def crossings(model: Any, predictions: FloatArray) -> Crossings:
 
 def _guarantee(model: Any) -> str:
     """What is known of other rows than these."""
-    if isinstance(getattr(model, "loss_", None), NonCrossing):
+    loss = getattr(model, "loss_", None)
+    if loss is not None and loss.cone is not None:
         return (
             "The order of the curves is a constraint of the fit, so it is guaranteed at the rows "
             "of the fit, up to rounding. It is not guaranteed at other rows."
