@@ -32,9 +32,8 @@ from fenchel import (
     regression,
     solvers,
 )
-from fenchel.functional import solvers as curve_solvers
-from fenchel.model_selection._conformal_models import KINDS as HELD_OUT
-from fenchel.problem import Certificate
+from fenchel.certificate import Certificate
+from fenchel.model_selection.conformal import HELD_OUT_MODELS
 
 _RECORD = "fenchel.json"
 _FORMAT = 1
@@ -200,9 +199,9 @@ def trusted_types() -> tuple[str, ...]:
 
     These are its own, and scikit-learn's kernels and the splitters that a ``cv`` may be.
     """
-    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, *HELD_OUT]
-    for room in (solvers, curve_solvers):
-        own += [t for t in vars(room).values() if isinstance(t, type) and _is_own(t)]
+    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity]
+    own += HELD_OUT_MODELS
+    own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (
         (kernels, kernels.ScalarKernel),
         (kernels, kernels.OperatorKernel),

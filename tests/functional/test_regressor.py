@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from fenchel.functional.problem import CurveProblem, Points, Rows
+from fenchel.functional.solvers import APGD, Splitting
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -16,8 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel.functional import FunctionalRegressor
-from fenchel.functional.problem import CurveProblem, Points, Rows
-from fenchel.functional.solvers import APGD, Splitting
 from fenchel.kernels import BetweenCurves, Gaussian, Laplacian, Matern
 from fenchel.losses import CurveHuber
 

@@ -208,7 +208,7 @@ def test_parallel_is_the_same():
 def test_kernels_are_evaluated_once_in_each_fold(monkeypatch):
     """One preparation for a fold and a width, and one for the final fit."""
     prepared, spectra = [], []
-    original = FunctionalRegressor._prepare
+    original = FunctionalRegressor.prepare
     spectrum = problems.Rows.spectrum.func
 
     def counted(self, *data):

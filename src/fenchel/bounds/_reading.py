@@ -157,7 +157,7 @@ def _kernel_radius(
             )
         radius = math.sqrt(float(diagonal.max()))
     radius = check_real("radius", radius, open_low=True)
-    contain("radius", radius, math.sqrt(float(diagonal.max())))
+    check_covers("radius", radius, math.sqrt(float(diagonal.max())))
     if not explicit and as_kernel(estimator.kernel) != kernel:
         caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
     if explicit and estimator.feature_map_.transformer is not None:
@@ -180,20 +180,23 @@ def _squared_norm(
 
     Once as Σ <dual coefficient, h(x)> and once as what the certified objective leaves beside
     the losses. For the rows, targets and weights of the fit they differ by <h' - h, h> with h'
-    the function of the dual point, and ½‖h' - h‖² is at most the duality gap.
+    the function of the dual point, and alpha ½‖h' - h‖² is at most the duality gap.
     """
-    mean_loss = float(loss.value(residual).mean()) / float(estimator.alpha)
+    alpha, mean_loss = float(estimator.alpha), float(loss.value(residual).mean())
     primal = float(estimator.certificate_.primal)
     support = np.asarray(estimator.support_)
-    left = 2.0 * (primal - mean_loss)
+    left = 2.0 * (primal - mean_loss) / alpha
     known = not len(support) or int(support.max()) < len(prediction)
     function = prediction - estimator.offset_
-    earned = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
-    apart = math.sqrt(2.0 * max(float(estimator.certificate_.gap), 0.0) * max(left, 0.0))
+    squared = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
+    gap = max(float(estimator.certificate_.gap), 0.0) / alpha
+    apart = alpha * math.sqrt(2.0 * gap * max(left, 0.0))
     _same_sample(
-        primal, 0.5 * earned + mean_loss, 0.5 * (apart + _MISMATCH * (primal + mean_loss))
+        primal,
+        0.5 * alpha * squared + mean_loss,
+        0.5 * (apart + _MISMATCH * (primal + mean_loss)),
     )
-    return max(earned, left, 0.0)
+    return max(squared, left, 0.0)
 
 
 def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
@@ -225,7 +228,7 @@ def _read_linear(
             "occur: linear functions are not bounded"
         )
     radius = check_real("radius", radius, open_low=True)
-    contain("radius", radius, float(np.abs(X).max()))
+    check_covers("radius", radius, float(np.abs(X).max()))
     prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), 1)
     n, d = X.shape
     column = math.sqrt(float((X**2).mean(axis=0).max()))
@@ -248,7 +251,7 @@ def _read_linear(
     )
 
 
-def contain(name: str, stated: float, needed: float) -> None:
+def check_covers(name: str, stated: float, needed: float) -> None:
     """Refuse a bound that the sample refutes."""
     if needed > stated * (1.0 + _ROUNDING):
         raise ValueError(
@@ -256,4 +259,4 @@ def contain(name: str, stated: float, needed: float) -> None:
         )
 
 
-__all__ = ["Fit", "contain", "read"]
+__all__ = ["Fit", "check_covers", "read"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self
@@ -11,7 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.design import Design, Plain
 from fenchel.kernels import Precomputed, as_kernel, resolve
 
 _CHUNK_VALUES = 2**22  # 32 MiB of kernel values at a time
@@ -70,6 +72,21 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
         return in_chunks(self._map, X, self.rank_)
+
+    def design(self, features: FloatArray, coupling: FloatArray) -> Design:
+        """Return the rows with these features as solvers see them, for outputs coupled by S."""
+        return Plain(features, coupling)
+
+    def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
+        """Return a map and features for some of the training rows only."""
+        return copy.copy(self), features[rows]
+
+    def compacted(self, weights: FloatArray) -> FloatArray:
+        """Forget what functions with these weights of the features do not need.
+
+        Returns the weights of the features that are left.
+        """
+        return weights
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
         r"""Coefficients A with :math:`\varphi(x)^\top V = k(x, Z) A` on the landmarks Z.

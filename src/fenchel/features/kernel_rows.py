@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.design import Design, Gram
 from fenchel.features.base import FeatureMap
 
 
@@ -16,7 +18,7 @@ class KernelRows(FeatureMap):
     .. math:: \varphi(x) = (k(x, x_1), \dots, k(x, x_n))
 
     Not orthonormal features as those of the other maps: a function with coefficients u has
-    the norm :math:`u^\top K u`, and problems on it are :class:`fenchel.problem.GramProblem`.
+    the norm :math:`u^\top K u`, see :class:`fenchel.design.Gram`.
     Nothing is left out and nothing is factored: the choice where the rank is close to n.
 
     Parameters
@@ -29,7 +31,7 @@ class KernelRows(FeatureMap):
     Attributes
     ----------
     landmarks_ : ndarray of shape (rank_, n_features)
-        The training rows; after :meth:`keep`, those that are still needed.
+        The training rows; after :meth:`compacted`, those that are still needed.
     rank_, kernel_, kernel_error_, n_features_in_
         See :class:`FeatureMap`.
 
@@ -53,7 +55,19 @@ class KernelRows(FeatureMap):
     def _map(self, X: FloatArray) -> FloatArray:
         return np.asarray(self.kernel_(X, self.landmarks_), dtype=np.float64)
 
-    def keep(self, rows: IntArray) -> None:
-        """Forget the rows whose coefficients are zero."""
-        self.landmarks_ = self.landmarks_[rows]
-        self.rank_ = len(rows)
+    def design(self, features: FloatArray, coupling: FloatArray) -> Design:
+        """Return the rows by their Gram matrix."""
+        return Gram(features, coupling)
+
+    def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
+        """Return a map and features for some of the training rows only."""
+        part = copy.copy(self)
+        part.landmarks_, part.rank_ = self.landmarks_[rows], len(rows)
+        return part, np.ascontiguousarray(features[np.ix_(rows, rows)])
+
+    def compacted(self, weights: FloatArray) -> FloatArray:
+        """Forget the rows whose coefficients are zero; return the others."""
+        needed = np.flatnonzero(np.any(weights != 0.0, axis=1))
+        self.landmarks_ = self.landmarks_[needed]
+        self.rank_ = len(needed)
+        return weights[needed]

@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.design import Design, Operator
 from fenchel.features.base import in_chunks
 from fenchel.features.pivoted_cholesky import (
     BLOCK,
@@ -106,6 +107,10 @@ class OperatorCholesky(PivotedCholesky):
             Weights w of the features; z are ``landmarks_`` and l ``outputs_``.
         """
         return super().coefficients(weights)
+
+    def design(self, features: FloatArray, coupling: FloatArray) -> Design:
+        """Return the rows by their matrices of features, which know how outputs are coupled."""
+        return Operator(features)
 
     def transform(self, X: AnyArray) -> FloatArray:
         """Features of new rows, (n_samples, p, rank_), in chunks of bounded memory."""

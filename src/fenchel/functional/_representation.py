@@ -7,9 +7,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.design import Design, Masked
+from fenchel.features import FeatureMap
 from fenchel.functional.curves import Curves
-from fenchel.functional.problem import Points
 from fenchel.losses import Loss, curve_loss
+from fenchel.solvers import Solution
 
 
 class LossChoice(NamedTuple):
@@ -26,17 +28,15 @@ class LossChoice(NamedTuple):
         numbers = {"kappa": self.kappa, "epsilon": self.epsilon, "level": self.level}
         return curve_loss(self.loss, measure, self.norm, **numbers)
 
-    @property
-    def radial(self) -> bool:
-        """Whether the loss depends on L² norms only."""
-        return self.on(np.ones(1)).radial
-
 
 class Representation(Protocol):
-    """The output side of a problem."""
+    """The output side of a problem: coordinates of curves, (n, p)."""
 
-    points: Points
     targets: FloatArray
+
+    def design(self, feature_map: FeatureMap, features: FloatArray) -> Design:
+        """Return the rows, for outputs that are these coordinates."""
+        ...
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss in these coordinates."""
@@ -50,26 +50,38 @@ class Representation(Protocol):
         """Return these coordinates of scaled curves (n, m)."""
         ...
 
+    def feature_weights(
+        self, design: Design, weight: FloatArray, solution: Solution
+    ) -> FloatArray:
+        """What features of new rows and the output kernel between are multiplied with, (r, m)."""
+        ...
+
 
 class Spline:
     """Values at the points of the grid: linear splines with their anchors there."""
 
     def __init__(self, curves: Curves, kernel: FloatArray) -> None:
         measure, observed = curves.measure, curves.observed
-        own: FloatArray | None = None
-        masked = True
+        self._mask: FloatArray | None = None
         if measure.ndim == 2:
             common = measure.max(axis=0)
-            own, masked = np.sqrt(measure / common), False
-            measure = common
+            self._mask, measure = np.sqrt(measure / common), common
         elif observed is not None:
-            own = observed.astype(float)
-        self.points = Points(kernel, measure, own, masked)
-        self.targets = self.points.root * np.where(np.isnan(curves.values), 0.0, curves.values)
+            self._mask = observed.astype(float)
+        common_root = np.sqrt(measure)
+        self._common = common_root
+        self.root = common_root[None, :] * (1.0 if self._mask is None else self._mask)
+        self._values, self._vectors = spectrum(common_root[:, None] * kernel * common_root)
+        self.targets = self.root * np.where(np.isnan(curves.values), 0.0, curves.values)
+
+    def design(self, feature_map: FeatureMap, features: FloatArray) -> Design:
+        """Return the rows, for outputs that are values times the root of the measure."""
+        complete = feature_map.design(features, self._vectors * np.sqrt(self._values))
+        return complete if self._mask is None else Masked(complete, self._mask)
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss with the measure of the points."""
-        root = self.points.root
+        root = self.root
         return choice.on((root * root)[0] if len(root) == 1 else root * root)
 
     def on_grid(self, values: FloatArray) -> FloatArray:
@@ -80,6 +92,12 @@ class Spline:
         """Return the values themselves."""
         return values
 
+    def feature_weights(
+        self, design: Design, weight: FloatArray, solution: Solution
+    ) -> FloatArray:
+        """Σ φ(x_i) c_i √μ β_i of the point that the model is that of."""
+        return pulled(design, weight, solution, self._values, self._vectors) * self._common
+
 
 class Eigen:
     r"""Coefficients in the leading eigenfunctions of the output kernel.
@@ -89,18 +107,22 @@ class Eigen:
     """
 
     def __init__(self, curves: Curves, kernel: FloatArray, n_components: int | None) -> None:
-        root = np.sqrt(curves.measure)
+        self._common = root = np.sqrt(curves.measure)
         values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
         count = len(root) if n_components is None else min(n_components, len(root))
         self.basis = np.ascontiguousarray(vectors[:, ::-1][:, :count])
         self._whole = root * curves.values
         self.targets = self.from_grid(self._whole)
-        spectrum = np.append(np.maximum(values[::-1][:count], 0.0), 0.0)
-        self.points = Points(np.diag(spectrum), np.ones(count + 1))
+        self._values = np.maximum(values[::-1][:count], 0.0)
+
+    def design(self, feature_map: FeatureMap, features: FloatArray) -> Design:
+        """Return the rows, for outputs that are coefficients, and one that no model reaches."""
+        coupling = np.vstack([np.diag(np.sqrt(self._values)), np.zeros(len(self._values))])
+        return feature_map.design(features, coupling)
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss of the coefficients."""
-        return choice.on(np.ones(len(self.points.measure)))
+        return choice.on(np.ones(len(self._values) + 1))
 
     def on_grid(self, values: FloatArray) -> FloatArray:
         """Return curves from coefficients, along what the curves have outside of the span."""
@@ -116,6 +138,38 @@ class Eigen:
 
     def _outside(self, values: FloatArray) -> FloatArray:
         return values - (values @ self.basis) @ self.basis.T
+
+    def feature_weights(
+        self, design: Design, weight: FloatArray, solution: Solution
+    ) -> FloatArray:
+        """Σ φ(x_i) c_i √μ β_i of the point that the model is that of."""
+        directions = np.vstack([np.eye(len(self._values)), np.zeros(len(self._values))])
+        coefficients = pulled(design, weight, solution, self._values, directions)
+        return (coefficients[:, :-1] @ self.basis.T) * self._common
+
+
+def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and vectors of a kernel matrix, without those that are rounding errors."""
+    values, vectors = np.linalg.eigh(matrix)
+    kept = values > np.finfo(float).eps * values[-1]
+    return values[kept], np.ascontiguousarray(vectors[:, kept])
+
+
+def pulled(
+    design: Design,
+    weight: FloatArray,
+    solution: Solution,
+    values: FloatArray,
+    vectors: FloatArray,
+) -> FloatArray:
+    """Σ φ(x_i) c_i β_i, (r, p), of the point that a model is that of.
+
+    Where that is not known, from its weights, with the output matrix's spectrum.
+    """
+    if solution.source is None:
+        return (solution.weights / np.sqrt(values)) @ vectors.T
+    push = weight[:, None] * solution.source
+    return design.blocks.sum(lambda rows: (design.pull(rows, push[rows]),))[0]
 
 
 def represent(
@@ -134,19 +188,21 @@ def represent(
             f"n_components={n_components!r}"
         )
     complete = curves.observed is None and curves.measure.ndim == 1
+    euclidean = complete and choice.on(curves.measure).radial
     if name == "auto":
-        name = "eigen" if n_components is not None and choice.radial and complete else "spline"
+        name = "eigen" if n_components is not None and euclidean else "spline"
     if name == "spline":
         return Spline(curves, kernel)
-    if not choice.radial:
-        raise ValueError(
-            "representation='eigen' can only project in norm=2, got "
-            f"loss={choice.loss!r} and norm={choice.norm:g}: use representation='spline'"
-        )
     if not complete:
         raise ValueError(
             "representation='eigen' needs curves observed at all points of one grid: use "
             "representation='spline', or fill the gaps"
+        )
+    if not euclidean:
+        raise ValueError(
+            "representation='eigen' needs a loss of the length of residual curves, as norm=2 "
+            f"gives, got norm={choice.norm:g} and loss={choice.loss!r}: use "
+            "representation='spline'"
         )
     return Eigen(curves, kernel, n_components)
 

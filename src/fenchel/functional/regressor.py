@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-import warnings
-from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fenchel._grids import as_grid
 from fenchel._threads import threads_that_pay
-from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_number, check_weights
-from fenchel.features import FeatureMap, KernelRows, fit_feature_map, warn_of_truncation
+from fenchel._typing import FloatArray
+from fenchel._validation import check_magnitude, check_number
+from fenchel.design import Design
+from fenchel.estimator import KeptRows, KernelEstimator
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import Eigen, LossChoice, Spline, represent
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
-from fenchel.functional.problem import CurveProblem, Rows
-from fenchel.functional.solvers import make_curve_solver
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
+from fenchel.losses import make_loss
 from fenchel.losses.curves import check_order
-from fenchel.solvers.base import Solution, printer
+from fenchel.metrics import explained_share
+from fenchel.problem import Problem
+from fenchel.solvers import (
+    ClosedForm,
+    Fista,
+    Solution,
+    Solver,
+    Splitting,
+    WarmStart,
+    first_that_can,
+    make_solver,
+)
 
 _CENTERS = (None, "mean", "median")
 _WIDTH = 0.1
+_GRADIENT_STEPS = 20  # they cost about as much as a turn of the splitting, and more are needed
 
 
 class Sparsity(NamedTuple):
@@ -40,23 +49,22 @@ class Sparsity(NamedTuple):
     """Of whole curves."""
 
 
-class PreparedCurves(NamedTuple):
+@dataclass(frozen=True)
+class PreparedCurves:
     """Curves of positive weight, ready for any loss and strength."""
 
-    kept: IntArray
-    rows: Rows
-    feature_map: FeatureMap
+    inputs: KeptRows
     curves: Curves
     output_kernel: Any
-    kernel: FloatArray
+    between: FloatArray
     """The output kernel between the points of the grid."""
     center: FloatArray
     """What was taken off all curves, (m,)."""
-    shapes: dict[Any, Spline | Eigen]
-    """The representations that were in use, with their spectra."""
+    shapes: dict[Any, tuple[Spline | Eigen, Design]] = field(default_factory=dict)
+    """The representations that were in use, and the rows for them, with their spectra."""
 
 
-class FunctionalRegressor(RegressorMixin, BaseEstimator):
+class FunctionalRegressor(RegressorMixin, KernelEstimator):
     r"""Kernel regression of curves with any loss, and a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
@@ -84,11 +92,11 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         κ > 0 of "huber", in the units of y.
     epsilon : float, default=0.1
         ε >= 0 of the insensitive losses, in the units of y.
-    level : float, default=0.5
-        τ in (0, 1), of "pinball" and "squared_pinball".
     alpha : float, default=1e-3
         Strength of the regularization, > 0: the λ of the paper.
-    input_kernel : None, str, kernel or callable, default=None
+    level : float, default=0.5
+        τ in (0, 1) of "pinball" and "squared_pinball".
+    kernel : None, str, kernel or callable, default=None
         k on the rows of X, see :func:`fenchel.kernels.as_kernel`; None is a Gaussian kernel.
         For curves as inputs see :class:`fenchel.kernels.BetweenCurves` and
         :class:`fenchel.kernels.IntegralGaussian`.
@@ -111,12 +119,15 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         How the input kernel becomes features, by default "auto".
     rank : int, optional
         Cap on the rank of the feature map.
-    solver : {"auto", "closed_form", "splitting", "apgd"} or CurveSolver, default="auto"
-        See :mod:`fenchel.functional.solvers`.
+    solver : str or Solver, default="auto"
+        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "closed_form" for the
+        squared loss of complete curves, "splitting" where the points have weights common to all
+        curves, and "fista" elsewhere.
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
-        Limit on the turns of the splitting, and a twentieth of that on gradient steps.
+        Limit on the turns of the splitting, and a twentieth of that on the steps of "fista"
+        where "auto" chose it.
     warm_start : bool, default=False
         Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None
@@ -134,14 +145,14 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
     sparsity_ : Sparsity
         Shares of zero ``coefficients`` and of zero ``rows``.
     certificate_ : Certificate
-        Primal and dual objective, in units of 1/alpha; the gap is relative to the model 0.
+        In units of the objective above; the best constant model is zero here.
     grid_ : ndarray of shape (m,)
         The points θ.
     measure_ : ndarray of shape (m,) or (n, m)
         The weights μ.
     center_ : ndarray of shape (m,)
         What was taken off the curves.
-    input_kernel_, output_kernel_ : kernel
+    kernel_, output_kernel_ : kernel
         The kernels with numbers in them.
     kernel_error_ : float
         Share of the input kernel's trace that the features leave out.
@@ -185,7 +196,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         alpha: float = 1e-3,
         *,
         level: float = 0.5,
-        input_kernel: Any = None,
+        kernel: Any = None,
         output_kernel: Any = None,
         center: str | None = None,
         representation: str = "auto",
@@ -206,7 +217,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         self.epsilon = epsilon
         self.alpha = alpha
         self.level = level
-        self.input_kernel = input_kernel
+        self.kernel = kernel
         self.output_kernel = output_kernel
         self.center = center
         self.representation = representation
@@ -243,16 +254,17 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         FunctionalRegressor
             The fitted estimator.
         """
-        choice = self._checked()
-        prepared = self._prepare(X, y, theta, sample_weight)
+        self.check_parameters()
+        prepared = self.prepare(X, y, theta, sample_weight)
         last = getattr(self, "_last", None) if self.warm_start else None
-        nearby = self._fit_prepared(prepared, choice, last)
-        warn_of_truncation(self.feature_map_, stacklevel=3)
+        nearby = self.fit_prepared(prepared, last)
         self._last = nearby if self.warm_start else None
         return self
 
-    def _prepare(self, X: Any, y: Any, theta: Any, sample_weight: Any) -> PreparedCurves:
-        """What does not depend on loss or strength."""
+    def prepare(
+        self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
+    ) -> PreparedCurves:
+        """Validate data, and do what does not depend on loss or strength."""
         X = validate_data(self, as_rows(X), dtype=np.float64, order="C")
         curves = self._as_curves(y, theta)
         if len(curves) != len(X):
@@ -261,97 +273,95 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
                 "inconsistent numbers of samples"
             )
         check_magnitude(curves.values[~np.isnan(curves.values)], "y")
-        weight = check_weights(X, sample_weight)
-        kept = np.flatnonzero(weight)
-        given_gram = isinstance(as_kernel(self.input_kernel), Precomputed)
-        if given_gram and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"with input_kernel='precomputed', X must be a square Gram matrix, got {X.shape}"
-            )
-        X = X[np.ix_(kept, kept)] if given_gram else X[kept]
-        self._n_rows, weight, curves = len(weight), weight[kept], curves.subset(kept)
-        center = center_of(self.center, curves.values, weight)
+        inputs = self._mapped(X, sample_weight)
+        curves = curves.subset(inputs.kept)
+        center = center_of(self.center, curves.values, inputs.weight)
         curves = replace(curves, values=curves.values - center)
-        kernel = resolve(as_kernel(self.input_kernel), X, weight, self.random_state)
-        with threads_that_pay(len(X)):
-            feature_map, features = fit_feature_map(
-                self.features, kernel, self.rank, self.random_state, X, kernel_rows=True
-            )
-        rows = Rows(features, isinstance(feature_map, KernelRows), weight)
         output = _output_kernel(self.output_kernel, curves.grid, self.random_state)
         between = np.asarray(output(curves.grid[:, None]), dtype=np.float64)
-        return PreparedCurves(kept, rows, feature_map, curves, output, between, center, {})
+        return PreparedCurves(inputs, curves, output, between, center)
 
-    def _fit_prepared(
-        self, prepared: PreparedCurves, choice: LossChoice, start: FloatArray | None
+    def make_problem(self, prepared: PreparedCurves) -> Problem:
+        """Return the problem with the present parameters."""
+        shape, design = self._shape(prepared)
+        return Problem(
+            shape.loss(self._choice()),
+            design,
+            shape.targets,
+            prepared.inputs.weight,
+            float(self.alpha),
+            fit_intercept=False,
+        )
+
+    def _shape(self, prepared: PreparedCurves) -> tuple[Spline | Eigen, Design]:
+        """The representation of the outputs, and the rows for it."""
+        choice, inputs = self._choice(), prepared.inputs
+        radial = choice.on(np.ones(1)).radial
+        key = (self.representation, self.n_components, radial)
+        if key not in prepared.shapes:
+            shape = represent(
+                self.representation, self.n_components, choice, prepared.curves, prepared.between
+            )
+            design = shape.design(inputs.feature_map, inputs.features)
+            prepared.shapes[key] = shape, design
+        return prepared.shapes[key]
+
+    def fit_prepared(
+        self, prepared: PreparedCurves, start: FloatArray | None = None
     ) -> FloatArray:
         """Solve on prepared curves, set the fitted attributes, and return a point to start from.
 
         Points are scaled curves of all rows, (n, m), near the dual solution.
         """
-        curves = prepared.curves
-        key = (self.representation, self.n_components, choice.radial)
-        if key not in prepared.shapes:
-            prepared.shapes[key] = represent(
-                self.representation, self.n_components, choice, curves, prepared.kernel
-            )
-        shape = prepared.shapes[key]
-        problem = CurveProblem(
-            shape.loss(choice), prepared.rows, shape.points, shape.targets, float(self.alpha)
-        )
-        solver = make_curve_solver(self.solver, problem, float(self.tol), int(self.max_iter))
-        if start is not None:
-            fits = start.shape == (self._n_rows, curves.values.shape[1])
-            start = shape.from_grid(start[prepared.kept]) if fits else None
-        callback = printer(type(self).__name__) if self.verbose else None
+        curves, inputs = prepared.curves, prepared.inputs
+        problem = self.make_problem(prepared)
+        shape, _ = self._shape(prepared)
+        size = (inputs.n_rows, curves.values.shape[1])
+        warm = None
+        if start is not None and start.shape == size:
+            nearby = shape.from_grid(start[inputs.kept])
+            warm = WarmStart(nearby, np.zeros(problem.n_outputs), float(self.alpha))
         with threads_that_pay(len(curves)):
-            solution = solver.solve(problem, start, callback)
+            solution = self._solver(problem).solve(problem, warm, self._callback())
+        self._keep_map(inputs)
         self._keep(prepared, shape, problem, solution)
-        if not solution.status.converged:
-            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=3)
-        nearby = np.zeros((self._n_rows, curves.values.shape[1]))
-        nearby[prepared.kept] = shape.on_grid(solution.nearby)
-        return nearby
+        self._keep_end(solution)
+        found = solution.dual if solution.nearby is None else solution.nearby
+        following = np.zeros(size)
+        following[inputs.kept] = shape.on_grid(found)
+        return following
+
+    def _solver(self, problem: Problem) -> Solver:
+        tol, limit = float(self.tol), int(self.max_iter)
+        if isinstance(self.solver, str) and self.solver == "auto":
+            chosen = ClosedForm(tol), Splitting(tol, limit), Fista(tol, _GRADIENT_STEPS * limit)
+            return first_that_can(chosen, problem)
+        return make_solver(self.solver, problem, tol, limit)
 
     def _keep(
         self,
         prepared: PreparedCurves,
         shape: Spline | Eigen,
-        problem: CurveProblem,
+        problem: Problem,
         solution: Solution,
     ) -> None:
-        curves, rows = prepared.curves, prepared.rows
+        curves, inputs = prepared.curves, prepared.inputs
         self.grid_, self.measure_, self.center_ = curves.grid, curves.measure, prepared.center
         self._given = curves.given
         root = np.sqrt(curves.measure)
         inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
         dual = problem.weight[:, None] * inverse * shape.on_grid(solution.dual)
-        self.dual_coef_ = np.zeros((self._n_rows, dual.shape[1]))
-        self.dual_coef_[prepared.kept] = dual
+        self.dual_coef_ = np.zeros((inputs.n_rows, dual.shape[1]))
+        self.dual_coef_[inputs.kept] = dual
         self.support_ = np.flatnonzero(np.any(self.dual_coef_ != 0.0, axis=1))
         seen = np.ones(dual.shape, bool) if curves.observed is None else curves.observed
         self.sparsity_ = Sparsity(
             float(np.mean(dual[seen] == 0.0)), float(np.mean(~np.any(dual != 0.0, axis=1)))
         )
-        coefficients = solution.weights
-        if isinstance(shape, Eigen):
-            coefficients = root * (coefficients[:, :-1] @ shape.basis.T)
-        self.feature_map_ = copy(prepared.feature_map)
-        if rows.is_gram:
-            needed = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
-            self.feature_map_.keep(needed)
-            self.weights_ = coefficients[needed]
-        else:
-            self.weights_ = rows.features.T @ coefficients
-        self.input_kernel_ = self.feature_map_.kernel_
+        weights = shape.feature_weights(problem.design, problem.weight, solution)
+        self.weights_ = self.feature_map_.compacted(weights)
         self.output_kernel_ = prepared.output_kernel
-        self.kernel_error_ = float(self.feature_map_.kernel_error_)
-        self._precomputed = prepared.kept if isinstance(self.input_kernel_, Precomputed) else None
         self.loss_ = problem.loss
-        self.certificate_ = solution.certificate
-        self.status_ = solution.status
-        self.history_ = solution.history
-        self.n_iter_ = solution.n_iter
 
     def predict(self, X: Any, theta: Any = None) -> Any:
         """Predict curves.
@@ -370,20 +380,16 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         grid = self.grid_ if theta is None else as_grid(theta)
-        values = self._evaluate(
-            validate_data(self, as_rows(X), dtype=np.float64, reset=False), grid
-        )
+        values = self._evaluate(self._new_rows(as_rows(X)), grid)
         if self._given == "fdatagrid":
             return to_fdatagrid(grid, values)
         return values[:, 0] if self._flat and values.shape[1] == 1 else values
 
     def _evaluate(self, X: FloatArray, grid: FloatArray) -> FloatArray:
         """Values (n, m') for rows that are validated."""
-        if self._precomputed is not None:
-            X = X[:, self._precomputed]
         between = np.asarray(self.output_kernel_(self.grid_[:, None], grid[:, None]))
         with threads_that_pay(min(len(X), len(self.weights_))):
-            values = self.feature_map_.transform(X) @ self.weights_ @ between
+            values = self._new_features(X) @ self.weights_ @ between
         return np.asarray(values + np.interp(grid, self.grid_, self.center_))
 
     def score(
@@ -410,9 +416,7 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
             for other in (predicted, mean)
         )
-        if spread == 0.0:
-            return 1.0 if residual == 0.0 else 0.0
-        return 1.0 - residual / spread
+        return explained_share(residual, spread)
 
     def _compared(
         self, X: Any, y: Any, theta: Any, sample_weight: Any
@@ -438,27 +442,26 @@ class FunctionalRegressor(RegressorMixin, BaseEstimator):
         self._flat = is_array(y) and np.asarray(y).ndim == 1
         return as_curves(as_columns(y), theta, self.quadrature)
 
-    def _checked(self) -> LossChoice:
-        """Check the parameters, and return the choice of the loss."""
-        norm = check_order(self.norm)
-        choice = LossChoice(self.loss, norm, self.kappa, self.epsilon, self.level)
-        choice.on(np.ones(1))  # says what is not allowed
-        check_number(self, "alpha", low=0.0, open_low=True)
-        check_number(self, "tol", low=0.0, open_low=True)
-        check_number(self, "max_iter", low=1, integer=True)
-        for name in ("rank", "n_components"):
-            if getattr(self, name) is not None:
-                check_number(self, name, low=1, integer=True)
+    def check_parameters(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
+        super().check_parameters()
+        check_number(self, "kappa", low=0.0, open_low=True)
+        check_number(self, "epsilon", low=0.0)
+        check_order(self.norm)
+        make_loss(self.loss, None, kappa=self.kappa, epsilon=self.epsilon, level=self.level)
+        if self.n_components is not None:
+            check_number(self, "n_components", low=1, integer=True)
         if not (self.center is None or self.center in _CENTERS):
             raise ValueError(f"center must be one of {list(_CENTERS)}, got {self.center!r}")
-        return choice
+
+    def _choice(self) -> LossChoice:
+        numbers = float(self.kappa), float(self.epsilon), float(self.level)
+        return LossChoice(self.loss, check_order(self.norm), *numbers)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
-        kernel = self.input_kernel
-        tags.input_tags.pairwise = isinstance(kernel, str) and kernel == "precomputed"
         return tags
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_value
 from fenchel.losses._offset import minimizing_offset
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local
@@ -196,6 +196,10 @@ class Loss(ConvexFunction):
         active = np.flatnonzero(jacobian.reshape(len(jacobian), -1).any(axis=1))
         return Envelope(dual, value, active, jacobian[active])
 
+    def at(self, rows: slice | IntArray) -> Loss:
+        """Return the loss of some of the rows: itself, unless rows have their own parameters."""
+        return self
+
     def nearest(self, residual: FloatArray) -> FloatArray:
         """Return the nearest residuals where the loss is finite, row by row."""
         return residual
@@ -286,6 +290,11 @@ class Insensitive(Loss):
         """Show how the loss is made."""
         return f"{self.loss!r}.insensitive({self.epsilon:g})"
 
+    def at(self, rows: slice | IntArray) -> Insensitive:
+        """Return the loss of some of the rows."""
+        part = self.loss.at(rows)
+        return self if part is self.loss else Insensitive(part, self.epsilon)
+
     def insensitive(self, epsilon: float) -> Insensitive:
         """Return the infimal convolution with a further ball: the radii add up."""
         return Insensitive(self.loss, self.epsilon + check_epsilon(epsilon))
@@ -374,6 +383,11 @@ class Rescaled(Loss):
     def __repr__(self) -> str:
         """Show how the loss is made."""
         return f"{self.loss!r}.rescaled({self.scale:g})"
+
+    def at(self, rows: slice | IntArray) -> Rescaled:
+        """Return the loss of some of the rows."""
+        part = self.loss.at(rows)
+        return self if part is self.loss else Rescaled(part, self.scale)
 
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.value(self.scale * residual) / self._divisor

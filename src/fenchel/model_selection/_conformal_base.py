@@ -96,7 +96,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         UserWarning
             If there are too few calibration rows for the coverage: intervals are infinite.
         """
-        self._check_parameters()
+        self.check_parameters()
         plain = self._plain()
         X, y, weight = self._validated(plain, X, y, sample_weight)
         self._columns = self._ends(plain)
@@ -344,7 +344,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
         return float(coverage)
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         for name, allowed in (("method", METHODS), ("side", SIDES)):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in allowed:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import _safe_split
@@ -16,11 +14,11 @@ from sklearn.utils.validation import validate_data
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel.features import KernelRows
 from fenchel.kernels import OperatorKernel, Precomputed
 from fenchel.regression import KernelRidge
 from fenchel.regression._base import KernelRegressor, Prepared
-from fenchel.solvers import Solution, WarmStart
+from fenchel.solvers import WarmStart
+from fenchel.solvers.leave_one_out import ridge_smoother
 
 _BLOCK_VALUES = 2**21  # predictions at a time: 16 MiB
 
@@ -120,8 +118,8 @@ class _OneFeatureMap:
 
     def __init__(self, model: KernelRegressor, prepared: Prepared) -> None:
         self.model = model
-        self.feature_map = prepared.feature_map
-        self.kept = prepared.kept
+        self.feature_map = prepared.inputs.feature_map
+        self.kept = prepared.inputs.kept
 
     def _features(self, X: AnyArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Validated rows, a few at a time, and their features."""
@@ -150,20 +148,23 @@ class LeaveOneOutRidge(_OneFeatureMap):
 
     def __init__(self, model: KernelRidge, prepared: Prepared) -> None:
         super().__init__(model, prepared)
-        residuals = model.loo_residuals_[prepared.kept]
+        inputs = prepared.inputs
+        residuals = model.loo_residuals_[inputs.kept]
         targets = prepared.targets[:, 0] + prepared.shift[0]
         # A row that the fit follows whatever its target has no such model: its score is infinite.
         undefined = np.isnan(residuals)
         prediction = targets - residuals
         self.own = np.stack([np.where(undefined, sign * np.inf, prediction) for sign in (1, -1)])
         self.residuals = np.where(undefined, 0.0, residuals)
-        weight = prepared.weight / (float(model.alpha) * prepared.weight.sum())
+        problem = model.make_problem(prepared)
         scale = float(model.coupling_[0, 0])
-        gram = isinstance(prepared.feature_map, KernelRows)
-        smoother = _smoother_of_gram if gram else _smoother_of_features
-        with threads_that_pay(min(prepared.features.shape)):
-            self.slopes, self.constant = smoother(
-                prepared.features, weight, scale, bool(model.fit_intercept)
+        with threads_that_pay(min(inputs.features.shape)):
+            self.slopes, self.constant = ridge_smoother(
+                inputs.features,
+                problem.weight,
+                scale,
+                gram=problem.design.features is None,
+                fit_intercept=problem.fit_intercept,
             )
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
@@ -175,36 +176,6 @@ class LeaveOneOutRidge(_OneFeatureMap):
             yield Ends(prediction, prediction)
 
 
-def _smoother_of_gram(
-    gram: FloatArray, weight: FloatArray, scale: float, fit_intercept: bool
-) -> tuple[FloatArray, FloatArray]:
-    """P (n, n) and u (n,) with H(x) = k(x) P + u."""
-    system = scale * gram
-    np.einsum("ii->i", system)[:] += 1.0 / weight
-    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    slopes = cho_solve(factor, np.eye(len(weight)), overwrite_b=True, check_finite=False)
-    constant = np.zeros(len(weight))
-    if fit_intercept:
-        sums = slopes.sum(axis=0)
-        constant = sums / sums.sum()
-        slopes -= np.outer(sums, constant)
-    return scale * slopes, constant
-
-
-def _smoother_of_features(
-    features: FloatArray, weight: FloatArray, scale: float, fit_intercept: bool
-) -> tuple[FloatArray, FloatArray]:
-    """P (r, n) and u (n,) with H(x) = φ(x) P + u."""
-    constant = weight / weight.sum() if fit_intercept else np.zeros(len(weight))
-    mean = constant @ features
-    pulled = (features - mean).T * weight
-    system = scale * (pulled @ (features - mean))
-    np.einsum("ii->i", system)[:] += 1.0
-    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    slopes = scale * cho_solve(factor, pulled, check_finite=False)
-    return slopes, constant - mean @ slopes
-
-
 class LeaveOneOutKernel(_OneFeatureMap):
     """Any kernel regressor without each row: refits that start from the fit to all rows.
 
@@ -214,33 +185,34 @@ class LeaveOneOutKernel(_OneFeatureMap):
         Fitted to the prepared rows.
     prepared : Prepared
         The rows.
-    solution : Solution
-        Of that fit.
+    start : WarmStart
+        The solution of that fit.
     columns : (int, int)
         Outputs that are the ends.
     """
 
     def __init__(
-        self, model: KernelRegressor, prepared: Prepared, solution: Solution, columns: Columns
+        self, model: KernelRegressor, prepared: Prepared, start: WarmStart, columns: Columns
     ) -> None:
         super().__init__(model, prepared)
-        n = len(prepared.kept)
-        gram = isinstance(prepared.feature_map, KernelRows)
+        inputs = prepared.inputs
+        n = len(inputs.kept)
+        gram = model.make_problem(prepared).design.features is None
         used = sorted(set(columns))
-        self.weights = np.empty((len(used), prepared.features.shape[1], n))
+        self.weights = np.empty((len(used), inputs.features.shape[1], n))
         self.offsets = np.empty((len(used), n))
         self.columns = used.index(columns[0]), used.index(columns[1])
         failures = []
         for i in range(n):
-            start = WarmStart(np.delete(solution.dual, i, axis=0), solution.offset, model.alpha)
+            near = start._replace(dual=np.delete(start.dual, i, axis=0))
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")  # on the feature map, the full fit has spoken
-                left = _without(model, prepared, i, start)
+                left = _without(model, prepared, i, near)
             failures += [w for w in caught if issubclass(w.category, ConvergenceWarning)]
             weights = left.weights_
             if gram:
                 weights = np.zeros((n, left.dual_coef_.shape[1]))
-                where = np.searchsorted(prepared.kept, left.support_)
+                where = np.searchsorted(inputs.kept, left.support_)
                 weights[where] = left.dual_coef_ @ left.coupling_
             self.weights[:, :, i] = weights[:, used].T
             self.offsets[:, i] = left.offset_[used]
@@ -251,7 +223,7 @@ class LeaveOneOutKernel(_OneFeatureMap):
                 ConvergenceWarning,
                 stacklevel=5,
             )
-        own = np.einsum("ir,jri->ji", prepared.features, self.weights) + self.offsets
+        own = np.einsum("ir,jri->ji", inputs.features, self.weights) + self.offsets
         self.own = own[list(self.columns)]
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
@@ -266,24 +238,10 @@ def _without(
     model: KernelRegressor, prepared: Prepared, i: int, start: WarmStart
 ) -> KernelRegressor:
     """The model fitted without row i, on the features of all."""
-    others = np.delete(np.arange(len(prepared.kept)), i)
-    feature_map = copy.copy(prepared.feature_map)
-    features = prepared.features[others]
-    if isinstance(feature_map, KernelRows):
-        feature_map.keep(others)
-        features = np.ascontiguousarray(features[:, others])
+    others = np.delete(np.arange(len(prepared.inputs.kept)), i)
     left = clone(model)
-    left._check_parameters()
-    left._fit_prepared(
-        prepared._replace(
-            kept=prepared.kept[others],
-            targets=prepared.targets[others],
-            weight=prepared.weight[others],
-            features=features,
-            feature_map=feature_map,
-        ),
-        start,
-    )
+    left.check_parameters()
+    left.fit_prepared(prepared.only(others), start)
     return left
 
 
@@ -301,17 +259,18 @@ def leave_one_out(
         folds = [(rows[rows != i], np.array([i])) for i in rows]
         return model, FoldModels(estimator, X, y, weight, folds, rows, columns)
     model = clone(estimator)
-    model._check_parameters()
-    prepared = model._prepare(X, y, weight)
-    if len(prepared.kept) < 2:
+    model.check_parameters()
+    prepared = model.prepare(X, y, weight)
+    n_kept = len(prepared.inputs.kept)
+    if n_kept < 2:
         raise ValueError(
             f"method='jackknife+' needs two rows of positive weight, got n_samples = {len(y)} "
-            f"with {len(prepared.kept)} of them"
+            f"with {n_kept} of them"
         )
-    solution = model._fit_prepared(prepared, None)
+    start = model.fit_prepared(prepared, None)
     if isinstance(model, KernelRidge):
         return model, LeaveOneOutRidge(model, prepared)
-    return model, LeaveOneOutKernel(model, prepared, solution, columns)
+    return model, LeaveOneOutKernel(model, prepared, start, columns)
 
 
 def _shares_features(estimator: Any) -> bool:
@@ -319,7 +278,7 @@ def _shares_features(estimator: Any) -> bool:
     return kernel and not isinstance(estimator.kernel, OperatorKernel)
 
 
-KINDS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
+HELD_OUT_MODELS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
 
 
 def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
@@ -329,7 +288,7 @@ def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
 
 
 __all__ = [
-    "KINDS",
+    "HELD_OUT_MODELS",
     "Columns",
     "Ends",
     "FoldModels",

@@ -8,7 +8,6 @@ import numpy as np
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.features import KernelRows
 from fenchel.kernels import OperatorKernel
 from fenchel.regression._base import KernelRegressor
 from fenchel.solvers.leave_one_out import LeaveOneOutPath
@@ -27,29 +26,29 @@ def loo_scores(
 
     One feature map of all rows and one eigendecomposition; NaN where a residual is undefined.
     """
-    base._check_parameters()
+    base.check_parameters()
     if isinstance(base.kernel, OperatorKernel):
         raise ValueError(
             "scoring='loo' needs a scalar kernel, with coupling for the outputs, got "
             f"kernel={type(base.kernel).__name__}"
         )
-    prepared = base._prepare(X, y, sample_weight)
+    prepared = base.prepare(X, y, sample_weight)
     n, n_outputs = prepared.targets.shape
     if n == 1:
         raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
-    root = base._coupling(n_outputs)
-    with threads_that_pay(min(prepared.features.shape)):
+    root, inputs = base.make_coupling(n_outputs), prepared.inputs
+    with threads_that_pay(min(inputs.features.shape)):
         path = LeaveOneOutPath(
-            prepared.features,
+            inputs.features,
             prepared.targets,
-            prepared.weight,
+            inputs.weight,
             root @ root.T,
-            gram=isinstance(prepared.feature_map, KernelRows),
+            gram=prepared.design(root).features is None,
             fit_intercept=bool(base.fit_intercept),
         )
         size = max(1, _CHUNK_VALUES // (n * n_outputs))
         parts = np.array_split(alphas, range(size, len(alphas), size))
-        moments = [_moments(path.residuals(part), prepared.weight) for part in parts]
+        moments = [_moments(path.residuals(part), inputs.weight) for part in parts]
     return np.concatenate(moments, axis=1)
 
 

@@ -31,7 +31,7 @@ _SHARED = (
     "loss",
     "norm",
     "level",
-    "input_kernel",
+    "kernel",
     "output_kernel",
     "center",
     "representation",
@@ -90,7 +90,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
         in a minority of the folds do not move.
     n_jobs : int, optional
         Number of processes over folds and length scales.
-    input_kernel, output_kernel, center, representation, n_components, quadrature, features
+    kernel, output_kernel, center, representation, n_components, quadrature, features
         As in :class:`fenchel.functional.FunctionalRegressor`.
     rank, solver, tol, max_iter, random_state
         As there.
@@ -127,7 +127,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
     True
     """
 
-    _kernel = "input_kernel"
+    _kernel = "kernel"
     selection = "min"
 
     def __init__(
@@ -144,7 +144,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
         scoring: Any = None,
         aggregation: str = "mean",
         n_jobs: int | None = None,
-        input_kernel: Any = None,
+        kernel: Any = None,
         output_kernel: Any = None,
         center: str | None = None,
         representation: str = "auto",
@@ -168,7 +168,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
         self.scoring = scoring
         self.aggregation = aggregation
         self.n_jobs = n_jobs
-        self.input_kernel = input_kernel
+        self.kernel = kernel
         self.output_kernel = output_kernel
         self.center = center
         self.representation = representation
@@ -219,7 +219,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
                 f"aggregation must be one of {AGGREGATIONS}, got {self.aggregation!r}"
             )
         plain = self._plain()
-        plain._checked()
+        plain.check_parameters()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -249,7 +249,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
         counts = {name: _count(self, name) for name in names}
         size = unit = 1.0
         if any(counts.values()):
-            prepared = with_parameters(plain, {})._prepare(X, y, theta, sample_weight)
+            prepared = with_parameters(plain, {}).prepare(X, y, theta, sample_weight)
             size, unit = _size(prepared), _unit(prepared)
         count = counts["alphas"]
         alphas = 0.5 * size * strengths(count) if count else as_path(self.alphas, "alphas")
@@ -326,11 +326,11 @@ def _count(search: FunctionalRegressorCV, name: str) -> int:
 
 def _size(prepared: PreparedCurves) -> float:
     """Trace of the operator-valued kernel, k(x, x) ∫ k_Θ(θ, θ) dμ, on average over rows."""
-    rows = prepared.rows
-    squares = np.einsum("ij,ij->i", rows.features, rows.features)
-    diagonal = rows.features.diagonal() if rows.is_gram else squares
+    inputs = prepared.inputs
+    diagonal = inputs.feature_map.design(inputs.features, np.eye(1)).diagonal()
+    mean = float(np.average(diagonal, weights=inputs.weight))
     measure = np.atleast_2d(prepared.curves.measure).mean(axis=0)
-    return float(rows.share @ diagonal * (measure @ prepared.kernel.diagonal())) or 1.0
+    return mean * float(measure @ prepared.between.diagonal()) or 1.0
 
 
 def _unit(prepared: PreparedCurves) -> float:
@@ -377,10 +377,10 @@ def _scores(
     scorer: Any,
 ) -> FloatArray:
     """Test scores (others, alphas) of one fold with one input kernel."""
-    model = with_parameters(plain, own, "input_kernel")
+    model = with_parameters(plain, own, "kernel")
     weight = None if sample_weight is None else sample_weight[train]
     seen, _ = _safe_split(plain, X, None, train)
-    prepared = model._prepare(seen, _part(y, train), theta, weight)
+    prepared = model.prepare(seen, _part(y, train), theta, weight)
     held_out = _safe_split(plain, X, None, test, train)[0], _part(y, test)
     weights = {} if sample_weight is None else {"sample_weight": sample_weight[test]}
     scores = np.empty((len(grid.others), len(grid.alphas)))
@@ -388,10 +388,10 @@ def _scores(
     for j, alpha in enumerate(grid.alphas):
         start, path = first, _Path()
         for i, other in enumerate(grid.others):
-            choice = model.set_params(alpha=float(alpha), **other)._checked()
+            model.set_params(alpha=float(alpha), **other).check_parameters()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # told of the final fit
-                found = model._fit_prepared(prepared, choice, path.ahead(other, start))
+                found = model.fit_prepared(prepared, path.ahead(other, start))
             path.take(other, found)
             first, start = (found if i == 0 else first), found
             scores[i, j] = scorer(model, *held_out, **weights)

@@ -17,11 +17,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel.features import KernelRows
 from fenchel.kernels import OperatorKernel, as_kernel
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from fenchel.regression._base import KernelRegressor
-from fenchel.solvers import Solution, WarmStart
 
 SELECTIONS = ("min", "one_standard_error")
 _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
@@ -175,7 +173,7 @@ class AlphaSearch(Search):
         if self.selection not in SELECTIONS:
             raise ValueError(f"selection must be one of {SELECTIONS}, got {self.selection!r}")
         plain = self._plain()
-        plain._check_parameters()
+        plain.check_parameters()
         X, y = indexable(X, y)
         grid = self._resolved_grid(plain, X, y, sample_weight)
         if sample_weight is not None:
@@ -269,22 +267,17 @@ def default_alphas(
     squared function, and the kernel's mean diagonal says how large functions are.
     """
     model = clone(plain)
-    model._check_parameters()
-    prepared = model._prepare(X, y, sample_weight)
-    loss = plain._loss(prepared.targets.shape[1])
+    model.check_parameters()
+    prepared = model.prepare(X, y, sample_weight)
+    weight = prepared.inputs.weight
+    loss = plain.make_loss(prepared.targets.shape[1])
     shape = (len(prepared.targets), loss.n_outputs or prepared.targets.shape[1])
     targets = np.broadcast_to(prepared.targets, shape)
-    centred = targets - loss.minimizing_offset(targets, prepared.weight)
-    value = float(np.average(loss.value(centred), weights=prepared.weight))
-    square = float(np.average(np.mean(centred**2, axis=1), weights=prepared.weight))
+    centred = targets - loss.minimizing_offset(targets, weight)
+    value = float(np.average(loss.value(centred), weights=weight))
+    square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
     unit = value / square if value > 0.0 else 1.0
-    features = prepared.features
-    if isinstance(prepared.feature_map, KernelRows):
-        diagonal = features.diagonal()
-    elif features.ndim == 3:  # an operator-valued kernel: the mean over outputs
-        diagonal = np.einsum("ijr,ijr->i", features, features) / features.shape[1]
-    else:
-        diagonal = np.einsum("ij,ij->i", features, features)
+    diagonal = prepared.design(np.eye(shape[1])).diagonal()
     size = float(diagonal.mean()) or 1.0
     return strengths(n) * unit * size
 
@@ -331,8 +324,8 @@ def _scores(
         return None if array is None else _safe_indexing(array, rows)
 
     base = with_parameters(plain, own)
-    base._check_parameters()
-    prepared = base._prepare(part(X, train), part(y, train), part(sample_weight, train))
+    base.check_parameters()
+    prepared = base.prepare(part(X, train), part(y, train), part(sample_weight, train))
     held_out = part(X, test), part(y, test)
     weights = {} if sample_weight is None else {"sample_weight": part(sample_weight, test)}
     scores = np.empty((len(grid.others), len(grid.alphas)))
@@ -342,23 +335,15 @@ def _scores(
             model = _like(base, {**other, "alpha": float(alpha)})
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # told of the final fit
-                solution = model._fit_prepared(prepared, start)
-            start = _start(solution, float(alpha))
+                start = model.fit_prepared(prepared, start)
             scores[i, j] = scorer(model, *held_out, **weights)
     return scores
-
-
-def _start(solution: Any, alpha: float) -> Any:
-    """Where the next fit along a path begins."""
-    if isinstance(solution, Solution):
-        return WarmStart(solution.dual, solution.offset, alpha)
-    return solution.dual
 
 
 def _like(base: Any, params: dict[str, Any]) -> Any:
     """A model with other parameters that has seen the same training rows as ``base``."""
     model = clone(base).set_params(**params)
-    model._check_parameters()
+    model.check_parameters()
     for name in ("n_features_in_", "feature_names_in_", "_flat"):
         if hasattr(base, name):
             setattr(model, name, getattr(base, name))

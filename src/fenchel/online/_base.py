@@ -39,7 +39,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         """Learn all rows in each of the orders, or raise if the step is too long."""
         raise NotImplementedError
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if self.step is not None:
             check_number(self, "step", low=0.0, open_low=True)
         if self.schedule not in SCHEDULES:
@@ -76,7 +76,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             estimator is then as it was.
         """
         with self._or_as_it_was():
-            self._check_parameters()
+            self.check_parameters()
             X, y = self._validated(X, y, reset=True)
             weight = np.ones(len(X))
             self._begin(X, weight)
@@ -111,7 +111,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             model is then the one before the call.
         """
         with self._or_as_it_was():
-            self._check_parameters()
+            self.check_parameters()
             first = not self.__sklearn_is_fitted__()
             X, y = self._validated(X, y, reset=first)
             weight = np.asarray(

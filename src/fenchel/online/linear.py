@@ -198,8 +198,8 @@ class _Penalized(_Linear):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number(self, "alpha", low=0.0)
 
     def _strength(self) -> float:

@@ -73,7 +73,7 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
     def _check_targets(self, targets: FloatArray) -> None:
         """Refuse targets that the loss does not know, (n, t)."""
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "trace_penalty", low=0.0)
         check_number(self, "tol", low=0.0, open_low=True)
@@ -83,11 +83,11 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
 
     def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
-        self._check_parameters()
-        self._fit_prepared(self._prepare(X, y, sample_weight))
+        self.check_parameters()
+        self.fit_prepared(self.prepare(X, y, sample_weight))
         return self
 
-    def _prepare(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Prepared:
+    def prepare(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features."""
         X, targets = self._validated(X, y)
         weight = check_weights(X, sample_weight)
@@ -114,10 +114,8 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
         with threads_that_pay(len(rows)):
             return feature_map, np.asarray(feature_map.fit_transform(rows))
 
-    def _fit_prepared(
-        self, prepared: Prepared, warm_start: FloatArray | None = None
-    ) -> PSDSolution:
-        """Solve on prepared rows from a dual point, and set the fitted attributes."""
+    def fit_prepared(self, prepared: Prepared, warm_start: FloatArray | None = None) -> FloatArray:
+        """Solve on prepared rows from a dual point, set the fitted attributes; return a start."""
         self.feature_map_ = prepared.feature_map
         self.kernel_ = self.feature_map_.kernel_
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
@@ -130,7 +128,7 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
         self._keep(prepared, problem, solution)
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
-        return solution
+        return solution.dual
 
     def _solve(self, problem: PSDProblem, warm_start: FloatArray | None) -> PSDSolution:
         """Solve the problem that :meth:`_problem` has made."""

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.problem import Certificate
-from fenchel.solvers import Progress, Status
+from fenchel.certificate import Certificate, Progress, Status
 
 _CHECK = 10
 _BALANCE = 10.0
@@ -211,7 +210,7 @@ def solve_inequalities(
         message += f" > tol={tol:g}: increase max_iter, alpha, or tol"
     low = float(np.linalg.eigvalsh(problem.combined(good)).min())
     size = max(float(np.abs(good).max()), np.finfo(float).tiny)
-    certificate = Certificate(primal, lower, primal - lower, gap, max(0.0, -low / size))
+    certificate = Certificate(primal, lower, problem.unit, max(0.0, -low / size))
     status = Status(gap <= tol, message)
     return InequalitySolution(good, multipliers, dual, certificate, status, step, history)
 

@@ -10,11 +10,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from fenchel._typing import FloatArray
+from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.positive._cone import EXACT, Spectra
 from fenchel.positive._low_rank import low_rank
 from fenchel.positive.problem import Model, PSDProblem, Push
-from fenchel.problem import Certificate
-from fenchel.solvers import Callback, Progress, Status
 
 _QUARTERS = 25
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have

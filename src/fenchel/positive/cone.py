@@ -229,8 +229,8 @@ class ConeRegressor(PositiveRegressor):
                 prediction = np.maximum.accumulate(prediction, axis=1)
         return prediction[:, 0] if self._flat else prediction
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         if self.cone is not None and self.generators is not None:
             raise ValueError("cone must be None where generators are given, got both")
         if self.generators is None:

@@ -14,11 +14,9 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number, check_weights
 from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
-from fenchel.kernels import Gaussian, as_kernel, resolve
-from fenchel.positive._solution import PSDSolution
+from fenchel.kernels import Box, Gaussian, as_kernel, as_measure, resolve
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
-from fenchel.positive.measures import Box, as_measure
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import Constraint, PSDPart, PSDProblem
 from fenchel.positive.solvers import solve
@@ -151,12 +149,12 @@ class DensityEstimator(DensityMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the density to rows X (n_samples, n_features)."""
-        self._check_parameters()
-        self._fit_prepared(self._prepare(X, y, sample_weight))
+        self.check_parameters()
+        self.fit_prepared(self.prepare(X, y, sample_weight))
         warn_of_truncation(self.feature_map_, stacklevel=3)
         return self
 
-    def _prepare(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+    def prepare(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         weight = check_weights(X, sample_weight)
@@ -171,10 +169,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         scaled = integrals / volume
         return Prepared(kept, len(X), weight, feature_map, features, support, scaled, volume)
 
-    def _fit_prepared(
-        self, prepared: Prepared, warm_start: FloatArray | None = None
-    ) -> PSDSolution:
-        """Solve on prepared rows from a dual point, and set the fitted attributes."""
+    def fit_prepared(self, prepared: Prepared, warm_start: FloatArray | None = None) -> FloatArray:
+        """Solve on prepared rows from a dual point, set the fitted attributes; return a start."""
         feature_map, volume = prepared.feature_map, prepared.volume
         problem = PSDProblem(
             LogLikelihood(),
@@ -196,7 +192,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=3)
-        return solution
+        return solution.dual
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Logarithm of the density at rows X, (n_samples,); -inf outside of the support."""
@@ -258,7 +254,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
             )
         return support
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "trace_penalty", low=0.0)
         check_number(self, "tol", low=0.0, open_low=True)

@@ -364,8 +364,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
         self.dual_coef_ = np.zeros((prepared.n_rows, 2))
         self.dual_coef_[prepared.kept] = problem.weight[:, None] * solution.dual
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         check_number(self, "max_std", low=0.0, open_low=True, infinite=True)
 
 

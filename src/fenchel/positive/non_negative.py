@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_weights
 from fenchel.losses import Loss, make_loss
+from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
@@ -184,24 +183,10 @@ class NonNegativeRegressor(PositiveRegressor):
         1 is perfect, 0 is no better than the best constant of ``y`` itself. It is R² for the
         squared loss, and of the deviance for the Poisson loss.
         """
-        prediction = self.predict(X)[:, None]
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(prediction, y)
-        targets = y[:, None]
-        self._check_targets(targets)
-        weight = check_weights(targets, sample_weight)
-        loss, of_residuals = self._prediction_loss(targets, weight, 1.0), self._residual_loss()
-        unexplained = float(weight @ loss.value(prediction))
-        if of_residuals is not None:
-            constant = of_residuals.minimizing_offset(targets, weight)
-            rounding = float(weight @ of_residuals.value(1e-14 * np.abs(targets)))
-        else:
-            constant = np.average(targets, axis=0, weights=weight)
-            rounding = 1e-14 * float(weight @ y)
-        total = float(weight @ loss.value(np.broadcast_to(constant, targets.shape)))
-        if total > rounding:
-            return 1.0 - unexplained / total
-        return 1.0 if unexplained <= rounding else 0.0
+        prediction, loss = self.predict(X), self._residual_loss()
+        if loss is None:
+            return d2_poisson_score(y, prediction, sample_weight=sample_weight)
+        return float(d2_score(y, prediction, loss, sample_weight=sample_weight))
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         loss = self._prediction_loss(prepared.targets, prepared.weight, float(prepared.scale[0]))
@@ -238,8 +223,8 @@ class NonNegativeRegressor(PositiveRegressor):
             return Poisson(targets[:, 0], weight)
         return Residual(loss.rescaled(scale), targets, weight)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         self._residual_loss()
 
     def _check_targets(self, targets: FloatArray) -> None:

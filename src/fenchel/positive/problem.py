@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.certificate import Certificate
 from fenchel.features import PivotedCholesky
 from fenchel.kernels import Polynomial
 from fenchel.positive._cone import Cone, Spectra
 from fenchel.positive.losses import PredictionLoss
-from fenchel.problem import Certificate
 
 _SQUARES_TOL = 1e-12
 
@@ -314,10 +314,7 @@ class PSDProblem:
         The relative gap is relative to ``loss.unit``; ``feasibility`` is the largest relative
         violation of a condition by the matrices, rounding only.
         """
-        gap = primal - lower
-        unit = self.loss.unit
-        relative = gap / unit if unit > 0.0 else (0.0 if gap <= 0.0 else np.inf)
-        return Certificate(primal, lower, gap, relative, self.cone.violation(model.matrices))
+        return Certificate(primal, lower, self.loss.unit, self.cone.violation(model.matrices))
 
 
 class Compressed(NamedTuple):

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import check_magnitude, check_weights
-from fenchel.problem import Certificate
-from fenchel.solvers import Status
+from fenchel.certificate import Certificate, Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
 
     fit_intercept: bool
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
 
     def _solve(self, rows: Rows) -> Fit:
@@ -94,7 +93,7 @@ class LinearModel(RegressorMixin, BaseEstimator):
         ValueError, TypeError
             For parameters or data that are not allowed; the sentence names which.
         """
-        self._check_parameters()
+        self.check_parameters()
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, order="C"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +12,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import check_number
-from fenchel.problem import Certificate
+from fenchel.certificate import Certificate, Status
 from fenchel.regression._linear_base import fewer_rows
 from fenchel.regression._norms import GroupNorm
-from fenchel.solvers import Status
 
 DEFAULT_ALPHA = 1e-3
 _DENSE = 500  # up to this size the largest eigenvalue is cheap
@@ -81,9 +79,7 @@ class NormProblem:
         best = earned / square if square > 0.0 else 0.0
         multiple = min(max(best, 0.0), limit)
         lower = multiple * (earned - 0.5 * multiple * square)
-        gap, unit = primal - lower, self.baseline
-        relative = gap / unit if unit > 0.0 else 0.0
-        return Certificate(primal, lower, gap, relative, self._feasibility(residual))
+        return Certificate(primal, lower, self.baseline, self._feasibility(residual))
 
     def _feasibility(self, residual: FloatArray) -> float:
         """What the dual point leaves of the constraint of the intercept, relatively."""
@@ -108,14 +104,6 @@ class NormProblem:
         """The same problem on d + outputs rows, if those are fewer."""
         design, target = fewer_rows(self.design, self.target)
         return replace(self, design=design, target=target, root=None)
-
-
-def total(certificates: Iterable[Certificate], baseline: float) -> Certificate:
-    """Certificate of independent problems together; ``baseline`` is the sum of theirs."""
-    parts = list(certificates)
-    primal, dual, gap = (sum(getattr(c, n) for c in parts) for n in ("primal", "dual", "gap"))
-    relative = gap / baseline if baseline > 0.0 else 0.0
-    return Certificate(primal, dual, gap, relative, max(c.feasibility for c in parts))
 
 
 def fista(
@@ -204,4 +192,4 @@ def check_form(estimator: Any) -> tuple[float, bool]:
     return (DEFAULT_ALPHA if alpha is None else float(alpha)), False
 
 
-__all__ = ["NormProblem", "check_form", "fista", "judged", "total"]
+__all__ = ["NormProblem", "check_form", "fista", "judged"]

@@ -110,7 +110,7 @@ class GroupLasso(LinearModel):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         check_form(self)
         for name in ("q", "p"):
             value = getattr(self, name)

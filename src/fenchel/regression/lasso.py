@@ -9,9 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._typing import FloatArray
 from fenchel._validation import check_number
+from fenchel.certificate import Certificate
 from fenchel.regression._lars import LassoPath, along, knots, lasso_path
 from fenchel.regression._linear_base import Fit, LinearModel, Rows
-from fenchel.regression._norm_problem import NormProblem, check_form, fista, judged, total
+from fenchel.regression._norm_problem import NormProblem, check_form, fista, judged
 from fenchel.regression._norms import GroupNorm
 
 _PATH_SIZE = 2000  # rows or columns up to which the path is a remedy for slow descent
@@ -114,7 +115,7 @@ class Lasso(LinearModel):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         check_form(self)
         check_number(self, "tol", low=0.0, open_low=True)
         check_number(self, "max_iter", low=1, integer=True)
@@ -126,7 +127,7 @@ class Lasso(LinearModel):
         norm = GroupNorm(np.zeros(design.shape[1], dtype=np.intp), 1.0, 1.0)
         root = rows.root if self.fit_intercept else None
         coef = np.zeros((design.shape[1], target.shape[1]))
-        problems, certificates, steps = [], [], 0
+        certificates, steps = [], 0
         for k in range(target.shape[1]):
             problem = NormProblem(
                 design, target[:, k : k + 1], len(target), norm, strength, constrained, root
@@ -134,9 +135,8 @@ class Lasso(LinearModel):
             solve = _on_path if constrained else _descend
             coef[:, k : k + 1], done = solve(problem, tol, limit)
             certificates.append(problem.certify(coef[:, k : k + 1]))
-            problems.append(problem)
             steps = max(steps, done)
-        certificate = total(certificates, sum(problem.baseline for problem in problems))
+        certificate = Certificate.of_sum(certificates)
         self._describe(coef, design, target)
         status = judged(certificate.relative_gap, tol, steps)
         return Fit(coef, certificate, status, steps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +9,14 @@ from scipy.linalg import LinAlgError, svd
 
 from fenchel._typing import FloatArray
 from fenchel._validation import check_number
+from fenchel.certificate import Certificate, Status
+from fenchel.design import Plain
 from fenchel.losses import Squared
-from fenchel.problem import Certificate, Certified, Problem
+from fenchel.problem import Certified, Problem
 from fenchel.regression._linear_base import Fit, LinearModel, Rows, fewer_rows
-from fenchel.solvers import ClosedForm, Solution, Status
+from fenchel.solvers import ClosedForm, Solution
 from fenchel.solvers.base import settled
+from fenchel.solvers.loop import Loop
 
 
 class LinearRegression(LinearModel):
@@ -97,16 +99,10 @@ def _projected(
     """Certificate of least squares; ``inside`` is the part of the residual in the range."""
     theta = residual - inside
     primal, gap = (float(np.vdot(v, v)) / (2 * m) for v in (residual, inside))
-    baseline = float(np.vdot(target, target)) / (2 * m)
+    unit = float(np.vdot(target, target)) / (2 * m)
     left = float(np.linalg.norm(design.T @ theta))
     size = float(np.linalg.norm(design) * np.linalg.norm(theta))
-    return Certificate(
-        primal=primal,
-        dual=primal - gap,
-        gap=gap,
-        relative_gap=gap / baseline if baseline > 0.0 else 0.0,
-        feasibility=left / size if size > 0.0 else 0.0,
-    )
+    return Certificate(primal, primal - gap, unit, left / size if size > 0.0 else 0.0)
 
 
 class Ridge(LinearModel):
@@ -138,7 +134,7 @@ class Ridge(LinearModel):
     solved_in_ : {"primal", "dual"}
         "primal" is the space of columns, "dual" that of rows.
     certificate_ : Certificate
-        As of all estimators here in units of the objective over alpha.
+        In units of the objective above.
     status_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
@@ -165,16 +161,15 @@ class Ridge(LinearModel):
         self.fit_intercept = fit_intercept
         self.tol = tol
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:  # noqa: D102
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "tol", low=0.0, open_low=True)
 
     def _solve(self, rows: Rows) -> Fit:
         problem = Problem(
             loss=Squared(),
-            features=np.ascontiguousarray(rows.X),
+            design=Plain(np.ascontiguousarray(rows.X), np.eye(rows.y.shape[1])),
             targets=np.ascontiguousarray(rows.y),
-            coupling=np.eye(rows.y.shape[1]),
             sample_weight=rows.weight,
             alpha=float(self.alpha),
             fit_intercept=bool(self.fit_intercept),
@@ -188,34 +183,29 @@ class Ridge(LinearModel):
 
 def _solution(problem: Problem, tol: float) -> Solution:
     """The closed form, by singular values where the squares of the data lose too many digits."""
-    started = time.perf_counter()
+    loop: Loop[Certified] = Loop(tol)
     try:
         solution = ClosedForm(tol).solve(problem)
     except LinAlgError:  # not positive definite after rounding
         solution = None
     if solution is not None and solution.status.converged:
         return solution
+    features = problem.design.features
+    assert features is not None
     root = np.sqrt(problem.weight)[:, None]
-    left, values, right = svd(root * problem.features, full_matrices=False, check_finite=False)
+    left, values, right = svd(root * features, full_matrices=False, check_finite=False)
     factors = (values / (1.0 + values**2))[:, None]
     weights = right.T @ (factors * (left.T @ (root * problem.targets)))
-    residual = problem.targets - problem.features @ weights
-    found = problem.certify(residual, weights=weights)
+    found = problem.certify(problem.targets - features @ weights, weights=weights)
     if solution is not None:  # the better model, and the better bound, whosever it is
         other = Certified(solution.dual, solution.weights, solution.offset, solution.certificate)
         model = min(found, other, key=lambda c: c.certificate.primal)
         bound = max(found, other, key=lambda c: c.certificate.dual)
-        found = replace(model, dual=bound.dual, certificate=_joined(problem, model, bound))
+        primal, dual = model.certificate.primal, bound.certificate.dual
+        certificate = problem.certificate(primal, dual, bound.dual)
+        found = replace(model, dual=bound.dual, certificate=certificate)
     how = "solved by singular values; rounding errors dominate; increase alpha"
-    return settled(found, started, 1, how, tol, None)
-
-
-def _joined(problem: Problem, model: Certified, bound: Certified) -> Certificate:
-    """Certificate of one model by the dual point of another."""
-    primal, dual = model.certificate.primal, bound.certificate.dual
-    gap, unit = primal - dual, problem.baseline
-    relative = gap / unit if unit > 0.0 else 0.0
-    return Certificate(primal, dual, gap, relative, bound.certificate.feasibility)
+    return settled(loop, found, 1, how)
 
 
 __all__ = ["LinearRegression", "Ridge"]

@@ -94,8 +94,8 @@ class QuantileRegressor(LevelRegressor):
     weights_ : ndarray of shape (rank, n_levels), or (rank,) with an operator-valued kernel
         h(x) = φ(x) @ weights_, φ the feature map ``feature_map_``.
     certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``relative_gap``, ``feasibility``; objectives are the
-        one above divided by alpha.
+        ``primal``, ``dual``, ``gap``, ``relative_gap``, ``feasibility``, in units of the
+        objective above.
     kernel_, kernel_error_, feature_map_
         The kernel with its widths, the share of its trace that the feature map leaves out,
         and the map.
@@ -181,13 +181,13 @@ class QuantileRegressor(LevelRegressor):
     def _level_loss(self, levels: Any) -> Loss:
         return Pinball(levels)
 
-    def _loss(self, n_targets: int) -> Loss:
+    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         if self.non_crossing is None or len(self.levels_) == 1:
-            return super()._loss(n_targets)
+            return super().make_loss(n_targets)
         return NonCrossing(Pinball(self.levels_))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         check_non_crossing(self.non_crossing, self.epsilon)
 
     def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:

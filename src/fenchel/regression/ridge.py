@@ -10,9 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel.features import KernelRows
-from fenchel.kernels import OperatorKernel
-from fenchel.kernels.operator_valued import output_matrix
+from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import Prepared
@@ -172,8 +170,7 @@ history_, n_features_in_, feature_names_in_
                 "leave-one-out residuals need a scalar kernel, with coupling for the outputs, "
                 f"got kernel={type(self.kernel).__name__}"
             )
-        gram = isinstance(self.feature_map_, KernelRows)
-        features = self._train
+        gram, features = self._train_gram, self._train
         if not self._train_mapped:
             to_features = self.kernel_ if gram else self.feature_map_.transform
             features = np.asarray(to_features(features))
@@ -200,28 +197,30 @@ history_, n_features_in_, feature_names_in_
     def _remember(self, prepared: Prepared, problem: Problem) -> None:
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
         self._loo = None
-        self._n_rows = prepared.n_rows
+        inputs = prepared.inputs
+        self._n_rows = inputs.n_rows
         if isinstance(self.kernel, OperatorKernel):
             return
-        self._train_mapped = prepared.features.size <= prepared.rows.size
-        self._train = prepared.features if self._train_mapped else prepared.rows
+        self._train_gram = problem.design.features is None
+        self._train_mapped = inputs.features.size <= inputs.rows.size
+        self._train = inputs.features if self._train_mapped else inputs.rows
         self._train_weight = problem.weight
         self._idle = prepared.idle
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
         if self.coupling is not None and isinstance(self.kernel, OperatorKernel):
             raise ValueError(
                 "coupling must be None with an operator-valued kernel, which couples the outputs "
                 f"itself, got kernel={type(self.kernel).__name__}"
             )
 
-    def _loss(self, n_targets: int) -> Loss:
+    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         return Squared()
 
-    def _coupling(self, n_targets: int) -> FloatArray:
+    def make_coupling(self, n_targets: int) -> FloatArray:  # noqa: D102
         if self.coupling is None:
-            return super()._coupling(n_targets)
+            return super().make_coupling(n_targets)
         output = output_matrix(self.coupling, "coupling")
         if len(output) != n_targets:
             raise ValueError(

@@ -143,11 +143,11 @@ history_, n_features_in_, feature_names_in_
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._loss(None)
+    def check_parameters(self) -> None:  # noqa: D102
+        super().check_parameters()
+        self.make_loss(None)
 
-    def _loss(self, n_targets: int | None) -> Loss:
+    def make_loss(self, n_targets: int | None) -> Loss:  # noqa: D102
         return make_loss(
             self.loss, n_targets, epsilon=self.epsilon, kappa=self.kappa, level=self.level
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fenchel.problem import GramProblem, Problem
+from fenchel.certificate import Callback, Progress, Status
+from fenchel.problem import Problem
 from fenchel.solvers.augmented_lagrangian import AugmentedLagrangian
-from fenchel.solvers.base import Callback, Progress, Solution, Solver, Status, WarmStart
+from fenchel.solvers.base import Solution, Solver, WarmStart
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.conic import Conic
 from fenchel.solvers.fista import Fista
@@ -14,6 +15,7 @@ from fenchel.solvers.newton import Newton
 from fenchel.solvers.outputwise import Outputwise
 from fenchel.solvers.pdcd import PDCD
 from fenchel.solvers.smo import SMO
+from fenchel.solvers.splitting import Splitting
 
 SOLVERS: dict[str, Callable[[float, int], Solver]] = {
     "augmented_lagrangian": AugmentedLagrangian,
@@ -23,6 +25,7 @@ SOLVERS: dict[str, Callable[[float, int], Solver]] = {
     "newton": Newton,
     "pdcd": PDCD,
     "smo": SMO,
+    "splitting": Splitting,
 }
 _MANY_UNKNOWNS = 256
 
@@ -40,16 +43,21 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
     closed = ClosedForm(tol)
     if closed.requires(problem) is None:
         return closed
-    on_gram = isinstance(problem, GramProblem)
+    design = problem.design
+    on_gram = design.features is None and design.gram is not None
     greedy = SMO(tol, max_iter)
     if on_gram and greedy.requires(problem) is None:
         return greedy
     one_by_one = Outputwise(lambda part: _automatic(part, tol, max_iter), tol)
-    if one_by_one.requires(problem) is None:
-        unknowns = problem.features.shape[1] * problem.coupling.shape[1]
-        if on_gram or unknowns > _MANY_UNKNOWNS:
-            return one_by_one
+    large = on_gram or design.zero().size > _MANY_UNKNOWNS
+    if large and one_by_one.requires(problem) is None:
+        return one_by_one
     return Newton(tol, max_iter)
+
+
+def first_that_can(solvers: Sequence[Solver], problem: Problem) -> Solver:
+    """Return the first of the solvers that can solve the problem; the last one must."""
+    return next(solver for solver in solvers if solver.requires(problem) is None)
 
 
 def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: int) -> Solver:
@@ -88,8 +96,10 @@ __all__ = [
     "Progress",
     "Solution",
     "Solver",
+    "Splitting",
     "Status",
     "WarmStart",
+    "first_that_can",
     "make_solver",
     "takes_gram",
 ]

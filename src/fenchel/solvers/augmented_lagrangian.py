@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from fenchel.losses import BoxQuadratic
-from fenchel.problem import Problem
-from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
-from fenchel.solvers.coordinates import Record, State, block_curvature, pdcd_sweep, unsuitable
+from fenchel.certificate import Callback
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.coordinates import State, block_curvature, judged, pdcd_sweep, unsuitable
+from fenchel.solvers.loop import Iterate, Loop
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,10 @@ class AugmentedLagrangian:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses with an intercept, else a sentence on what is missing."""
-        missing = needs_plain_features(problem)
-        if missing is not None:
-            return missing
-        if not problem.fit_intercept:
+        missing = unsuitable(problem)
+        if missing is None and not problem.fit_intercept:
             return "needs an intercept, whose constraint it is about; use solver='pdcd'"
-        return unsuitable(problem)
+        return missing
 
     def solve(
         self,
@@ -64,40 +64,41 @@ class AugmentedLagrangian:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the best certified point."""
-        n, p = problem.rows.n_rows, problem.n_outputs
-        loss = problem.loss
-        assert isinstance(loss, BoxQuadratic)
-        record = Record(problem, self.tol, callback)
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        loop.run(self._iterates(problem, warm_start))
+        return solution_of(
+            loop, loop.status("increase max_iter, or use solver='newton'", "passes")
+        )
+
+    def _iterates(
+        self, problem: Problem, warm_start: WarmStart | None
+    ) -> Iterator[Iterate[Certified]]:
+        n, p = problem.n_rows, problem.n_outputs
+        features, coupling, box = (
+            problem.design.features,
+            problem.design.coupling,
+            problem.loss.box(p),
+        )
+        assert features is not None
+        assert coupling is not None
+        assert box is not None
         random = np.random.default_rng(self.random_state)
-        scale = float(np.einsum("ij,ij->", problem.features, problem.features)) / n
-        mu = self.mu * scale / n
-        curvature = block_curvature(problem)
-        coupled = loss.epsilon > 0.0 and p > 1
+        mu = self.mu * float(np.einsum("ij,ij->", features, features)) / n**2
+        curvature = block_curvature(features, coupling)
+        coupled = box.epsilon > 0.0 and p > 1
         offset = problem.best_constant if warm_start is None else warm_start.offset
         dual = np.zeros((n, p)) if warm_start is None else problem.feasible(warm_start.dual)
         state = State.of(problem, dual, np.zeros(p))
         passes = 0
-        while not record.judge(passes, state.alpha / problem.weight[:, None], offset):
+        while True:
+            yield judged(problem, passes, state.alpha / problem.weight[:, None], offset)
             if passes >= self.max_iter:
-                break
+                return
             targets = np.ascontiguousarray(problem.targets - offset)
             for _ in range(self.inner):
-                pdcd_sweep(
-                    np.asarray(random.integers(0, n, n)),
-                    problem.features,
-                    targets,
-                    problem.coupling,
-                    problem.weight,
-                    loss.parameters(p),
-                    loss.epsilon,
-                    coupled,
-                    curvature,
-                    False,
-                    mu,
-                    state.alpha,
-                    state.weights,
-                    state.theta,
-                )
+                order = np.asarray(random.integers(0, n, n))
+                data = features, targets, coupling, problem.weight, box[:4], box.epsilon, coupled
+                arrays = state.alpha, state.weights, state.theta
+                pdcd_sweep(order, *data, curvature, False, mu, *arrays)
             passes += self.inner
             offset = offset + mu * state.alpha.sum(axis=0)
-        return record.solution(passes, "increase max_iter, or use solver='newton'")

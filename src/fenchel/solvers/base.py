@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
 from fenchel._typing import FloatArray
-from fenchel.operator_problem import OperatorProblem
-from fenchel.problem import Certificate, Certified, GramProblem, Problem
-
-
-class Progress(NamedTuple):
-    """One line of a solver's history."""
-
-    iteration: int
-    seconds: float
-    primal: float
-    dual: float
-    relative_gap: float
-
-
-Callback = Callable[[Progress], object]
-"""Called after each outer iteration; a truthy return value stops the solver."""
-
-
-@dataclass(frozen=True)
-class Status:
-    """How a solver ended, as a sentence with its remedy."""
-
-    converged: bool
-    message: str
+from fenchel.certificate import Callback, Certificate, Progress, Status
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.loop import Iterate, Loop
 
 
 @dataclass(frozen=True)
@@ -42,18 +19,22 @@ class Solution:
     ----------
     dual : ndarray of shape (n, p)
         Feasible dual vectors β, in units of the subgradient of the loss.
-    weights : ndarray of shape (r, q)
-        V = Φᵀ (c β) S, the weights that go with ``dual``.
+    weights : ndarray
+        Weights of the model's function, as the design has them.
     offset : ndarray of shape (p,)
         The offset b, exactly zero without intercept.
     certificate : Certificate
-        Primal and dual objective of this very point.
+        Primal objective of this model and dual objective of this point.
     status : Status
         Whether it converged, and what to do if not.
     n_iter : int
         Number of Newton steps, sweeps or whatever the solver counts.
     history : list of Progress
         One entry per outer iteration.
+    source : ndarray of shape (n, p) or None
+        The point whose function the model is, where that is known: ``dual`` as a rule.
+    nearby : ndarray of shape (n, p) or None
+        A point to start similar problems from, if there is a better one than ``dual``.
     """
 
     dual: FloatArray
@@ -63,6 +44,8 @@ class Solution:
     status: Status
     n_iter: int
     history: list[Progress] = field(default_factory=list)
+    source: FloatArray | None = None
+    nearby: FloatArray | None = None
 
 
 class WarmStart(NamedTuple):
@@ -77,17 +60,24 @@ class WarmStart(NamedTuple):
     alpha: float | None = None
 
 
-NEEDS_FEATURES = "needs explicit features: features='cholesky' in place of kernel rows"
 NEEDS_SCALAR_KERNEL = (
     "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
+)
+NEEDS_ALL_OBSERVED = (
+    "needs all outputs of all rows, in weights common to all rows; solver='newton' does not"
 )
 
 
 def needs_plain_features(problem: Problem) -> str | None:
     """Say what is missing for a solver that knows features (n, r) only."""
-    if isinstance(problem, GramProblem):
-        return NEEDS_FEATURES
-    return NEEDS_SCALAR_KERNEL if isinstance(problem, OperatorProblem) else None
+    return problem.design.refusal if problem.design.features is None else None
+
+
+def needs_scalar_kernel(problem: Problem) -> str | None:
+    """Say what is missing for a solver that knows a scalar kernel and complete rows only."""
+    if problem.design.coupling is None:
+        return NEEDS_SCALAR_KERNEL
+    return NEEDS_ALL_OBSERVED if problem.design.mask is not None else None
 
 
 class Solver(Protocol):
@@ -124,39 +114,36 @@ def printer(name: str) -> Callback:
     return report
 
 
-def settled(
-    certified: Certified,
-    started: float,
-    n_iter: int,
-    how: str,
-    tol: float,
-    callback: Callback | None,
+def solution_of(
+    loop: Loop[Certified],
+    status: Status,
+    point: Certified | None = None,
+    nearby: FloatArray | None = None,
 ) -> Solution:
+    """Solution of a loop that has ended: its best point, or another one in its place."""
+    point = loop.best if point is None else point
+    assert point is not None
+    return Solution(
+        point.dual,
+        point.weights,
+        point.offset,
+        point.certificate,
+        status,
+        loop.count,
+        loop.history,
+        point.source,
+        nearby,
+    )
+
+
+def settled(loop: Loop[Certified], point: Certified, count: int, how: str) -> Solution:
     """Solution of a solver that certifies once, at its end.
 
     ``how`` says what it did, and behind a semicolon what to do if that was not good enough.
     """
-    certificate = certified.certificate
-    progress = Progress(
-        iteration=n_iter,
-        seconds=time.perf_counter() - started,
-        primal=certificate.primal,
-        dual=certificate.dual,
-        relative_gap=certificate.relative_gap,
-    )
-    if callback is not None:
-        callback(progress)
-    good = certificate.relative_gap <= tol
+    loop.run(iter([Iterate(count, point)]))
     deed, _, remedy = how.partition("; ")
-    message = f"{deed} to a relative gap of {certificate.relative_gap:.1e}"
-    if not good:
-        message += f" > tol={tol:g}: {remedy}"
-    return Solution(
-        certified.dual,
-        certified.weights,
-        certified.offset,
-        certificate,
-        Status(good, message),
-        n_iter,
-        [progress],
-    )
+    message = f"{deed} to a relative gap of {loop.gap:.1e}"
+    if not loop.reached:
+        message += f" > tol={loop.tol:g}: {remedy}"
+    return solution_of(loop, Status(loop.reached, message))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 
 from fenchel._typing import FloatArray
-from fenchel.losses import Squared
-from fenchel.operator_problem import OperatorProblem
-from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import NEEDS_SCALAR_KERNEL, Callback, Solution, WarmStart, settled
+from fenchel.certificate import Callback
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel, settled
+from fenchel.solvers.loop import Loop
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,11 @@ class ClosedForm:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for the plain squared loss, else a sentence on what is missing."""
-        if isinstance(problem, OperatorProblem):
-            return NEEDS_SCALAR_KERNEL
-        if isinstance(problem.loss, Squared) and problem.loss.epsilon == 0.0:
+        missing = needs_scalar_kernel(problem)
+        if missing is not None:
+            return missing
+        box = problem.loss.box(problem.n_outputs)
+        if box is not None and box.is_squared:
             return None
         return "needs the squared loss with epsilon=0; solver='newton' takes any loss"
 
@@ -50,7 +51,7 @@ class ClosedForm:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the solution, certified; ``warm_start`` has no use here."""
-        started = time.perf_counter()
+        loop: Loop[Certified] = Loop(self.tol, callback)
         residual, weights = _solution(problem)
         certified = problem.certify(residual)
         if weights is not None and certified.certificate.relative_gap > self.tol:
@@ -58,16 +59,23 @@ class ClosedForm:
             direct = problem.certify(residual, weights=weights)
             if direct.certificate.gap < certified.certificate.gap:
                 certified = direct
-        how = "solved in closed form; rounding errors dominate; increase alpha"
-        return settled(certified, started, 1, how, self.tol, callback)
+        return settled(
+            loop, certified, 1, "solved in closed form; rounding errors dominate; increase alpha"
+        )
 
 
 def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:
     """Residuals (n, p) of the solution and, where they come along, its weights (r, q)."""
-    values, basis = eigh(problem.coupling @ problem.coupling.T)
-    targets = np.broadcast_to(problem.targets, (len(problem.targets), problem.n_outputs))
-    in_rows = isinstance(problem, GramProblem) or len(targets) <= problem.features.shape[1]
-    solver = (_InRows if in_rows else _InFeatures)(problem, values)
+    design = problem.design
+    values, basis = design.output_spectrum
+    targets = np.broadcast_to(problem.targets, (problem.n_rows, problem.n_outputs))
+    solver: _InRows | _InFeatures | _InSpectrum
+    if not all_equal(values):
+        solver = _InSpectrum(problem, values)
+    elif design.features is None or problem.n_rows <= design.width:
+        solver = _InRows(problem, float(values[-1]))
+    else:
+        solver = _InFeatures(problem, float(values[-1]))
     root = np.sqrt(problem.weight)[:, None]
     residual, pulled = solver.solve(root * (targets @ basis))
     if problem.fit_intercept:
@@ -77,52 +85,63 @@ def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:
         residual = residual - constant * offset
         if pulled is not None and constant_pulled is not None:
             pulled = pulled - constant_pulled * offset
-    weights = None if pulled is None else pulled @ basis.T @ problem.coupling
+    weights = None
+    if pulled is not None and design.coupling is not None:
+        weights = pulled @ basis.T @ design.coupling
     return residual @ basis.T / root, weights
 
 
 class _InRows:
-    """(I + s √c K √c)⁻¹ y for the values s, from a factor or the spectrum of √c K √c."""
+    """(I + s √c K √c)⁻¹ y for one value s, from a factor."""
 
-    def __init__(self, problem: Problem, values: FloatArray) -> None:
+    def __init__(self, problem: Problem, value: float) -> None:
         root = np.sqrt(problem.weight)[:, None]
-        gram = problem.gram if isinstance(problem, GramProblem) else None
+        design = problem.design
+        gram = design.gram
         if gram is None:
-            gram = problem.features @ problem.features.T
-        self.values = values
-        self.scaled = root * gram * root.T
-        self.spectrum = None if all_equal(values) else eigh(self.scaled)
+            assert design.features is not None
+            gram = design.features @ design.features.T
+        self.system = root * gram * (value * root.T)
+        np.einsum("ii->i", self.system)[:] += 1.0
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, None]:
-        if self.spectrum is None:
-            system = float(self.values[-1]) * self.scaled
-            np.einsum("ii->i", system)[:] += 1.0
-            return _solve(system, y), None
-        spectrum, vectors = self.spectrum
-        shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), self.values)
-        return vectors @ ((vectors.T @ y) / shrink), None
+        return _solve(self.system, y), None
+
+
+class _InSpectrum:
+    """The same for several values s, from the spectrum of the kernel, kept for all strengths."""
+
+    def __init__(self, problem: Problem, values: FloatArray) -> None:
+        design = problem.design
+        spectrum, self.vectors = design.spectrum(problem.sample_weight)
+        self.values = values
+        self.shrink = 1.0 / (1.0 + np.outer(spectrum / problem.alpha, values))
+        self.scaled: FloatArray | None = None
+        if design.features is not None and self.vectors.shape[1] < problem.n_rows:
+            self.scaled = np.sqrt(problem.weight)[:, None] * design.features
+
+    def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        inside = self.vectors @ ((self.vectors.T @ y) * self.shrink)
+        if self.scaled is None:
+            return inside, None
+        pulled = self.scaled.T @ inside
+        return y - self.scaled @ (pulled * self.values), pulled
 
 
 class _InFeatures:
-    """The same from the smaller matrix Φᵀ c Φ, with Φᵀ √c of the result."""
+    """For one value s from the smaller matrix Φᵀ c Φ, with Φᵀ √c of the result."""
 
-    def __init__(self, problem: Problem, values: FloatArray) -> None:
-        self.values = values
-        self.scaled = np.sqrt(problem.weight)[:, None] * problem.features
-        self.square = self.scaled.T @ self.scaled
-        self.spectrum = None if all_equal(values) else eigh(self.square)
+    def __init__(self, problem: Problem, value: float) -> None:
+        features = problem.design.features
+        assert features is not None
+        self.value = value
+        self.scaled = np.sqrt(problem.weight)[:, None] * features
+        self.system = value * (self.scaled.T @ self.scaled)
+        np.einsum("ii->i", self.system)[:] += 1.0
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        pulled = self.scaled.T @ y
-        if self.spectrum is None:
-            system = float(self.values[-1]) * self.square
-            np.einsum("ii->i", system)[:] += 1.0
-            pulled = _solve(system, pulled)
-        else:
-            spectrum, vectors = self.spectrum
-            shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), self.values)
-            pulled = vectors @ ((vectors.T @ pulled) / shrink)
-        return y - self.scaled @ (pulled * self.values), pulled
+        pulled = _solve(self.system, self.scaled.T @ y)
+        return y - self.scaled @ (pulled * self.value), pulled
 
 
 def all_equal(values: FloatArray) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,10 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from fenchel._typing import FloatArray
-from fenchel.losses import BoxQuadratic, NonCrossing, Radial
-from fenchel.operator_problem import OperatorProblem
-from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import NEEDS_FEATURES, Callback, Solution, WarmStart, settled
+from fenchel.certificate import Callback
+from fenchel.losses.forms import Box
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.base import Solution, WarmStart, settled
+from fenchel.solvers.loop import Loop
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Conic:
     max_iter: int = 200
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None for the losses of the library, if Clarabel is installed."""
-        if isinstance(problem, GramProblem):
-            return NEEDS_FEATURES
+        """Return None for losses that a cone program knows, if Clarabel is installed."""
+        if problem.design.features is None and problem.design.gram is not None:
+            return problem.design.refusal
         if importlib.util.find_spec("clarabel") is None:
             return "needs the package clarabel: pip install clarabel; solver='newton' needs none"
-        if not isinstance(problem.loss, (BoxQuadratic, NonCrossing, Radial)):
+        if problem.loss.conic_parts(problem.n_outputs) is None:
             return "needs a loss of the library itself; solver='newton' takes any loss"
         return None
 
@@ -70,23 +70,23 @@ class Conic:
         """Return the certified solution; ``warm_start`` has no use here."""
         import clarabel  # noqa: PLC0415  (optional)
 
-        started = time.perf_counter()
+        loop: Loop[Certified] = Loop(self.tol, callback)
         program = _Program(problem)
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.max_iter = self.max_iter
         settings.max_threads = 1
         settings.tol_gap_rel = settings.tol_feas = min(1e-8, 1e-2 * self.tol)
-        settings.tol_gap_abs = 1e-12 * problem.baseline
+        settings.tol_gap_abs = 1e-12 * problem.baseline / problem.alpha
         cones = [getattr(clarabel, name)(size) for name, size in program.cones]
         result = clarabel.DefaultSolver(*program.matrices(), cones, settings).solve()
-        shape = (problem.rows.n_rows, problem.n_outputs)
+        shape = (problem.n_rows, problem.n_outputs)
         multiplier = np.array(result.z[: program.n_equalities]).reshape(shape)
         # where outputs interact, the program's own offset is the better one
         offset = None if problem.separable else program.offset(np.array(result.x))
         certified = problem.certify(-multiplier / problem.weight[:, None], offset)
         how = f"Clarabel ended with {result.status}; increase max_iter, or use solver='newton'"
-        return settled(certified, started, int(result.iterations), how, self.tol, callback)
+        return settled(loop, certified, int(result.iterations), how)
 
 
 class _Program:
@@ -94,12 +94,9 @@ class _Program:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        n, p = problem.rows.n_rows, problem.n_outputs
+        n, p = problem.n_rows, problem.n_outputs
         self.n_equalities = n * p
-        features = problem.features
-        if not isinstance(problem, OperatorProblem):
-            features = np.einsum("nr,pq->nprq", features, problem.coupling)
-        design = features.reshape(n * p, -1)
+        design = problem.design.matrix()
         self.columns: list[Any] = [sparse.csc_matrix(design)]
         self.quadratic = [np.ones(design.shape[1])]
         self.linear = [np.zeros(design.shape[1])]
@@ -108,16 +105,16 @@ class _Program:
         self.offset_start = design.shape[1]
         if problem.fit_intercept:
             self._add(sparse.kron(np.ones((n, 1)), sparse.eye(p)), np.zeros(p), np.zeros(p))
-        loss = problem.loss
-        if isinstance(loss, Radial):
-            self._radial_parts(loss.curvature, loss.radius)
-        elif isinstance(loss, BoxQuadratic):
-            self._box_parts(loss)
-        elif isinstance(loss, NonCrossing):
-            self._box_parts(loss.pinball)
-            self._ordered(loss.cone)
-        if getattr(loss, "epsilon", 0.0) > 0.0:
-            self._ball(loss.epsilon)  # type: ignore[attr-defined]
+        parts = problem.loss.conic_parts(p)
+        assert parts is not None
+        if parts.length is not None:
+            self._radial_parts(*parts.length)
+        if parts.box is not None:
+            self._box_parts(parts.box)
+        if parts.cone is not None:
+            self._ordered(parts.cone)
+        if parts.epsilon > 0.0:
+            self._ball(parts.epsilon)
 
     def offset(self, x: FloatArray) -> FloatArray:
         """The offset in a solution of the program; zero without intercept."""
@@ -134,10 +131,10 @@ class _Program:
         self.linear.append(linear)
         return start
 
-    def _box_parts(self, loss: BoxQuadratic) -> None:
-        n, p = self.problem.rows.n_rows, self.problem.n_outputs
+    def _box_parts(self, box: Box) -> None:
+        n, p = self.problem.n_rows, self.problem.n_outputs
         weight = np.repeat(self.problem.weight, p)
-        lower, upper, below, above = (np.tile(a, n) for a in loss.parameters(p))
+        lower, upper, below, above = (np.tile(a, n) for a in box[:4])
         identity = sparse.eye(n * p, format="csc")
         for sign, curvature, bound in ((1.0, above, upper), (-1.0, below, -lower)):
             for costs_square, chosen in ((True, curvature > 0), (False, np.isfinite(bound))):
@@ -153,14 +150,14 @@ class _Program:
 
     def _ordered(self, cone: FloatArray) -> None:
         """All of ``cone`` @ residual >= 0, the residuals being the last two parts added."""
-        n, p = self.problem.rows.n_rows, self.problem.n_outputs
+        n, p = self.problem.n_rows, self.problem.n_outputs
         start = sum(block.shape[1] for block in self.columns) - 2 * n * p
         each = sparse.kron(sparse.eye(n), cone)
         self.inequalities.append((start, sparse.hstack([-each, each]), np.zeros(each.shape[0])))
         self.cones.append(("NonnegativeConeT", each.shape[0]))
 
     def _radial_parts(self, curvature: float, radius: float) -> None:
-        n, p = self.problem.rows.n_rows, self.problem.n_outputs
+        n, p = self.problem.n_rows, self.problem.n_outputs
         weight = np.repeat(self.problem.weight, p)
         identity = sparse.eye(n * p, format="csc")
         if curvature > 0.0:
@@ -173,13 +170,13 @@ class _Program:
             self._second_order(start, np.zeros(n), with_length=True)
 
     def _ball(self, epsilon: float) -> None:
-        n, p = self.problem.rows.n_rows, self.problem.n_outputs
+        n, p = self.problem.n_rows, self.problem.n_outputs
         start = self._add(sparse.eye(n * p, format="csc"), np.zeros(n * p), np.zeros(n * p))
         self._second_order(start, np.full(n, epsilon), with_length=False)
 
     def _second_order(self, start: int, length: FloatArray, with_length: bool) -> None:
         """(length_i, part_i) in a second-order cone for each row i."""
-        n, p = self.problem.rows.n_rows, self.problem.n_outputs
+        n, p = self.problem.n_rows, self.problem.n_outputs
         heads = np.arange(n) * (p + 1)
         rows = (heads[:, None] + 1 + np.arange(p)).ravel()
         columns = np.arange(n * p)
@@ -198,7 +195,7 @@ class _Program:
         equality = sparse.hstack(self.columns, format="csc")
         size = equality.shape[1]
         blocks = [equality]
-        shape = (problem.rows.n_rows, problem.n_outputs)
+        shape = (problem.n_rows, problem.n_outputs)
         right = [np.broadcast_to(problem.targets, shape).ravel()]
         for start, matrix, side in self.inequalities:
             left = sparse.csc_matrix((matrix.shape[0], start))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.losses import BoxQuadratic
 from fenchel.losses._compiled import prox_row
 from fenchel.problem import Certified, Problem
-from fenchel.solvers.base import Callback, Progress, Solution, Status
+from fenchel.solvers.base import needs_plain_features
+from fenchel.solvers.loop import Iterate
 
 _FLAT = 1e-300
 
@@ -35,26 +34,36 @@ class State:
 
 def unsuitable(problem: Problem) -> str | None:
     """Say what is missing for compiled coordinate descent."""
-    if not isinstance(problem.loss, BoxQuadratic):
+    missing = needs_plain_features(problem)
+    if missing is not None:
+        return missing
+    if problem.loss.box(problem.n_outputs) is None:
         return "needs a loss with a box conjugate (pinball, squared pinball, absolute, squared, \
 Huber with norm 1, or an insensitive version of them); solver='newton' takes any loss"
     return None
 
 
-def block_curvature(problem: Problem) -> FloatArray:
+def judged(
+    problem: Problem, count: int, dual: FloatArray, offset: FloatArray
+) -> Iterate[Certified]:
+    """Certificate of a point, with the best offset where that is exact."""
+    return Iterate(count, problem.certify(dual, None if problem.separable else offset))
+
+
+def block_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
     """Curvature of the quadratic in each row's α_i, (n,)."""
-    largest = float(np.linalg.eigvalsh(problem.coupling @ problem.coupling.T)[-1])
-    return np.maximum(largest * _squares(problem), _FLAT)
+    largest = float(np.linalg.eigvalsh(coupling @ coupling.T)[-1])
+    return np.maximum(largest * _squares(features), _FLAT)
 
 
-def coordinate_curvature(problem: Problem) -> FloatArray:
+def coordinate_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
     """Curvature of the quadratic in each coordinate of α, (n, p)."""
-    outputs = np.einsum("jq,jq->j", problem.coupling, problem.coupling)
-    return np.maximum(np.outer(_squares(problem), outputs), _FLAT)
+    outputs = np.einsum("jq,jq->j", coupling, coupling)
+    return np.maximum(np.outer(_squares(features), outputs), _FLAT)
 
 
-def _squares(problem: Problem) -> FloatArray:
-    return np.einsum("ij,ij->i", problem.features, problem.features)
+def _squares(features: FloatArray) -> FloatArray:
+    return np.einsum("ij,ij->i", features, features)
 
 
 @njit(cache=True, nogil=True)
@@ -181,53 +190,3 @@ def pdcd_coordinate_sweep(
         for k in range(r):
             for m in range(q):
                 weights[k, m] += change * features[i, k] * coupling[j, m]
-
-
-@dataclass
-class Record:
-    """History, best certified point and the end of a first-order solver."""
-
-    problem: Problem
-    tol: float
-    callback: Callback | None
-    started: float = field(default_factory=time.perf_counter)
-    history: list[Progress] = field(default_factory=list)
-    best: Certified | None = None
-
-    def judge(self, iteration: int, dual: FloatArray, offset: FloatArray) -> bool:
-        """Certify a point, keep it if it is the best, call back; say whether to stop."""
-        problem = self.problem
-        exact = None if problem.separable else offset
-        new = problem.certify(dual, exact)
-        if self.best is None or new.certificate.gap < self.best.certificate.gap:
-            self.best = new
-        certificate = self.best.certificate
-        progress = Progress(
-            iteration=iteration,
-            seconds=time.perf_counter() - self.started,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            relative_gap=certificate.relative_gap,
-        )
-        self.history.append(progress)
-        asked = self.callback is not None and bool(self.callback(progress))
-        return asked or certificate.relative_gap <= self.tol
-
-    def solution(self, n_iter: int, remedy: str) -> Solution:
-        """The best point, with a sentence on how it ended."""
-        best = self.best
-        assert best is not None
-        gap = best.certificate.relative_gap
-        good = gap <= self.tol
-        message = f"converged to a relative gap of {gap:.1e}"
-        if not good:
-            message = f"stopped at a relative gap of {gap:.1e} > tol={self.tol:g}; {remedy}"
-        return Solution(
-            best.dual,
-            best.weights,
-            best.offset,
-            best.certificate,
-            Status(good, message),
-            n_iter,
-            self.history,
-        )

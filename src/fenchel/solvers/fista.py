@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fenchel._typing import FloatArray
-from fenchel.problem import Problem
-from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
-from fenchel.solvers.coordinates import Record
+from fenchel.certificate import Callback
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.accelerated import Moving, accelerated
+from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.coordinates import judged
+from fenchel.solvers.loop import Iterate, Loop
 
 _ROOT_STEPS = 60
 
@@ -41,16 +46,13 @@ class Fista:
     Beck, Teboulle (2009); O'Donoghue, Candès (2015) for the restart.
     """
 
-    takes_gram: ClassVar[bool] = False
+    takes_gram: ClassVar[bool] = True
     tol: float = 1e-6
     max_iter: int = 100_000
     check: int = 50
 
     def requires(self, problem: Problem) -> str | None:
         """Return None unless an intercept meets a loss that couples the outputs."""
-        missing = needs_plain_features(problem)
-        if missing is not None:
-            return missing
         if problem.fit_intercept and not problem.separable:
             return (
                 "needs a loss without coupling of the outputs where there is an intercept; "
@@ -65,47 +67,46 @@ class Fista:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the best certified point."""
-        record = Record(problem, self.tol, callback)
-        shape = (problem.rows.n_rows, problem.n_outputs)
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        loop.run(self._iterates(problem, warm_start))
+        return solution_of(loop, loop.status("increase max_iter, or use solver='newton'"))
+
+    def _iterates(
+        self, problem: Problem, warm_start: WarmStart | None
+    ) -> Iterator[Iterate[Certified]]:
+        shape = (problem.n_rows, problem.n_outputs)
         dual = np.zeros(shape) if warm_start is None else problem.feasible(warm_start.dual)
         offset = problem.best_constant if warm_start is None else warm_start.offset
-        step = 1.0 / max(_curvature(problem), np.finfo(float).tiny)
-        ahead, momentum = dual, 1.0
-        done = 0
-        while not record.judge(done, dual, offset) and done < self.max_iter:
-            for _ in range(self.check):
-                directions = problem.link(ahead) @ problem.coupling.T
-                gradient = problem.targets - problem.features @ directions
-                new, offset = _proximal(problem, ahead + step * gradient, step, offset)
-                if np.vdot(ahead - new, problem.weight[:, None] * (new - dual)) > 0.0:
-                    ahead, momentum = new, 1.0  # the momentum points uphill: restart
-                else:
-                    following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-                    ahead = new + (momentum - 1.0) / following * (new - dual)
-                    momentum = following
-                dual = new
-            done += self.check
-        return record.solution(done, "increase max_iter, or use solver='newton'")
+        yield judged(problem, 0, dual, offset)
+        size = 1.0 / max(_curvature(problem), np.finfo(float).tiny)
+
+        def step(ahead: Moving) -> Moving:
+            nonlocal offset
+            gradient = problem.targets - problem.design.values(problem.link(ahead[0]))
+            new, offset = _proximal(problem, ahead[0] + size * gradient, size, offset)
+            return (new,)
+
+        points = accelerated(step, (dual,), problem.weight[:, None])
+        for done in range(self.check, self.max_iter + self.check, self.check):
+            dual = next(islice(points, self.check - 1, None))
+            yield judged(problem, done, dual, offset)
 
 
 def _curvature(problem: Problem) -> float:
-    """Largest eigenvalue of √c K √c times that of the coupling."""
-    root = np.sqrt(problem.weight)
-    rank = problem.features.shape[1]
-    if rank == 0:
-        return 0.0
+    """Largest eigenvalue of √c K √c, K with all its outputs, by Lanczos iterations."""
+    root = np.sqrt(problem.weight)[:, None]
+    size = problem.n_rows * problem.n_outputs
 
     def product(v: FloatArray) -> FloatArray:
-        return problem.features.T @ (problem.weight * (problem.features @ v.ravel()))
+        push = root * v.reshape(-1, problem.n_outputs)
+        return (root * problem.design.image(push)).ravel()
 
-    if rank <= 3:
-        scaled = root[:, None] * problem.features
-        top = float(np.linalg.eigvalsh(scaled.T @ scaled)[-1])
-    else:
-        operator = LinearOperator((rank, rank), matvec=product, dtype=np.float64)
-        start = np.ones(rank)
-        top = 1.01 * float(eigsh(operator, 1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
-    return top * float(np.linalg.eigvalsh(problem.coupling @ problem.coupling.T)[-1])
+    if size <= 3:
+        matrix = np.column_stack([product(row) for row in np.eye(size)])
+        return float(np.linalg.eigvalsh(matrix)[-1])
+    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(size)
+    return 1.01 * float(eigsh(operator, 1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
 
 
 def _proximal(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.blocks import Block
+from fenchel.certificate import Callback
 from fenchel.problem import Certified, Problem
-from fenchel.solvers.base import Callback, Progress, Solution, Status, WarmStart
+from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton_spaces import FeatureSpace, Function, Move, Space, choose_space
 from fenchel.solvers.newton_system import Kinks
 
@@ -65,14 +65,16 @@ class Newton:
         problem: Problem,
         warm_start: WarmStart | None = None,
         callback: Callback | None = None,
-        started: float | None = None,
+        loop: Loop[Certified] | None = None,
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`.
 
-        ``started`` is when the clock of the history started, if before this call.
+        ``loop`` is one that has begun before this call.
         """
-        run = _Run(self, problem, callback, started or time.perf_counter())
-        return run.finish(*run.iterate(warm_start))
+        loop = Loop(self.tol, callback) if loop is None else loop
+        run = _Run(self, problem, loop)
+        loop.run(run.iterates(warm_start))
+        return run.finish()
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class _Scale:
         centred = problem.targets - problem.best_constant
         squares = np.einsum("ij,ij->i", centred, centred)
         spread = float(np.sqrt(np.average(squares, weights=problem.weight) / problem.n_outputs))
-        mean_loss = problem.baseline / float(problem.weight.sum())
+        mean_loss = problem.baseline
         return cls(spread, mean_loss / spread**2 if spread > 0.0 and mean_loss > 0.0 else 1.0)
 
 
@@ -132,38 +134,38 @@ class _Inner:
         with_pull: bool = True,
     ) -> _Point:
         """Evaluate in one pass over the rows; with the residual known, save a product."""
-        problem = self.problem
+        problem, design = self.problem, self.problem.design
         if residual is None:
             residual = self.space.residual(function, offset)
         known = residual is not None
         if residual is None:
-            residual = np.empty((problem.rows.n_rows, problem.n_outputs))
-            directions = problem.directions(self.space.weights(function))
+            residual = np.empty((problem.n_rows, problem.n_outputs))
+            directions = design.directions(self.space.weights(function))
         dual = np.empty_like(residual)
-        rows, jacobians = [], []
+        active, jacobians = [], []
 
-        def task(block: Block) -> tuple[FloatArray | float, ...]:
-            mine = residual[block.rows]
+        def task(rows: slice) -> tuple[FloatArray | float, ...]:
+            mine, weight = residual[rows], problem.weight[rows]
             if not known:
-                np.matmul(block.features, directions, out=mine)
+                design.predict(rows, directions, out=mine)
                 mine += offset
-                np.subtract(block.targets, mine, out=mine)
-            envelope = problem.loss.envelope(self.anchor[block.rows], mine, self.step)
-            dual[block.rows] = envelope.dual
-            rows.append(envelope.active + block.rows.start)
-            stiffness = self.step * block.weight[envelope.active]
+                np.subtract(problem.targets[rows], mine, out=mine)
+            envelope = problem.loss.at(rows).envelope(self.anchor[rows], mine, self.step)
+            dual[rows] = envelope.dual
+            active.append(envelope.active + rows.start)
+            stiffness = self.step * weight[envelope.active]
             jacobians.append((envelope.jacobian.T * stiffness).T)
-            value = float(block.weight @ envelope.value)
+            value = float(weight @ envelope.value)
             if known or not with_pull:
                 return (value,)
-            envelope.dual[...] *= block.weight[:, None]
-            return value, problem.pulled(block, envelope.dual)
+            envelope.dual[...] *= weight[:, None]
+            return value, design.pull(rows, envelope.dual)
 
-        value, *pull = problem.rows.sum(task)
+        value, *pull = design.blocks.sum(task)
         away = offset - self.centre
         objective = float(value) + 0.5 * function.dot(function)
         objective += 0.5 * self.ridge * float(away @ away)
-        kinks = Kinks(np.concatenate(rows), np.concatenate(jacobians))
+        kinks = Kinks(np.concatenate(active), np.concatenate(jacobians))
         return _Point(
             function, offset, residual, dual, objective, kinks, pull[0] if pull else None
         )
@@ -277,100 +279,80 @@ def _least_on_ray(
 
 
 def _many(problem: Problem) -> bool:
-    return problem.rows.n_rows >= _COARSE_ROWS
+    return problem.n_rows >= _COARSE_ROWS
 
 
-@dataclass
 class _Run:
     """The outer loop on one problem."""
 
-    solver: Newton
-    problem: Problem
-    callback: Callback | None
-    started: float = field(default_factory=time.perf_counter)
-    history: list[Progress] = field(default_factory=list)
-    steps: int = 0
+    def __init__(self, solver: Newton, problem: Problem, loop: Loop[Certified]) -> None:
+        self.solver, self.problem, self.loop = solver, problem, loop
+        self.steps = 0
+        self._last: tuple[_Inner, _Point, float] | None = None
 
-    def iterate(self, warm_start: WarmStart | None) -> tuple[Certified, str | None]:
-        """Return the best certified point and, if it is not good enough, the reason."""
+    def iterates(self, warm_start: WarmStart | None) -> Iterator[Iterate[Certified]]:
+        """Yield certified points; what remains to be said of the end is the loop's reason."""
         problem, tol = self.problem, self.solver.tol
         scale = _Scale.of(problem)
         step = _FIRST_STEP * scale.step
         ridge = 1e-7 * float(problem.weight.sum()) * scale.step
         space = choose_space(problem)
         dual, offset = self._start(warm_start)
-        best = problem.certify(dual, offset)
+        first = problem.certify(dual, offset)
+        yield Iterate(0, first)
         if warm_start is None and isinstance(space, FeatureSpace) and _many(problem):
             weights, offset = self._coarse()
             function = space.function(weights)
             step *= _COARSE_STEP
         else:
             before = getattr(warm_start, "alpha", None) or problem.alpha
-            function = space.start(best, problem.alpha / before)
+            function = space.start(first, problem.alpha / before)
+        unit = problem.baseline / problem.alpha  # of Ψ, where the certificate has the mean loss
         stale = 0
-        while not self._report(best):
-            if self.steps >= self.solver.max_iter:
-                return (
-                    best,
-                    f"max_iter={self.solver.max_iter} was reached; increase max_iter or tol",
-                )
+        while self.steps < self.solver.max_iter:
             inner = _Inner(problem, space, scale, dual, offset, step, ridge)
-            worth = 0.1 * min(best.certificate.gap, 1e-3 * problem.baseline)
-            tolerance = 0.02 * max(tol * problem.baseline, worth)
+            tolerance = 0.02 * unit * max(tol, 0.1 * min(self.loop.gap, 1e-3))
             try:
                 point, used = inner.minimize(
                     inner.at(function, offset), tolerance, self.solver.max_iter - self.steps
                 )
             except np.linalg.LinAlgError:
-                return best, _ROUNDED
+                self.loop.reason = _ROUNDED
+                return
             self.steps += used
+            self._last = inner, point, tolerance
+            before_gap = self.loop.gap
             new = problem.certify(point.dual, point.offset, space.weights(point.function))
-            stale = 0 if new.certificate.gap < best.certificate.gap else stale + 1
-            best = best if stale else new
-            if best.certificate.relative_gap <= tol:
-                self._report(best)
-                return self._tighten(inner, point, tolerance, best), None
+            yield Iterate(self.steps, new)
+            stale = 0 if self.loop.gap < before_gap else stale + 1
             dual, function, offset = point.dual, point.function, point.offset
             step *= _GROWTH
             ridge /= 10.0
             if stale == _PATIENCE or not step <= 1e18 * scale.step:
-                return best, _ROUNDED
-        reached = best.certificate.relative_gap <= tol
-        return best, None if reached else "the callback asked for it"
+                self.loop.reason = _ROUNDED
+                return
+        self.loop.reason = f"max_iter={self.solver.max_iter} was reached; increase max_iter or tol"
 
     def _start(self, warm_start: WarmStart | None) -> tuple[FloatArray, FloatArray]:
         problem = self.problem
         if warm_start is None:
-            return np.zeros((problem.rows.n_rows, problem.n_outputs)), problem.best_constant
+            return np.zeros((problem.n_rows, problem.n_outputs)), problem.best_constant
         offset = warm_start.offset if problem.fit_intercept else np.zeros(problem.n_outputs)
         return problem.feasible(warm_start.dual), offset
 
     def _coarse(self) -> tuple[FloatArray, FloatArray]:
         """Weights and offset of a seeded sample of the rows: a start near the solution."""
-        n = self.problem.rows.n_rows
+        n = self.problem.n_rows
         rows = np.random.default_rng(0).choice(n, n // 16, replace=False)
         sample = self.problem.subset(np.sort(rows))
         solution = Newton(tol=_COARSE_TOL, max_iter=self.solver.max_iter).solve(sample)
         return solution.weights, solution.offset
 
-    def _report(self, best: Certified) -> bool:
-        """Write history, call back; say whether to stop."""
-        certificate = best.certificate
-        progress = Progress(
-            iteration=self.steps,
-            seconds=time.perf_counter() - self.started,
-            primal=certificate.primal,
-            dual=certificate.dual,
-            relative_gap=certificate.relative_gap,
-        )
-        self.history.append(progress)
-        asked = self.callback is not None and bool(self.callback(progress))
-        return asked or certificate.relative_gap <= self.solver.tol
-
-    def _tighten(
-        self, inner: _Inner, point: _Point, tolerance: float, best: Certified
-    ) -> Certified:
+    def _tightened(self, best: Certified) -> Certified:
         """Solve more exactly until the model that the dual point stands for is good too."""
+        if self._last is None or not self.loop.reached:
+            return best
+        inner, point, tolerance = self._last
         for _ in range(8):
             linked = self.problem.certify(point.dual, point.offset)
             if linked.certificate.relative_gap <= self.solver.tol:
@@ -385,31 +367,18 @@ class _Run:
                 break
         return best
 
-    def finish(self, best: Certified, reason: str | None) -> Solution:
+    def finish(self) -> Solution:
         """Settle the model: that of the dual point, with the exact offset where one is known."""
-        problem, tol = self.problem, self.solver.tol
-        enough = max(best.certificate.gap, tol * problem.baseline)
+        problem = self.problem
+        assert self.loop.best is not None
+        best = self._tightened(self.loop.best)
+        enough = max(best.certificate.relative_gap, self.solver.tol)
         for offset in (None, best.offset) if problem.separable else (best.offset,):
             linked = problem.certify(best.dual, offset)
-            if linked.certificate.gap <= enough:
+            if linked.certificate.relative_gap <= enough:
                 break
         else:
             linked = best
-        certificate = linked.certificate
-        if reason is None or certificate.relative_gap <= tol:
-            status = Status(True, f"converged to a relative gap of {certificate.relative_gap:.1e}")
-        else:
-            status = Status(
-                False,
-                f"stopped at a relative gap of {certificate.relative_gap:.1e} > tol={tol:g}: "
-                + str(reason),
-            )
-        return Solution(
-            linked.dual,
-            linked.weights,
-            linked.offset,
-            certificate,
-            status,
-            self.steps,
-            self.history,
-        )
+        self.loop.count = self.steps
+        status = self.loop.status("", "steps", linked.certificate.relative_gap)
+        return solution_of(self.loop, status, linked)

@@ -1,7 +1,7 @@
 """Where the Newton solver keeps its function: weights of features, or kernel coefficients.
 
-A function h is a pair of arrays whose cross products are inner products: weights V (r, q)
-twice over, or coefficients u (n, p) and the predictions K u B (n, p) that go with them. With
+A function h is a pair of arrays whose cross products are inner products: weights twice over,
+or coefficients u (n, p) and the predictions (n, p) that go with them. With
 coefficients, a step of few kinks costs a few columns of the Gram matrix instead of a product
 with all features: the better choice where the rank is close to the number of rows.
 """
@@ -13,17 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.operator_problem import OperatorProblem
-from fenchel.problem import Certified, GramProblem, Problem
-from fenchel.solvers.newton_system import (
-    Kinks,
-    solve_in_kernel,
-    solve_in_kinks,
-    solve_in_operator_kinks,
-    solve_in_weights,
-)
-
-_FULL_RANK = 0.75
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.newton_system import Kinks, solve_in_kernel, solve_in_kinks, solve_in_weights
 
 
 class Function(NamedTuple):
@@ -61,7 +52,7 @@ class Space(Protocol):
         ...
 
     def weights(self, function: Function) -> FloatArray:
-        """Weights V (r, q) of a function."""
+        """Weights of a function, as the design has them."""
         ...
 
     def residual(self, function: Function, offset: FloatArray) -> FloatArray | None:
@@ -81,13 +72,7 @@ class Space(Protocol):
 
 def choose_space(problem: Problem) -> Space:
     """Kernel coefficients where the features are as many as the dual variables, or nearly."""
-    if isinstance(problem, GramProblem):
-        return KernelSpace(problem)
-    if isinstance(problem, OperatorProblem):
-        return OperatorSpace(problem)
-    n, rank = problem.features.shape
-    full = rank * problem.coupling.shape[1] >= _FULL_RANK * n * problem.n_outputs
-    return KernelSpace(problem) if full and problem.gram is not None else FeatureSpace(problem)
+    return KernelSpace(problem) if problem.design.by_rows else FeatureSpace(problem)
 
 
 class FeatureSpace:
@@ -105,7 +90,7 @@ class FeatureSpace:
         return Function(weights, weights)
 
     def weights(self, function: Function) -> FloatArray:
-        """Weights V (r, q) of a function."""
+        """Weights of a function, as the design has them."""
         return function.coef
 
     def residual(self, function: Function, offset: FloatArray) -> FloatArray | None:
@@ -113,37 +98,18 @@ class FeatureSpace:
         return None
 
     def gradient(self, function: Function, dual: FloatArray, pull: FloatArray | None) -> Function:
-        """V - Φᵀ (c β) S."""
-        pull = self.problem.pull(dual) if pull is None else pull
-        return self.function(function.coef - pull @ self.problem.coupling)
+        """Weights less those that the dual point stands for."""
+        linked = self.problem.link(dual) if pull is None else self.problem.design.weights_of(pull)
+        return self.function(function.coef - linked)
 
     def move(
         self, kinks: Kinks, gradient: Function, offset_gradient: FloatArray, ridge: FloatArray
     ) -> Move:
         """Solve the Newton system."""
         size = gradient.coef.size + (len(ridge) if self.problem.fit_intercept else 0)
-        solve = solve_in_kinks if kinks.size < size else solve_in_weights
-        weights, offset = solve(self.problem, kinks, gradient.coef, offset_gradient, ridge)
-        return Move(self.function(weights), offset, None)
-
-
-class OperatorSpace(FeatureSpace):
-    """The same for an operator-valued kernel: weights are vectors (r,)."""
-
-    problem: OperatorProblem
-
-    def gradient(self, function: Function, dual: FloatArray, pull: FloatArray | None) -> Function:
-        """w - Σ c_i Φ_iᵀ β_i."""
-        pull = self.problem.pull(dual) if pull is None else pull
-        return self.function(function.coef - pull)
-
-    def move(
-        self, kinks: Kinks, gradient: Function, offset_gradient: FloatArray, ridge: FloatArray
-    ) -> Move:
-        """Solve the Newton system."""
-        size = gradient.coef.size + (len(ridge) if self.problem.fit_intercept else 0)
-        solve = solve_in_operator_kinks if kinks.size < size else solve_in_weights
-        weights, offset = solve(self.problem, kinks, gradient.coef, offset_gradient, ridge)
+        arguments = self.problem, kinks, gradient.coef, offset_gradient, ridge
+        found = None if kinks.size < size else solve_in_weights(*arguments)
+        weights, offset = solve_in_kinks(*arguments) if found is None else found
         return Move(self.function(weights), offset, None)
 
 
@@ -151,31 +117,22 @@ class KernelSpace:
     """Functions by their coefficients on the rows; a Newton system in the kinks."""
 
     def __init__(self, problem: Problem) -> None:
-        gram = problem.gram
-        assert gram is not None
-        self.problem, self.gram = problem, gram
-        self.output = problem.coupling @ problem.coupling.T
-        shape = (len(gram), problem.n_outputs)
+        self.problem, self.design = problem, problem.design
+        shape = (problem.n_rows, problem.n_outputs)
         self._pushed = np.zeros(shape)
-        self._product = np.zeros(shape)
+        self._image = np.zeros(shape)
 
     def start(self, certified: Certified, scale: float) -> Function:
         """Return ``scale`` times the function of a certified point."""
-        if isinstance(self.problem, GramProblem):
-            coef, image = certified.weights, self.problem.image(certified.weights)
-        else:
-            coef = self.problem.weight[:, None] * certified.dual
-            image = self.gram @ coef @ self.output
-        if self.problem.n_outputs == 1 and self.output[0, 0] > 0.0:
-            self._pushed, self._product = coef, image / self.output
+        coef = self.problem.weight[:, None] * certified.dual
+        image = self.design.values(certified.weights)
+        self._pushed, self._image = coef, image
         return Function(scale * coef, scale * image)
 
     def weights(self, function: Function) -> FloatArray:
-        """Weights of a function, as the problem has them."""
-        if isinstance(self.problem, GramProblem):
-            self.problem.remember(function.coef, function.image)
-            return function.coef
-        return self.problem.features.T @ function.coef @ self.problem.coupling
+        """Weights of a function, as the design has them."""
+        self.design.remember(function.coef, function.image)
+        return self.design.link(function.coef)
 
     def residual(self, function: Function, offset: FloatArray) -> FloatArray | None:
         """Targets minus predictions."""
@@ -187,20 +144,20 @@ class KernelSpace:
         change = coef - self._pushed
         rows = np.flatnonzero(change.any(axis=1))
         if 2 * len(rows) < len(coef):
-            self._product = self._product + self.gram[rows].T @ change[rows]
+            self._image = self._image + self.design.image(change[rows], rows)
         else:
-            self._product = self.gram @ coef
+            self._image = self.design.image(coef)
         self._pushed = coef
-        return Function(function.coef - coef, function.image - self._product @ self.output)
+        return Function(function.coef - coef, function.image - self._image)
 
     def move(
         self, kinks: Kinks, gradient: Function, offset_gradient: FloatArray, ridge: FloatArray
     ) -> Move:
         """Solve the Newton system."""
         rows, push, offset = solve_in_kernel(
-            self.problem, self.gram, kinks, gradient.image, offset_gradient, ridge
+            self.problem, kinks, gradient.image, offset_gradient, ridge
         )
         coef, image = -gradient.coef, -gradient.image
         coef[rows] -= push
-        image -= self.gram[rows].T @ (push @ self.output)
+        image -= self.design.image(push, rows)
         return Move(Function(coef, image), offset, image + offset)

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from fenchel._typing import FloatArray
-from fenchel.losses.box import BoxQuadratic
-from fenchel.operator_problem import OperatorProblem
-from fenchel.problem import GramProblem, Problem
-from fenchel.solvers.base import (
-    NEEDS_SCALAR_KERNEL,
-    Callback,
-    Solution,
-    Solver,
-    WarmStart,
-    settled,
-)
+from fenchel.certificate import Callback
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.base import Solution, Solver, WarmStart, needs_scalar_kernel, settled
+from fenchel.solvers.loop import Loop
 
 
 @dataclass(frozen=True)
@@ -45,12 +36,12 @@ class Outputwise:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for independent outputs, else a sentence on what is missing."""
-        if isinstance(problem, OperatorProblem):
-            return NEEDS_SCALAR_KERNEL
-        loss, output = problem.loss, problem.coupling @ problem.coupling.T
-        if problem.n_outputs == 1 or np.any(output - np.diag(output.diagonal())):
+        missing = needs_scalar_kernel(problem)
+        if missing is not None:
+            return missing
+        if problem.n_outputs == 1 or problem.design.output(0) is None:
             return "needs several outputs with a diagonal coupling; solver='newton' takes any"
-        if not (isinstance(loss, BoxQuadratic) and loss.separable):
+        if problem.loss.output(0, problem.n_outputs) is None:
             return "needs a loss that is a sum over outputs; solver='newton' takes any"
         return None
 
@@ -61,7 +52,7 @@ class Outputwise:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the solutions of all outputs, certified together."""
-        started = time.perf_counter()
+        loop: Loop[Certified] = Loop(self.tol, callback)
         parts = []
         for j in range(problem.n_outputs):
             part = _output(problem, j)
@@ -74,28 +65,14 @@ class Outputwise:
         steps = sum(part.n_iter for part in parts)
         failed = [part.status.message for part in parts if not part.status.converged]
         how = "solved output by output; " + (failed[0] if failed else "decrease tol")
-        weights = _joined(problem, [part.weights for part in parts])
-        certified = problem.certify(dual, offset, weights)
-        return settled(certified, started, steps, how, self.tol, callback)
-
-
-def _joined(problem: Problem, parts: list[FloatArray]) -> FloatArray:
-    """Weights of all outputs from those of each, which differ from the dual's by rounding."""
-    columns = np.hstack(parts)
-    if isinstance(problem, GramProblem):
-        return columns
-    sizes = np.linalg.norm(problem.coupling, axis=1, keepdims=True)
-    return columns @ (problem.coupling / np.where(sizes > 0.0, sizes, 1.0))
+        weights = problem.design.join([part.weights for part in parts])
+        return settled(loop, problem.certify(dual, offset, weights), steps, how)
 
 
 def _output(problem: Problem, j: int) -> Problem:
     """The problem of one output."""
-    assert isinstance(problem.loss, BoxQuadratic)
+    loss, design = problem.loss.output(j, problem.n_outputs), problem.design.output(j)
+    assert loss is not None
+    assert design is not None
     column = j if problem.targets.shape[1] > 1 else 0
-    size = float(np.linalg.norm(problem.coupling[j]))
-    return replace(
-        problem,
-        loss=problem.loss.output(j, problem.n_outputs),
-        targets=problem.targets[:, [column]],
-        coupling=np.array([[size]]),
-    )
+    return replace(problem, loss=loss, design=design, targets=problem.targets[:, [column]])

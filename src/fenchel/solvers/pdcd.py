@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.losses import BoxQuadratic
-from fenchel.problem import Problem
-from fenchel.solvers.base import Callback, Solution, WarmStart, needs_plain_features
+from fenchel.certificate import Callback
+from fenchel.problem import Certified, Problem
+from fenchel.solvers.base import Solution, WarmStart, solution_of
 from fenchel.solvers.coordinates import (
-    Record,
     State,
     block_curvature,
     coordinate_curvature,
+    judged,
     pdcd_coordinate_sweep,
     pdcd_sweep,
     unsuitable,
 )
+from fenchel.solvers.loop import Iterate, Loop
 
 _SWEEPS_BETWEEN = 10  # sweeps over the active rows before all are looked at again
 
@@ -69,12 +71,10 @@ class PDCD:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses, else a sentence on what is missing."""
-        missing = needs_plain_features(problem)
-        if missing is not None:
-            return missing
-        if not self.block and unsuitable(problem) is None and not problem.separable:
+        missing = unsuitable(problem)
+        if missing is None and not self.block and not problem.separable:
             return "needs a loss without coupling of the outputs for block=False; use block=True"
-        return unsuitable(problem)
+        return missing
 
     def solve(
         self,
@@ -83,68 +83,77 @@ class PDCD:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the best certified point."""
-        n, p = problem.rows.n_rows, problem.n_outputs
-        record = Record(problem, self.tol, callback)
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        loop.run(self._iterates(problem, warm_start))
+        return solution_of(
+            loop, loop.status("increase max_iter, or use solver='newton'", "passes")
+        )
+
+    def _iterates(
+        self, problem: Problem, warm_start: WarmStart | None
+    ) -> Iterator[Iterate[Certified]]:
+        n, p = problem.n_rows, problem.n_outputs
         if warm_start is None:
             state = State.of(problem, np.zeros((n, p)), problem.best_constant)
         else:
             state = State.of(problem, problem.feasible(warm_start.dual), warm_start.offset)
         random = np.random.default_rng(self.random_state)
-        curvature = (block_curvature if self.block else coordinate_curvature)(problem)
-        passes, done = 0.0, 0
+        sweeps = _Sweeps(problem, self.block, random)
+        passes = 0.0
         active = np.arange(n)
-        while not record.judge(
-            done, state.alpha / problem.weight[:, None], state.theta.mean(axis=0)
-        ):
+        while True:
+            dual = state.alpha / problem.weight[:, None]
+            yield judged(problem, int(np.ceil(passes)), dual, state.theta.mean(axis=0))
             if passes >= self.max_iter:
-                break
-            self._sweep(problem, state, curvature, np.asarray(random.integers(0, n, n)), random)
+                return
+            sweeps.over(state, np.asarray(random.integers(0, n, n)))
             passes += 1.0
             if self.active_set:
-                active = self._active(problem, state)
+                active = _active(problem, state)
             for _ in range(_SWEEPS_BETWEEN - 1):
                 if len(active):
-                    self._sweep(
-                        problem, state, curvature, random.choice(active, len(active)), random
-                    )
+                    sweeps.over(state, random.choice(active, len(active)))
                 passes += len(active) / n
-            done = int(np.ceil(passes))
-        return record.solution(done, "increase max_iter, or use solver='newton'")
 
-    def _sweep(
-        self,
-        problem: Problem,
-        state: State,
-        curvature: FloatArray,
-        rows: IntArray,
-        random: np.random.Generator,
-    ) -> None:
-        loss = problem.loss
-        assert isinstance(loss, BoxQuadratic)
-        p = problem.n_outputs
-        data = problem.features, problem.targets, problem.coupling, problem.weight
-        box = loss.parameters(p)
-        free = problem.fit_intercept
+
+class _Sweeps:
+    """The compiled sweeps with what does not change between them."""
+
+    def __init__(self, problem: Problem, block: bool, random: np.random.Generator) -> None:
+        features, coupling = problem.design.features, problem.design.coupling
+        box = problem.loss.box(problem.n_outputs)
+        assert features is not None
+        assert coupling is not None
+        assert box is not None
+        self._data = features, problem.targets, coupling, problem.weight
+        self._box, self._epsilon = box[:4], box.epsilon
+        self._curvature = (block_curvature if block else coordinate_curvature)(features, coupling)
+        self._free, self._p = problem.fit_intercept, problem.n_outputs
+        self._block, self._random = block, random
+
+    def over(self, state: State, rows: IntArray) -> None:
+        """One step for each of the rows, in this order."""
         arrays = state.alpha, state.weights, state.theta
-        if self.block:
-            coupled = loss.epsilon > 0.0 and p > 1
-            pdcd_sweep(rows, *data, box, loss.epsilon, coupled, curvature, free, 0.0, *arrays)
+        shared = *self._data, self._box, self._epsilon
+        if self._block:
+            coupled = self._epsilon > 0.0 and self._p > 1
+            pdcd_sweep(rows, *shared, coupled, self._curvature, self._free, 0.0, *arrays)
         else:
-            order = random.permutation((rows[:, None] * p + np.arange(p)).ravel())
-            pdcd_coordinate_sweep(order, *data, box, loss.epsilon, curvature, free, *arrays)
+            whole = rows[:, None] * self._p + np.arange(self._p)
+            order = self._random.permutation(whole.ravel())
+            pdcd_coordinate_sweep(order, *shared, self._curvature, self._free, *arrays)
 
-    def _active(self, problem: Problem, state: State) -> IntArray:
-        """Rows that do not satisfy their optimality condition strictly."""
-        loss = problem.loss
-        assert isinstance(loss, BoxQuadratic)
-        dual = state.alpha / problem.weight[:, None]
-        prediction = problem.features @ (state.weights @ problem.coupling.T)
-        residual = problem.targets - prediction - state.theta
-        lower, upper, _, _ = loss.parameters(problem.n_outputs)
-        length = np.linalg.norm(dual, axis=1)
-        at_zero = (length == 0.0) & (np.linalg.norm(residual, axis=1) < loss.epsilon)
-        # what is left of the residual must push every coordinate against its bound
-        pull = loss.epsilon * dual / np.where(length > 0.0, length, 1.0)[:, None]
-        pushed = np.where(dual >= upper, residual - pull > 0.0, False)
-        pushed |= np.where(dual <= lower, residual - pull < 0.0, False)
-        return np.flatnonzero(~(at_zero | pushed.all(axis=1)))
+
+def _active(problem: Problem, state: State) -> IntArray:
+    """Rows that do not satisfy their optimality condition strictly."""
+    box = problem.loss.box(problem.n_outputs)
+    assert box is not None
+    dual: FloatArray = state.alpha / problem.weight[:, None]
+    residual = problem.targets - problem.design.values(state.weights) - state.theta
+    length = np.linalg.norm(dual, axis=1)
+    at_zero = (length == 0.0) & (np.linalg.norm(residual, axis=1) < box.epsilon)
+    # what is left of the residual must push every coordinate against its bound
+    pull = box.epsilon * dual / np.where(length > 0.0, length, 1.0)[:, None]
+    pushed = np.where(dual >= box.upper, residual - pull > 0.0, False)
+    pushed |= np.where(dual <= box.lower, residual - pull < 0.0, False)
+    return np.flatnonzero(~(at_zero | pushed.all(axis=1)))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.losses.box import BoxQuadratic
-from fenchel.operator_problem import OperatorProblem
-from fenchel.problem import Problem
+from fenchel.certificate import Callback
+from fenchel.problem import Certified, Problem
 from fenchel.solvers import _greedy
-from fenchel.solvers.base import NEEDS_SCALAR_KERNEL, Callback, Solution, WarmStart
+from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel
+from fenchel.solvers.loop import Loop
 from fenchel.solvers.newton import Newton
 
 _SLOPE = 0.3  # where Newton takes over, in units of the spread of y and of the root of tol
@@ -59,22 +58,20 @@ class SMO:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for one output of a box loss on a Gram matrix, else what is missing."""
-        if isinstance(problem, OperatorProblem):
-            return NEEDS_SCALAR_KERNEL
-        if isinstance(problem, OperatorProblem):
-            return NEEDS_SCALAR_KERNEL
+        missing = needs_scalar_kernel(problem)
+        if missing is not None:
+            return missing
         if problem.n_outputs != 1:
             return f"needs one output, got {problem.n_outputs}; solver='newton' takes any number"
-        if not isinstance(problem.loss, BoxQuadratic):
+        if problem.loss.box(1) is None:
             return (
                 "needs a loss whose conjugate is a quadratic on a box (quantile, expectile, SVR, "
                 "Huber or squared loss); solver='newton' takes any loss"
             )
-        if problem.gram is None:
-            n, rank = problem.features.shape
+        if problem.design.gram is None:
             return (
-                f"needs a dense kernel matrix, and {rank} features of {n} rows are better left "
-                "as they are; solver='newton' takes features"
+                f"needs a dense kernel matrix, which {problem.design.width} features of "
+                f"{problem.n_rows} rows are no reason to form; solver='newton' takes features"
             )
         return None
 
@@ -85,31 +82,31 @@ class SMO:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
-        started = time.perf_counter()
+        loop: Loop[Certified] = Loop(self.tol, callback)
         slope = min(max(_SLOPE * math.sqrt(self.tol), _SHARP), _BLUNT)
         start = ascend(problem, warm_start, slope)
-        newton = Newton(self.tol, self.max_iter)
-        return newton.solve(problem, start, callback, started)
+        return Newton(self.tol, self.max_iter).solve(problem, start, loop=loop)
 
 
 class _Ascent:
     """Dual coordinates a, bounds and slopes, in units where residuals and kernel are near one."""
 
     def __init__(self, problem: Problem, spread: float) -> None:
-        gram = problem.gram
+        gram, coupling, box = problem.design.gram, problem.design.coupling, problem.loss.box(1)
         assert gram is not None
-        assert isinstance(problem.loss, BoxQuadratic)
-        output = float(problem.coupling[0] @ problem.coupling[0])
+        assert coupling is not None
+        assert box is not None
+        output = float(coupling[0] @ coupling[0])
         kernel = output * float(np.mean(gram.diagonal()))
         self.problem, self.spread = problem, spread
         self.unit = problem.weight * (kernel / spread)
         self.gram = np.empty(gram.shape, np.float32)
         np.multiply(gram, output / kernel, out=self.gram, casting="same_kind")
-        lower, upper, below, above = (float(v[0]) for v in problem.loss.parameters(1))
+        lower, upper, below, above = (float(v[0]) for v in box[:4])
         curved = 1.0 / (problem.weight * kernel)
-        box = np.stack([lower * self.unit, upper * self.unit, below * curved, above * curved])
-        self.box = np.clip(box, -_NO_BOUND, _NO_BOUND)
-        self.epsilon = problem.loss.epsilon / spread
+        scaled = np.stack([lower * self.unit, upper * self.unit, below * curved, above * curved])
+        self.box = np.clip(scaled, -_NO_BOUND, _NO_BOUND)
+        self.epsilon = box.epsilon / spread
         self.targets = (problem.targets[:, 0] - problem.best_constant[0]) / spread
         self.dual = np.zeros(len(gram))
         self.pull = -self.targets.astype(np.float32)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.design import Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import Progress, Solution, Solver, WarmStart
@@ -57,7 +57,8 @@ def _problems(random: np.random.Generator) -> Iterator[Problem]:
             weight = random.integers(1, 5, 30) / 2.0 if weighted else np.ones(30)
             coupling = np.eye(p) + 0.5 * np.tril(random.standard_normal((p, p)), -1)
             alpha = float(10.0 ** random.uniform(-2.5, 0.0))
-            yield Problem(loss, features, targets, coupling, weight, alpha, fit_intercept)
+            design = Plain(features, coupling)
+            yield Problem(loss, design, targets, weight, alpha, fit_intercept)
 
 
 def check_solver(solver: Solver, problems: Sequence[Problem] | None = None) -> None:
@@ -137,7 +138,7 @@ def _check_refusal(missing: object) -> None:
 
 
 def _check(solver: Solver, problem: Problem) -> None:
-    copies = [a.copy() for a in (problem.features, problem.targets, problem.sample_weight)]
+    copies = [a.copy() for a in _arrays(problem)]
     seen: list[Progress] = []
     solution = solver.solve(problem, callback=seen.append)
     _check_solution(solver, problem, solution)
@@ -165,23 +166,28 @@ def _check(solver: Solver, problem: Problem) -> None:
         f"started from its own solution, it takes {again.n_iter} steps, and {solution.n_iter} "
         "without",
     )
-    arrays = (problem.features, problem.targets, problem.sample_weight)
     require(
-        all(np.array_equal(a, b) for a, b in zip(copies, arrays, strict=True)),
+        all(np.array_equal(a, b) for a, b in zip(copies, _arrays(problem), strict=True)),
         "solve changes the arrays of the problem",
     )
 
 
+def _arrays(problem: Problem) -> list[FloatArray]:
+    design = problem.design
+    own = (design.features, design.coupling, problem.targets, problem.sample_weight)
+    return [array for array in own if array is not None]
+
+
 def _unit(problem: Problem) -> float:
     """Size of the objectives, for rounding."""
-    zero = problem.no_weights()
+    zero = problem.design.zero()
     return abs(problem.primal(zero, np.zeros(problem.n_outputs)))
 
 
 def _check_solution(solver: Solver, problem: Problem, solution: Solution) -> None:
-    n, p = len(problem.features), problem.n_outputs
+    n, p = problem.n_rows, problem.n_outputs
     require_shape(solution.dual, (n, p), "dual")
-    require_shape(solution.weights, problem.no_weights().shape, "weights")
+    require_shape(solution.weights, problem.design.zero().shape, "weights")
     require_shape(solution.offset, (p,), "offset")
     certificate, unit = solution.certificate, _unit(problem)
     rounding = _ROUNDING * unit
@@ -246,11 +252,10 @@ def _check_feasible(problem: Problem, dual: FloatArray) -> None:
 def _check_others(problem: Problem, lowest: float) -> None:
     """No model goes below the dual objective."""
     random = np.random.default_rng(0)
-    zero = problem.no_weights()
+    zero = problem.design.zero()
     for size in (0.0, 0.1, 1.0):
         weights = zero + size * random.standard_normal(zero.shape)
-        plain = replace(problem, features=problem.features)  # nothing remembered
-        value = plain.primal(weights, plain.minimizing_offset(weights))
+        value = problem.primal(weights, problem.minimizing_offset(weights))
         require(
             value >= lowest - 2.0 * _ROUNDING * abs(value),
             f"a model with objective {value:.12g} beats the dual objective of the certificate",

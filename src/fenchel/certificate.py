@@ -1,0 +1,95 @@
+"""What a fit promises, how it ended, and its progress: one definition for all problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A rigorous bound on how far a fit is from the optimum.
+
+    Objectives are those of the formula in the docstring of the estimator.
+
+    Parameters
+    ----------
+    primal : float
+        Objective of the fitted model, with its own offset.
+    dual : float
+        Objective of a feasible dual point: no model can go below it.
+    unit : float
+        What ``relative_gap`` is relative to: the mean loss of the best constant model, that is
+        its objective. For log-likelihoods, which have no natural zero, it is 1 (a nat per row).
+    feasibility : float, default=0.0
+        How far the dual point or the model is from its constraints, relative to their size:
+        rounding only.
+
+    Attributes
+    ----------
+    gap : float
+        ``primal - dual``. The fitted model's objective is at most this far from optimal.
+    relative_gap : float
+        ``gap / unit``. Where the best constant has no loss at all (``unit`` is 0) it is 0 for a
+        model that has none either, and infinite for any other.
+
+    Examples
+    --------
+    >>> from fenchel.certificate import Certificate
+    >>> certificate = Certificate(primal=1.5, dual=1.0, unit=2.0)
+    >>> certificate.gap, certificate.relative_gap
+    (0.5, 0.25)
+    """
+
+    primal: float
+    dual: float
+    unit: float
+    feasibility: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """``gap / unit``."""
+        if self.unit > 0.0:
+            return self.gap / self.unit
+        return 0.0 if self.gap <= 0.0 else float("inf")
+
+    @classmethod
+    def of_sum(cls, parts: Iterable[Certificate]) -> Certificate:
+        """Certificate of independent problems together."""
+        known = list(parts)
+        return cls(
+            sum(c.primal for c in known),
+            sum(c.dual for c in known),
+            sum(c.unit for c in known),
+            max(c.feasibility for c in known),
+        )
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a solver ended, as a sentence with its remedy."""
+
+    converged: bool
+    message: str
+
+
+class Progress(NamedTuple):
+    """One line of a solver's history."""
+
+    iteration: int
+    seconds: float
+    primal: float
+    dual: float
+    relative_gap: float
+
+
+Callback = Callable[[Progress], object]
+"""Called after each outer iteration; a truthy return value stops the solver."""
+
+__all__ = ["Callback", "Certificate", "Progress", "Status"]

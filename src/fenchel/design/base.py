@@ -1,0 +1,202 @@
+"""The protocol of a design, and what follows from it alone."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design.rows import RowBlocks
+
+Rows = slice | IntArray
+"""Some of the rows: a block, or their numbers."""
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues (k,), none negative, and orthonormal vectors (n, k); the rest are zero."""
+
+    values: FloatArray
+    vectors: FloatArray
+
+
+class Functions(Protocol):
+    """Functions K(·, x_i) u, a row i and a vector u of outputs each: (k,) of them."""
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """Inner products (k,) with the function of these weights."""
+        ...
+
+    def gram(self) -> FloatArray:
+        """Inner products among each other, (k, k)."""
+        ...
+
+    def fill(self, matrix: FloatArray) -> None:
+        """Write the lower triangle of the identity plus :meth:`gram`."""
+        ...
+
+    def weights(self, sizes: FloatArray) -> FloatArray:
+        """Weights of the sum of ``sizes`` (k,) times the functions."""
+        ...
+
+
+class Design:
+    r"""Rows as functions see them: h(x_i) = predictions of weights w, ‖h‖² a square of w.
+
+    A design of your own subclasses this and defines :meth:`zero`, :meth:`directions`,
+    :meth:`predict`, :meth:`pull`, :meth:`weights_of`, :meth:`functions`, :meth:`subset`;
+    then the certificate, the losses and the Newton solver work with it. What it defines beyond
+    that, other solvers make use of; where an attribute is None, they refuse and say why.
+    :func:`fenchel.testing.check_design` says what is wrong with a design.
+
+    Attributes
+    ----------
+    n_rows, n_outputs : int
+        Numbers n of rows and p of outputs.
+    width : int
+        Numbers that a pass reads for each row.
+    features : ndarray of shape (n, r) or None
+        Plain features Φ, with predictions Φ V Sᵀ of weights V (r, q) and ‖h‖² = ‖V‖².
+    gram : ndarray of shape (n, n) or None
+        Scalar kernel values, where there are no more of them than of features.
+    coupling : ndarray of shape (p, q) or None
+        S, with S Sᵀ the output matrix, where the kernel is a scalar one times a matrix.
+    mask : ndarray of shape (n, p) or None
+        What predictions of a design of complete rows are multiplied with, entry by entry.
+    refusal : str
+        Why there are no plain features: what a solver that needs them says.
+    """
+
+    n_rows: int
+    n_outputs: int
+    width: int
+    features: FloatArray | None = None
+    coupling: FloatArray | None = None
+    mask: FloatArray | None = None
+    refusal: str = "needs plain features, which this design has not; solver='newton' takes any"
+
+    @property
+    def gram(self) -> FloatArray | None:
+        """Scalar kernel values (n, n), or None."""
+        return None
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether functions are best known by coefficients of the rows, (n, p)."""
+        return False
+
+    @cached_property
+    def blocks(self) -> RowBlocks:
+        """The rows in blocks."""
+        return RowBlocks(self.n_rows, self.width + self.n_outputs)
+
+    def zero(self) -> FloatArray:
+        """Weights of the function zero."""
+        raise NotImplementedError(f"{type(self).__name__} must define zero")
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """What :meth:`predict` wants to know of a function: computed once for all blocks."""
+        raise NotImplementedError(f"{type(self).__name__} must define directions")
+
+    def feature_weights(self, weights: FloatArray) -> FloatArray:
+        """What features of new rows are multiplied with to predict."""
+        return self.directions(weights)
+
+    def predict(
+        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Values of a function on some of the rows, (m, p), without offset."""
+        raise NotImplementedError(f"{type(self).__name__} must define predict")
+
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
+        """Φᵀ times a push (m, p) on some of the rows: an array that adds up over rows."""
+        raise NotImplementedError(f"{type(self).__name__} must define pull")
+
+    def weights_of(self, pulled: FloatArray) -> FloatArray:
+        """Weights of the function Σ K(·, x_i) push_i from what was pulled."""
+        raise NotImplementedError(f"{type(self).__name__} must define weights_of")
+
+    def link(self, push: FloatArray) -> FloatArray:
+        """Weights of the function Σ K(·, x_i) push_i over all rows, push (n, p)."""
+        return self.weights_of(self.blocks.sum(lambda rows: (self.pull(rows, push[rows]),))[0])
+
+    def squared_norm(self, weights: FloatArray) -> float:
+        """‖h‖² of the function with these weights."""
+        return float(np.vdot(weights, weights))
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """Values of a function on all rows, (n, p)."""
+        return self.predict(slice(None), self.directions(weights))
+
+    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """Values on all rows of Σ K(·, x_i) push_i over some of the rows, (n, p)."""
+        if rows is not None:
+            whole = np.zeros((self.n_rows, self.n_outputs))
+            whole[rows] = push
+            push = whole
+        return self.values(self.link(push))
+
+    def remember(self, weights: FloatArray, image: FloatArray) -> None:
+        """Take note of the values of a function on all rows, if that is of use."""
+
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:
+        """Return the functions K(·, x_i) u of rows (k,) and vectors (k, p)."""
+        raise NotImplementedError(f"{type(self).__name__} must define functions")
+
+    def subset(self, rows: IntArray) -> Design:
+        """Return the design of some of the rows."""
+        raise NotImplementedError(f"{type(self).__name__} must define subset")
+
+    def output(self, j: int) -> Design | None:
+        """Return the design of one output by itself; None where outputs are coupled."""
+        return None
+
+    def join(self, parts: list[FloatArray]) -> FloatArray:
+        """Weights of all outputs from those of :meth:`output`, one after the other."""
+        raise NotImplementedError(f"{type(self).__name__} has no outputs by themselves")
+
+    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray | None:
+        """Σ (Φ_i, I)ᵀ J_i (Φ_i, I) in weights and offset, J (m, p) or (m, p, p); or None."""
+        return None
+
+    def matrix(self) -> Any:
+        """The matrix (n p, size of the weights) of all predictions, or None."""
+        return None
+
+    def spectrum(self, sample_weight: FloatArray) -> Spectrum:
+        """Spectrum of √s K √s, s the weights over their sum; kept for the last weights."""
+        raise NotImplementedError(f"{type(self).__name__} has no scalar kernel")
+
+    @cached_property
+    def output_spectrum(self) -> Spectrum:
+        """Spectrum of the output matrix S Sᵀ."""
+        assert self.coupling is not None
+        values, vectors = np.linalg.eigh(self.coupling @ self.coupling.T)
+        return Spectrum(np.maximum(values, 0.0), vectors)
+
+    def diagonal(self) -> FloatArray:
+        """Trace of K(x_i, x_i) over the number of outputs, (n,)."""
+        raise NotImplementedError(f"{type(self).__name__} must define diagonal")
+
+
+def in_order(values: FloatArray, vectors: FloatArray) -> Spectrum:
+    """Spectrum of a matrix that is positive semi-definite up to rounding."""
+    return Spectrum(np.maximum(values, 0.0), vectors)
+
+
+def square_roots(rows: IntArray, jacobian: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Write each matrix (m, p), a diagonal, or (m, p, p) as a sum of u uᵀ: (k,) and u (k, p)."""
+    if jacobian.ndim == 2:
+        which, output = np.nonzero(jacobian)
+        vectors = np.zeros((len(which), jacobian.shape[1]))
+        vectors[np.arange(len(which)), output] = np.sqrt(jacobian[which, output])
+        return rows[which], vectors
+    values, bases = np.linalg.eigh(jacobian)
+    keep = values > 1e-14 * values.max(initial=0.0)
+    which, column = np.nonzero(keep)
+    vectors = bases[which, :, column] * np.sqrt(values[which, column])[:, None]
+    return rows[which], vectors
+
+
+__all__ = ["Design", "Functions", "Rows", "Spectrum", "in_order", "square_roots"]

@@ -1,0 +1,138 @@
+"""Rows as rows of the Gram matrix."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design.base import Design, Functions, Rows, Spectrum, in_order
+from fenchel.design.columns import KernelColumns
+
+_ROUNDING = 1e-16  # eigenvalues below this share of the largest are rounding errors
+
+
+class Gram(Design):
+    r"""Scalar kernel values among the rows, and a matrix S for the outputs.
+
+    Functions are given by coefficients u (n, p): predictions :math:`K u B`, norm
+    :math:`\langle u, K u B\rangle`, B = S Sᵀ, and a push stands for :math:`u` itself. The
+    objectives are those of :class:`Plain` for any factor of K.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, n)
+        K.
+    coupling : ndarray of shape (p, q)
+        S; the identity for independent outputs.
+    """
+
+    coupling: FloatArray
+    refusal = "needs explicit features: features='cholesky' in place of kernel rows"
+
+    def __init__(self, values: FloatArray, coupling: FloatArray) -> None:
+        self._values, self.coupling = values, coupling
+        self.n_rows = self.width = len(values)
+        self.n_outputs = len(coupling)
+        self._images: list[tuple[FloatArray, FloatArray]] = []
+        self._spectrum: tuple[FloatArray, Spectrum] | None = None
+        self._factor: FloatArray | None = None
+
+    by_rows = True
+
+    @property
+    def gram(self) -> FloatArray:
+        """K."""
+        return self._values
+
+    @cached_property
+    def output_matrix(self) -> FloatArray:
+        """The matrix B = S Sᵀ."""
+        return self.coupling @ self.coupling.T
+
+    def zero(self) -> FloatArray:  # noqa: D102
+        return np.zeros((self.n_rows, self.n_outputs))
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """K u B, kept for the last two arrays that were asked for: a product costs n² p."""
+        for known, image in self._images:
+            if known is weights:
+                return image
+        nothing = not weights.any()
+        image = np.zeros_like(weights) if nothing else self.image(weights)
+        self.remember(weights, image)
+        return image
+
+    def feature_weights(self, weights: FloatArray) -> FloatArray:
+        """u B: what kernel values of new rows are multiplied with."""
+        return weights @ self.output_matrix
+
+    def remember(self, weights: FloatArray, image: FloatArray) -> None:
+        """Take note of a product that is there already."""
+        self._images[:] = [(weights, image), *self._images[:1]]
+
+    def predict(  # noqa: D102
+        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        if out is None:
+            return directions[rows]
+        out[...] = directions[rows]
+        return out
+
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:  # noqa: D102
+        whole = self.zero()
+        whole[rows] = push
+        return whole
+
+    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+        return pulled
+
+    def link(self, push: FloatArray) -> FloatArray:  # noqa: D102
+        return push
+
+    def squared_norm(self, weights: FloatArray) -> float:
+        """<u, K u B>."""
+        return float(np.vdot(weights, self.directions(weights)))
+
+    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+        if rows is not None:
+            return self._values[rows].T @ (push @ self.output_matrix)
+        mixed = push @ self.output_matrix
+        factor = self._factor
+        return self._values @ mixed if factor is None else factor @ (factor.T @ mixed)
+
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+        return KernelColumns(self, rows, vectors)
+
+    def subset(self, rows: IntArray) -> Gram:  # noqa: D102
+        return Gram(self._values[np.ix_(rows, rows)], self.coupling)
+
+    def output(self, j: int) -> Gram | None:  # noqa: D102
+        matrix = self.output_matrix
+        if np.any(matrix - np.diag(matrix.diagonal())):
+            return None
+        return Gram(self._values, np.array([[np.linalg.norm(self.coupling[j])]]))
+
+    def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
+        return np.hstack(parts)
+
+    def spectrum(self, sample_weight: FloatArray) -> Spectrum:
+        """As everywhere; where few eigenvalues are not zero, products use them from then on."""
+        if self._spectrum is None or self._spectrum[0] is not sample_weight:
+            root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
+            scaled = root * self._values * root.T
+            found = in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
+            self._spectrum = sample_weight, found
+            some = found.values > _ROUNDING * found.values[-1]
+            if 2 * np.count_nonzero(some) < self.n_rows:
+                self._factor = found.vectors[:, some] * np.sqrt(found.values[some]) / root
+        return self._spectrum[1]
+
+    def diagonal(self) -> FloatArray:  # noqa: D102
+        size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
+        return size * self._values.diagonal()
+
+
+__all__ = ["Gram"]

@@ -1,0 +1,107 @@
+"""Rows of which not all outputs are observed, or with weights of their own."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design.base import Design, Functions, Rows, Spectrum
+
+
+class Masked(Design):
+    r"""Another design whose predictions are multiplied entry by entry.
+
+    .. math:: h(x_i) = m_i \circ h_0(x_i), \qquad \|h\| = \|h_0\|
+
+    With zeros and ones in the mask, some outputs of some rows are not observed; other numbers
+    are square roots of weights that the outputs of a row have.
+
+    Parameters
+    ----------
+    complete : Design
+        The design without the mask.
+    mask : ndarray of shape (n, p)
+        The factors m, >= 0.
+    """
+
+    mask: FloatArray
+    refusal = (
+        "needs all outputs of all rows, in weights common to all rows; solver='newton' does not"
+    )
+
+    def __init__(self, complete: Design, mask: FloatArray) -> None:
+        self.complete, self.mask = complete, mask
+        self.n_rows, self.n_outputs, self.width = (
+            complete.n_rows,
+            complete.n_outputs,
+            complete.width,
+        )
+        self.coupling = complete.coupling
+
+    @cached_property
+    def zeros_and_ones(self) -> bool:
+        """Whether the mask has no other numbers."""
+        return bool(np.all((self.mask == 0.0) | (self.mask == 1.0)))
+
+    @property
+    def by_rows(self) -> bool:  # noqa: D102
+        return self.complete.by_rows
+
+    def zero(self) -> FloatArray:  # noqa: D102
+        return self.complete.zero()
+
+    def directions(self, weights: FloatArray) -> FloatArray:  # noqa: D102
+        return self.complete.directions(weights)
+
+    def feature_weights(self, weights: FloatArray) -> FloatArray:  # noqa: D102
+        return self.complete.feature_weights(weights)
+
+    def predict(  # noqa: D102
+        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        return np.multiply(self.complete.predict(rows, directions), self.mask[rows], out=out)
+
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:  # noqa: D102
+        return self.complete.pull(rows, self.mask[rows] * push)
+
+    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+        return self.complete.weights_of(pulled)
+
+    def link(self, push: FloatArray) -> FloatArray:  # noqa: D102
+        return self.complete.link(self.mask * push)
+
+    def squared_norm(self, weights: FloatArray) -> float:  # noqa: D102
+        return self.complete.squared_norm(weights)
+
+    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+        mask = self.mask if rows is None else self.mask[rows]
+        return self.mask * self.complete.image(mask * push, rows)
+
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+        return self.complete.functions(rows, self.mask[rows] * vectors)
+
+    def subset(self, rows: IntArray) -> Masked:  # noqa: D102
+        return Masked(self.complete.subset(rows), self.mask[rows])
+
+    def matrix(self) -> Any:  # noqa: D102
+        whole = self.complete.matrix()
+        return None if whole is None else self.mask.reshape(-1, 1) * whole
+
+    def spectrum(self, sample_weight: FloatArray) -> Spectrum:
+        """That of the design without the mask."""
+        return self.complete.spectrum(sample_weight)
+
+    @cached_property
+    def output_spectrum(self) -> Spectrum:
+        """That of the design without the mask."""
+        return self.complete.output_spectrum
+
+    def diagonal(self) -> FloatArray:
+        """That of the design without the mask."""
+        return self.complete.diagonal()
+
+
+__all__ = ["Masked"]

@@ -1,0 +1,102 @@
+"""Rows as matrices of features: operator-valued kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design.base import Design, Functions, Rows, square_roots
+
+
+class Operator(Design):
+    r"""A matrix of features :math:`\Phi_i` (p, r) for each row.
+
+    .. math:: h(x_i) = \Phi_i w, \qquad \|h\|^2 = \|w\|^2, \qquad
+              K(x_i, x_k) = \Phi_i \Phi_k^\top
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, p, r)
+        The matrices.
+    """
+
+    refusal = "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
+
+    def __init__(self, features: FloatArray) -> None:
+        self.matrices = features
+        self.n_rows, self.n_outputs, self._rank = features.shape
+        self.width = self.n_outputs * self._rank
+
+    def zero(self) -> FloatArray:  # noqa: D102
+        return np.zeros(self._rank)
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """The weights themselves, (r,)."""
+        return weights
+
+    def predict(  # noqa: D102
+        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        return np.matmul(self.matrices[rows], directions, out=out)
+
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
+        """Σ Φ_iᵀ push_i, (r,)."""
+        return push.ravel() @ self.matrices[rows].reshape(push.size, -1)
+
+    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+        return pulled
+
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+        return _Combined(self._combined(rows, vectors))
+
+    def _combined(self, rows: IntArray, vectors: FloatArray) -> FloatArray:
+        """Φ_iᵀ u of each row and vector, (k, r)."""
+        if np.count_nonzero(vectors) == len(rows) and vectors.any(axis=1).all():
+            entry = np.abs(vectors).argmax(axis=1)  # one each: no need to gather all of Φ_i
+            return vectors[np.arange(len(rows)), entry][:, None] * self.matrices[rows, entry]
+        return np.matmul(vectors[:, None, :], self.matrices[rows])[:, 0]
+
+    def subset(self, rows: IntArray) -> Operator:  # noqa: D102
+        return Operator(self.matrices[rows])
+
+    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:  # noqa: D102
+        r, p = self._rank, self.n_outputs
+        hessian = np.zeros((r + p, r + p))
+        chunk = self.blocks.block_rows
+        for start in range(0, len(rows), chunk):
+            part = slice(start, start + chunk)
+            kinks, vectors = square_roots(rows[part], jacobian[part])
+            both = np.hstack([self._combined(kinks, vectors), vectors])
+            hessian += both.T @ both
+        return hessian
+
+    def matrix(self) -> Any:  # noqa: D102
+        return self.matrices.reshape(self.n_rows * self.n_outputs, -1)
+
+    def diagonal(self) -> FloatArray:  # noqa: D102
+        return np.einsum("ijr,ijr->i", self.matrices, self.matrices) / self.n_outputs
+
+
+class _Combined:
+    """Functions by their weights, (k, r)."""
+
+    def __init__(self, functions: FloatArray) -> None:
+        self._functions = functions
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        return self._functions @ weights
+
+    def gram(self) -> FloatArray:
+        return self._functions @ self._functions.T
+
+    def fill(self, matrix: FloatArray) -> None:
+        np.matmul(self._functions, self._functions.T, out=matrix)
+        np.einsum("ii->i", matrix)[:] += 1.0
+
+    def weights(self, sizes: FloatArray) -> FloatArray:
+        return self._functions.T @ sizes
+
+
+__all__ = ["Operator"]

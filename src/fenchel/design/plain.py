@@ -1,0 +1,205 @@
+"""Rows as vectors of features, outputs coupled by a matrix."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh, qr
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design.base import Design, Functions, Rows, Spectrum, in_order
+from fenchel.design.columns import KernelColumns, fill_lower
+
+_MOST_GRAM_ROWS = 6000  # 288 MB
+_FULL_RANK = 0.75
+
+
+class Plain(Design):
+    r"""Features φ(x) with k(x, x') = φ(x)·φ(x'), and a matrix S for the outputs.
+
+    .. math:: h(x_i) = S V^\top \varphi_i, \qquad \|h\|^2 = \|V\|_F^2, \qquad
+              K(x, x') = k(x, x')\, S S^\top
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, r)
+        Feature vectors of the rows; a memory map will do.
+    coupling : ndarray of shape (p, q)
+        S; the identity for independent outputs.
+    """
+
+    features: FloatArray
+    coupling: FloatArray
+
+    def __init__(self, features: FloatArray, coupling: FloatArray) -> None:
+        self.features, self.coupling = features, coupling
+        self.n_rows, self.width = features.shape
+        self.n_outputs = len(coupling)
+        self._spectrum: tuple[FloatArray, Spectrum] | None = None
+
+    @cached_property
+    def gram(self) -> FloatArray | None:
+        """Φ Φᵀ where it is no larger than a few of the features."""
+        small = self.n_rows <= min(2 * self.width, _MOST_GRAM_ROWS)
+        return self.features @ self.features.T if small else None
+
+    @property
+    def by_rows(self) -> bool:
+        """Where there are nearly as many features as dual variables."""
+        full = self.width * self.coupling.shape[1] >= _FULL_RANK * self.n_rows * self.n_outputs
+        return full and self.gram is not None
+
+    def zero(self) -> FloatArray:  # noqa: D102
+        return np.zeros((self.width, self.coupling.shape[1]))
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """V Sᵀ, (r, p)."""
+        return weights @ self.coupling.T
+
+    def predict(  # noqa: D102
+        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        return np.matmul(self.features[rows], directions, out=out)
+
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
+        """Φᵀ push, (r, p)."""
+        return self.features[rows].T @ push
+
+    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+        return pulled @ self.coupling
+
+    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+        gram = self.gram
+        if gram is None:
+            return super().image(push, rows)
+        return (gram @ push if rows is None else gram[rows].T @ push) @ self._output
+
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+        return (KernelColumns if self.by_rows else _Products)(self, rows, vectors)
+
+    def subset(self, rows: IntArray) -> Plain:  # noqa: D102
+        return Plain(self.features[rows], self.coupling)
+
+    @cached_property
+    def _output(self) -> FloatArray:
+        return self.coupling @ self.coupling.T
+
+    def output(self, j: int) -> Plain | None:  # noqa: D102
+        if np.any(self._output - np.diag(self._output.diagonal())):
+            return None
+        return Plain(self.features, np.array([[np.linalg.norm(self.coupling[j])]]))
+
+    def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
+        sizes = np.linalg.norm(self.coupling, axis=1, keepdims=True)
+        return np.hstack(parts) @ (self.coupling / np.where(sizes > 0.0, sizes, 1.0))
+
+    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
+        """Sum over rows of (φ_i ⊗ S, I)ᵀ J_i (φ_i ⊗ S, I), (r q + p, r q + p)."""
+        (r, q), p = self.zero().shape, self.n_outputs
+        hessian = np.zeros((r * q + p, r * q + p))
+        chunk = self.blocks.block_rows
+        for start in range(0, len(rows), chunk):
+            part = slice(start, start + chunk)
+            add = _add_diagonal if jacobian.ndim == 2 else _add_full
+            add(hessian, self.features[rows[part]], jacobian[part], self.coupling)
+        hessian[: r * q, r * q :] = hessian[r * q :, : r * q].T
+        return hessian
+
+    def matrix(self) -> Any:  # noqa: D102
+        whole = np.einsum("nr,pq->nprq", self.features, self.coupling)
+        return whole.reshape(self.n_rows * self.n_outputs, -1)
+
+    def spectrum(self, sample_weight: FloatArray) -> Spectrum:  # noqa: D102
+        if self._spectrum is None or self._spectrum[0] is not sample_weight:
+            root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
+            self._spectrum = sample_weight, self._decomposed(root)
+        return self._spectrum[1]
+
+    def _decomposed(self, root: FloatArray) -> Spectrum:
+        if 2 * self.width >= self.n_rows:
+            scaled = root * (self.features @ self.features.T) * root.T
+            return in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
+        basis, triangle = qr(root * self.features, mode="economic", check_finite=False)
+        values, inner = eigh(triangle @ triangle.T, check_finite=False)
+        return in_order(values, basis @ inner)
+
+    def diagonal(self) -> FloatArray:  # noqa: D102
+        size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
+        return size * np.einsum("ij,ij->i", self.features, self.features)
+
+
+class _Products:
+    """Functions whose inner products are those of features and of mixed vectors."""
+
+    def __init__(self, design: Plain, rows: IntArray, vectors: FloatArray) -> None:
+        self._design = design
+        self._unique, self._inverse = np.unique(rows, return_inverse=True)
+        self._features = design.features[self._unique]
+        self._mixed = vectors @ design.coupling
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        return np.einsum("iq,iq->i", (self._features @ weights)[self._inverse], self._mixed)
+
+    def gram(self) -> FloatArray:
+        features = self._features[self._inverse]
+        return (features @ features.T) * (self._mixed @ self._mixed.T)
+
+    def fill(self, matrix: FloatArray) -> None:
+        fill_lower(self._features @ self._features.T, self._inverse, self._mixed, matrix)
+
+    def weights(self, sizes: FloatArray) -> FloatArray:
+        push = np.zeros((len(self._unique), self._mixed.shape[1]))
+        np.add.at(push, self._inverse, sizes[:, None] * self._mixed)
+        return self._features.T @ push
+
+
+def _add_diagonal(
+    hessian: FloatArray, features: FloatArray, jacobian: FloatArray, coupling: FloatArray
+) -> None:
+    block, border, corner = _parts(hessian, features.shape[1], coupling)
+    for j in range(len(coupling)):
+        free = np.flatnonzero(jacobian[:, j])
+        scale = jacobian[free, j]
+        mine = features[free]
+        weighted = mine * scale[:, None]
+        gram = weighted.T @ mine
+        outer = np.outer(coupling[j], coupling[j])
+        block += gram[:, None, :, None] * outer[None, :, None, :]
+        border[j] += weighted.sum(axis=0)[:, None] * coupling[j]
+        corner[j, j] += scale.sum()
+
+
+def _add_full(
+    hessian: FloatArray, features: FloatArray, jacobian: FloatArray, coupling: FloatArray
+) -> None:
+    block, border, corner = _parts(hessian, features.shape[1], coupling)
+    right = jacobian @ coupling
+    inner = np.einsum("jk,mjl->mkl", coupling, right)
+    for k in range(coupling.shape[1]):
+        for m in range(k + 1):
+            free = np.flatnonzero(inner[:, k, m])
+            mine = features[free]
+            gram = (mine * inner[free, k, m, None]).T @ mine
+            block[:, k, :, m] += gram
+            if m < k:
+                block[:, m, :, k] += gram.T
+    border += np.einsum("mjk,mr->jrk", right, features)
+    corner += jacobian.sum(axis=0)
+
+
+def _parts(
+    hessian: FloatArray, r: int, coupling: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Views of the Hessian: weights (r, q, r, q), offset by weights (p, r, q), offset (p, p)."""
+    p, q = coupling.shape
+    inner = r * q
+    return (
+        hessian[:inner, :inner].reshape(r, q, r, q),
+        hessian[inner:, :inner].reshape(p, r, q),
+        hessian[inner:, inner:],
+    )
+
+
+__all__ = ["Plain"]

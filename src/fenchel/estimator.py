@@ -1,0 +1,153 @@
+"""The shell of every estimator with a kernel: validate, prepare, problem, solve, keep, predict."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
+from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel.certificate import Callback
+from fenchel.features import FeatureMap, fit_feature_map, warn_of_truncation
+from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
+from fenchel.solvers import takes_gram
+from fenchel.solvers.base import printer
+
+
+class KeptRows(NamedTuple):
+    """Rows of positive weight as a feature map sees them."""
+
+    kept: IntArray
+    """Their numbers among all rows."""
+    n_rows: int
+    """Number of all rows."""
+    weight: FloatArray
+    rows: FloatArray
+    """What the feature map was made of."""
+    feature_map: FeatureMap
+    features: FloatArray
+
+    def only(self, rows: IntArray) -> KeptRows:
+        """Some of these rows, with the feature map of all."""
+        feature_map, features = self.feature_map.restricted(self.features, rows)
+        kept, weight = self.kept[rows], self.weight[rows]
+        return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
+
+
+class KernelEstimator(BaseEstimator):
+    """Base class of the estimators with a kernel; subclasses hold no mathematics.
+
+    A subclass stores at least the parameters below, and defines :meth:`prepare`, which validates
+    and does what depends neither on strength nor on loss, and :meth:`fit_prepared`, which makes
+    the problem, solves it, and keeps what predictions need. Both are public: cross-validation
+    prepares once and fits many times, each fit starting from what the one before returned.
+    """
+
+    alpha: float
+    kernel: Any
+    features: Any
+    rank: int | None
+    solver: Any
+    tol: float
+    max_iter: int
+    random_state: Any
+    verbose: int
+    kernel_: Any
+
+    def check_parameters(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
+        check_number(self, "alpha", low=0.0, open_low=True)
+        check_number(self, "tol", low=0.0, open_low=True)
+        check_number(self, "max_iter", low=1, integer=True)
+        if self.rank is not None:
+            check_number(self, "rank", low=1, integer=True)
+
+    def _given_gram(self) -> bool:
+        """Whether X holds kernel values."""
+        operator = isinstance(self.kernel, OperatorKernel)
+        return not operator and isinstance(as_kernel(self.kernel), Precomputed)
+
+    def _check_square(self, X: FloatArray) -> None:
+        if self._given_gram() and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
+            )
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Rows and targets (n, t) as arrays."""
+        multi = self.__sklearn_tags__().target_tags.multi_output
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
+        )
+        y = np.asarray(y, dtype=np.float64)
+        check_magnitude(y, "y")
+        self._flat = y.ndim == 1
+        return X, y[:, None] if y.ndim == 1 else y
+
+    def _mapped(self, X: FloatArray, sample_weight: AnyArray | None) -> KeptRows:
+        """Rows of positive weight, the kernel on them, and their features."""
+        self._check_square(X)
+        weight = check_weights(X, sample_weight)
+        kept = np.flatnonzero(weight)
+        rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
+        weight = weight[kept]
+        with threads_that_pay(len(rows)):
+            feature_map, features = self._feature_map(rows, weight)
+        return KeptRows(kept, len(X), weight, rows, feature_map, features)
+
+    def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
+        """The kernel with numbers in the place of rules."""
+        if isinstance(self.kernel, OperatorKernel):
+            return self.kernel.resolved(rows, weight, self.random_state)
+        return resolve(as_kernel(self.kernel), rows, weight, self.random_state)
+
+    def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        """The fitted map and the features of the rows."""
+        kernel = self._resolved_kernel(rows, weight)
+        return fit_feature_map(
+            self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
+        )
+
+    def _keep_map(self, kept: KeptRows, stacklevel: int = 5) -> None:
+        """Set the attributes of kernel and features, and warn where much is left out."""
+        self.feature_map_ = copy.copy(kept.feature_map)
+        self.kernel_ = self.feature_map_.kernel_
+        self.kernel_error_ = float(self.feature_map_.kernel_error_)
+        self._kept = kept.kept
+        warn_of_truncation(self.feature_map_, stacklevel)
+
+    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
+        """Set the attributes of the solver's end, and warn where it was early."""
+        self.certificate_, self.status_ = solution.certificate, solution.status
+        self.n_iter_, self.history_ = solution.n_iter, solution.history
+        if not solution.status.converged:
+            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
+
+    def _new_rows(self, X: Any) -> FloatArray:
+        """New rows, validated."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _new_features(self, X: FloatArray) -> FloatArray:
+        """Features of rows that are validated."""
+        if isinstance(self.kernel_, Precomputed):
+            X = X[:, self._kept]
+        return np.asarray(self.feature_map_.transform(X))
+
+    def _callback(self) -> Callback | None:
+        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+__all__ = ["KeptRows", "KernelEstimator"]

@@ -1,0 +1,57 @@
+"""Accelerated proximal gradients: the extrapolation that all first-order solvers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+
+Moving = tuple[FloatArray, ...]
+"""A point, and images of it under linear maps that are extrapolated with it."""
+
+
+def accelerated(
+    step: Callable[[Moving], Moving],
+    start: Moving,
+    weight: FloatArray | float = 1.0,
+) -> Iterator[FloatArray]:
+    r"""Yield the points of FISTA with adaptive restart.
+
+    .. math:: x^{k+1} = \mathrm{step}(z^k), \qquad
+              z^{k+1} = x^{k+1} + \frac{t_k - 1}{t_{k+1}} (x^{k+1} - x^k), \qquad
+              t_{k+1} = \tfrac12 \left(1 + \sqrt{1 + 4 t_k^2}\right)
+
+    and back to t = 1 where the momentum points uphill,
+    :math:`\langle z^k - x^{k+1}, x^{k+1} - x^k \rangle > 0`.
+
+    Parameters
+    ----------
+    step : callable
+        The proximal gradient step from an extrapolated point.
+    start : tuple of ndarray
+        The first point.
+    weight : ndarray of shape (n, 1) or float
+        Metric of the inner product.
+
+    References
+    ----------
+    Beck, Teboulle (2009); O'Donoghue, Candès (2015) for the restart.
+    """
+    last = ahead = start
+    momentum = 1.0
+    while True:
+        new = step(ahead)
+        if np.vdot(ahead[0] - new[0], weight * (new[0] - last[0])) > 0.0:
+            ahead, momentum = new, 1.0
+        else:
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            ratio = (momentum - 1.0) / following
+            ahead = tuple(a + ratio * (a - b) for a, b in zip(new, last, strict=True))
+            momentum = following
+        last = new
+        yield new[0]
+
+
+__all__ = ["Moving", "accelerated"]

@@ -1,0 +1,115 @@
+"""The loop around every algorithm: the best certified point, the history, when to stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from fenchel.certificate import Callback, Certificate, Progress, Status
+
+
+class Judged(Protocol):
+    """Anything with a certificate."""
+
+    @property
+    def certificate(self) -> Certificate:
+        """Its certificate."""
+        ...
+
+
+Found = TypeVar("Found", bound=Judged)
+
+
+class Iterate(NamedTuple, Generic[Found]):
+    """What an algorithm yields."""
+
+    n_iter: int
+    """How many of its steps were made."""
+    point: Found
+    """A certified point."""
+
+
+@dataclass
+class Loop(Generic[Found]):
+    """Runs an algorithm until a certified point is good enough.
+
+    An algorithm is a generator of iterates, one for each certificate that it asks for. The loop
+    keeps the best point and the history, calls back, and stops it: on the gap, on a truthy
+    value of the callback, or where the generator ends by itself. What it leaves in ``reason``
+    says why it ended early.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which it stops.
+    callback : callable or None
+        Called with the progress of the best point; a truthy return value stops.
+    started : float, optional
+        When the clock of the history started, by default now.
+    """
+
+    tol: float
+    callback: Callback | None = None
+    started: float = field(default_factory=time.perf_counter)
+    history: list[Progress] = field(default_factory=list)
+    best: Found | None = None
+    count: int = 0
+    stopped: bool = False
+    reason: str | None = None
+
+    def run(self, iterates: Iterator[Iterate[Found]]) -> Found:
+        """Take iterates until one of them ends the loop; return the best point."""
+        for iterate in iterates:
+            if self.take(*iterate):
+                break
+        assert self.best is not None
+        return self.best
+
+    def take(self, count: int, point: Found) -> bool:
+        """Keep a point if it is the best so far, call back; say whether to stop."""
+        self.count = count
+        if self.best is None or self._gap(point) < self._gap(self.best):
+            self.best = point
+        certificate = self.best.certificate
+        progress = Progress(
+            iteration=count,
+            seconds=time.perf_counter() - self.started,
+            primal=certificate.primal,
+            dual=certificate.dual,
+            relative_gap=certificate.relative_gap,
+        )
+        self.history.append(progress)
+        if self.callback is not None and self.callback(progress):
+            self.stopped = True
+        return self.stopped or self.reached
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the best point, infinite before there is one."""
+        return float("inf") if self.best is None else self._gap(self.best)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the best point is good enough."""
+        return self.gap <= self.tol
+
+    def status(self, remedy: str, unit: str = "steps", gap: float | None = None) -> Status:
+        """How it ended; ``remedy`` says what to do where the gap is above the tolerance."""
+        gap = self.gap if gap is None else gap
+        if gap <= self.tol:
+            return Status(True, f"converged to a relative gap of {gap:.1e} in {self.count} {unit}")
+        why = "the callback asked for it" if self.stopped else self.reason or remedy
+        return Status(
+            False,
+            f"stopped at a relative gap of {gap:.1e} > tol={self.tol:g} after {self.count} "
+            f"{unit}: {why}",
+        )
+
+    @staticmethod
+    def _gap(point: Found) -> float:
+        return point.certificate.relative_gap
+
+
+__all__ = ["Iterate", "Judged", "Loop"]
