@@ -58,6 +58,8 @@ class LogCosh(Loss):
             slope = np.tanh(r / self.kappa)
             move = (target - self.kappa * slope - step * r) / (step + 1.0 - slope**2)
             r = r + move
+            if np.all(np.abs(move) <= 1e-12 * r):
+                break
         return np.sign(point) * self.kappa * np.tanh(r / self.kappa)
 
     def conjugate_prox_jacobian(self, point, step):
@@ -259,12 +261,11 @@ def test_one_sentence_for_what_is_not_allowed(fit, name):
     assert str(caught.value) == f"loss must be one of ({listed}) or a Loss, got {name!r}"
 
 
-@pytest.mark.parametrize("model", [NonNegativeRegressor("hinge"), NonNegativeRegressorCV("hinge")])
-def test_non_negative_models_know_one_name_more(model):
-    with pytest.raises(
-        ValueError, match=r"loss must be one of \('squared'.*'poisson'\) or a Loss"
-    ):
-        model.fit(X, Y)
+@pytest.mark.parametrize("kind", [NonNegativeRegressor, NonNegativeRegressorCV])
+def test_non_negative_models_know_one_name_more(kind):
+    with pytest.raises(ValueError, match="loss must be one of") as caught:
+        kind("hinge").fit(X, Y)
+    assert str(caught.value).endswith("'poisson') or a Loss, got 'hinge'")
 
 
 def test_a_loss_of_several_outputs_is_refused_where_there_is_one():
