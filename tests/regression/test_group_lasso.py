@@ -11,8 +11,9 @@ from sklearn.linear_model import MultiTaskLasso
 
 import fenchel
 from fenchel import GroupLasso, Lasso
-from fenchel.regression._norm_problem import NormProblem, _curvature
-from fenchel.regression._norms import GroupNorm
+from fenchel.norm_problem import NormProblem
+from fenchel.norms import GroupNorm
+from fenchel.solvers.norm_fista import _curvature
 from norm_conic import norm_optimum
 
 NUMBERS = (1, 2, np.inf)
@@ -172,7 +173,7 @@ def test_the_certificate_bounds_the_suboptimality_of_any_coefficients(q, p, cons
         W = best.weights + size * random.normal(size=(len(GROUPS), 1))
         if constrained:
             W *= min(1.0, strength / norm(W, GROUPS, q, p))
-        found = problem.certify(W)
+        found = problem.certify(W).certificate
         value = 0.5 * np.mean((target - centred @ W) ** 2)
         value += 0.0 if constrained else strength * norm(W, GROUPS, q, p)
         assert found.primal == pytest.approx(value, rel=1e-12)
@@ -247,11 +248,11 @@ def test_many_rows_are_turned_into_few_without_loss():
     norm_of_groups = GroupNorm(GROUPS, 2.0, 1.0)
     whole = NormProblem(np.tile(X, (4, 1)), np.tile(y, (4, 1)), 240.0, norm_of_groups, 0.3)
     few = whole.reduced()
-    assert len(few.design) == len(GROUPS) + 2
+    assert len(few.features) == len(GROUPS) + 2
     W = np.random.default_rng(20).normal(size=(len(GROUPS), 2))
     for name in ("primal", "dual", "relative_gap"):
-        value = getattr(whole.certify(W), name)
-        assert getattr(few.certify(W), name) == pytest.approx(value, rel=1e-11)
+        value = getattr(whole.certify(W).certificate, name)
+        assert getattr(few.certify(W).certificate, name) == pytest.approx(value, rel=1e-11)
 
 
 def test_weights_are_repetitions():

@@ -7,11 +7,15 @@ from collections.abc import Callable, Sequence
 from fenchel.certificate import Callback, Progress, Status
 from fenchel.problem import Problem
 from fenchel.solvers.augmented_lagrangian import AugmentedLagrangian
-from fenchel.solvers.base import Solution, Solver, WarmStart
+from fenchel.solvers.base import NormSolver, Solution, Solver, WarmStart, side_by_side
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.conic import Conic
 from fenchel.solvers.fista import Fista
+from fenchel.solvers.lars import Lars
+from fenchel.solvers.lasso_descent import LassoDescent
+from fenchel.solvers.least_squares import LeastSquares
 from fenchel.solvers.newton import Newton
+from fenchel.solvers.norm_fista import NormFista
 from fenchel.solvers.outputwise import Outputwise
 from fenchel.solvers.pdcd import PDCD
 from fenchel.solvers.smo import SMO
@@ -91,7 +95,12 @@ __all__ = [
     "ClosedForm",
     "Conic",
     "Fista",
+    "Lars",
+    "LassoDescent",
+    "LeastSquares",
     "Newton",
+    "NormFista",
+    "NormSolver",
     "Outputwise",
     "Progress",
     "Solution",
@@ -101,5 +110,6 @@ __all__ = [
     "WarmStart",
     "first_that_can",
     "make_solver",
+    "side_by_side",
     "takes_gram",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -54,4 +55,15 @@ def accelerated(
         yield new[0]
 
 
-__all__ = ["Moving", "accelerated"]
+def every(
+    points: Iterator[FloatArray], check: int, max_iter: int
+) -> Iterator[tuple[int, FloatArray]]:
+    """Number and point of each ``check``-th step, and of the last one of ``max_iter``."""
+    done = 0
+    while done < max_iter:
+        steps = min(check, max_iter - done)
+        done += steps
+        yield done, next(islice(points, steps - 1, None))
+
+
+__all__ = ["Moving", "accelerated", "every"]
