@@ -16,7 +16,8 @@ from fenchel import SVR, KernelRidge
 from fenchel.kernels import ScalarKernel
 from fenchel.losses import BoxQuadratic, Loss, Squared
 from fenchel.solvers import SOLVERS
-from fenchel.solvers.coordinates import Record
+from fenchel.solvers.base import solution_of
+from fenchel.solvers.loop import Iterate, Loop
 from fenchel.testing import check_kernel, check_loss, check_solver
 
 ROOT = Path(__file__).parents[2]
@@ -177,28 +178,31 @@ class Ista:
     max_iter: int = 200_000
 
     def requires(self, problem):
-        if problem.features.ndim != 2:
-            return "needs a decomposable kernel; solver='newton' takes any"
+        if problem.design.features is None:
+            return problem.design.refusal
         if problem.fit_intercept:
             return "needs fit_intercept=False; solver='newton' takes an intercept"
         return None
 
     def solve(self, problem, warm_start=None, callback=None):
-        record = Record(problem, self.tol, callback)
-        scaled = np.sqrt(problem.weight)[:, None] * problem.features
-        curvature = np.linalg.norm(scaled, 2) ** 2 * np.linalg.norm(problem.coupling, 2) ** 2
+        loop = Loop(self.tol, callback)
+        loop.run(self._iterates(problem, warm_start))
+        status = loop.status("increase max_iter, or use solver='newton'")
+        return solution_of(loop, status)
+
+    def _iterates(self, problem, warm_start):
+        scaled = np.sqrt(problem.weight)[:, None] * problem.design.features
+        curvature = (
+            np.linalg.norm(scaled, 2) ** 2 * np.linalg.norm(problem.design.coupling, 2) ** 2
+        )
         step = 1.0 / curvature
-        shape = (len(problem.features), problem.n_outputs)
+        shape = (problem.n_rows, problem.n_outputs)
         dual = np.zeros(shape) if warm_start is None else problem.feasible(warm_start.dual)
-        offset = np.zeros(problem.n_outputs)
-        done = 0
-        while not record.judge(done, dual, offset) and done < self.max_iter:
+        for done in range(0, self.max_iter + 1, 100):
+            yield Iterate(done, problem.certify(dual))
             for _ in range(100):
-                directions = problem.directions(problem.link(dual))
-                gradient = problem.targets - problem.features @ directions
+                gradient = problem.targets - problem.design.values(problem.link(dual))
                 dual = problem.loss.conjugate_prox(dual + step * gradient, step)
-            done += 100
-        return record.solution(done, "increase max_iter, or use solver='newton'")
 
 
 def test_a_solver_passes_the_checks():
@@ -209,7 +213,7 @@ def test_a_solver_passes_the_checks():
 def test_a_solver_goes_into_an_estimator(loss, monkeypatch):
     """By its name and as an object, next to the library's own."""
     monkeypatch.setitem(SOLVERS, "ista", Ista)
-    settings = {"epsilon": 0.1, "alpha": 0.1, "fit_intercept": False, "tol": 1e-8}
+    settings = {"epsilon": 0.1, "kappa": 0.1, "alpha": 0.1, "fit_intercept": False, "tol": 1e-8}
     named = SVR(loss, solver="ista", **settings).fit(X, Y)
     given = SVR(loss, solver=Ista(tol=1e-8), **settings).fit(X, Y)
     newton = SVR(loss, solver="newton", **settings).fit(X, Y)

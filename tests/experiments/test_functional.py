@@ -147,7 +147,7 @@ def test_fits_are_those_of_the_estimator(name, value):
     condition = (2, 0.2, 2.0)
     Y = contaminate(data.Y, condition, 3)
     fitted = data.train.fit(Y, name, 1e-5, value)
-    loss = {"square": "square", "H1": "huber", "eps2": "epsilon_insensitive"}[name]
+    loss = {"square": "squared", "H1": "huber", "eps2": "squared_epsilon_insensitive"}[name]
     model = FunctionalRegressor(
         loss,
         1 if name == "H1" else 2,

@@ -25,12 +25,12 @@ FOLDS = KFold(4, shuffle=True, random_state=1)
 # alpha, κ and ε as scikit-learn's checks want them: a grid that holds a good fit of a line
 FAST = {"alphas": [1e-1, 1e-3], "cv": 2, "kappas": [1.0, 0.1], "epsilons": [0.1, 0.01]}
 CASES = {
-    "square": ({}, {}),
+    "squared": ({}, {}),
     "huber2": ({"loss": "huber"}, {"kappa": [1.0, 0.3, 0.03]}),
     "huber1": ({"loss": "huber", "norm": 1}, {"kappa": [1.0, 0.3, 0.03]}),
-    "insensitive2": ({"loss": "epsilon_insensitive"}, {"epsilon": [0.0, 0.1, 0.5]}),
+    "insensitive2": ({"loss": "squared_epsilon_insensitive"}, {"epsilon": [0.0, 0.1, 0.5]}),
     "insensitive_inf": (
-        {"loss": "epsilon_insensitive", "norm": np.inf},
+        {"loss": "squared_epsilon_insensitive", "norm": np.inf},
         {"epsilon": [0.0, 0.1, 0.5]},
     ),
 }
@@ -40,7 +40,7 @@ CASES = {
     [
         FunctionalRegressorCV(**FAST),
         FunctionalRegressorCV("huber", aggregation="median", **FAST),
-        FunctionalRegressorCV("epsilon_insensitive", np.inf, **FAST),
+        FunctionalRegressorCV("squared_epsilon_insensitive", np.inf, **FAST),
     ]
 )
 def test_scikit_learn(estimator, check):
@@ -162,7 +162,7 @@ def test_length_scales(make):
 
 def test_default_grids_follow_the_units():
     """Fits are equivariant with κ and ε in units of y and alpha in those of the kernels."""
-    for loss, name in (("huber", "kappa"), ("epsilon_insensitive", "epsilon")):
+    for loss, name in (("huber", "kappa"), ("squared_epsilon_insensitive", "epsilon")):
         options = {"kappas": 4, "epsilons": 4, "alphas": 3, "cv": 2}
         small = FunctionalRegressorCV(loss, **options).fit(X, Y, THETA)
         large = FunctionalRegressorCV(loss, **options).fit(X, 1e4 * Y, THETA)
@@ -208,7 +208,7 @@ def test_parallel_is_the_same():
 def test_kernels_are_evaluated_once_in_each_fold(monkeypatch):
     """One preparation for a fold and a width, and one for the final fit."""
     prepared, spectra = [], []
-    original = FunctionalRegressor._prepare
+    original = FunctionalRegressor.prepare
     spectrum = problems.Rows.spectrum.func
 
     def counted(self, *data):
@@ -251,9 +251,12 @@ def test_fdatagrid_comes_back_in_kind():
         ({"alphas": [1.0, -1.0]}, "alphas must be positive numbers"),
         ({"loss": "huber", "kappas": [0.0]}, "kappas must be positive numbers"),
         ({"loss": "huber", "kappas": []}, "kappas must be positive numbers"),
-        ({"loss": "epsilon_insensitive", "epsilons": [-1.0]}, "epsilons must be numbers >= 0"),
+        (
+            {"loss": "squared_epsilon_insensitive", "epsilons": [-1.0]},
+            "epsilons must be numbers >= 0",
+        ),
         ({"aggregation": "mode"}, "aggregation must be one of"),
-        ({"loss": "absolute"}, "loss must be one of"),
+        ({"loss": "hinge"}, "loss must be one of"),
         ({"loss": "huber", "norm": 0.5}, "norm must be a number >= 1"),
     ],
 )

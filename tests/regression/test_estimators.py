@@ -207,7 +207,7 @@ MODELS = {
     "expectiles, insensitive": ExpectileRegressor(LEVELS, alpha=1e-3, epsilon=0.3),
     "svr": SVR(alpha=1e-3, epsilon=0.2),
     "svr, squared": SVR("squared_epsilon_insensitive", alpha=1e-3, epsilon=0.2),
-    "svr, huber": SVR("huber", alpha=1e-3, epsilon=0.2),
+    "svr, huber": SVR("huber", alpha=1e-3, kappa=0.2),
     "svr, rough": SVR(alpha=1e-3, epsilon=0.2, kernel="laplacian"),
     "ridge": KernelRidge(alpha=1e-3),
     "ridge, through zero": KernelRidge(alpha=1e-3, fit_intercept=False),
@@ -330,8 +330,8 @@ def test_squared_losses_in_other_units(scale, shift):
             SVR("squared_epsilon_insensitive", epsilon=0.2 * scale, alpha=1e-2, tol=tol),
         ),
         (
-            SVR("huber", epsilon=0.2, alpha=1e-2, tol=tol),
-            SVR("huber", epsilon=0.2 * scale, alpha=1e-2, tol=tol),
+            SVR("huber", kappa=0.2, alpha=1e-2, tol=tol),
+            SVR("huber", kappa=0.2 * scale, alpha=1e-2, tol=tol),
         ),
         (
             SVR(epsilon=0.2, alpha=1e-2, tol=tol),
@@ -601,7 +601,7 @@ def test_svr_against_scikit_learn(alpha, epsilon):
             SVR("squared_epsilon_insensitive", epsilon=0.2),
             lambda r: 0.5 * np.maximum(r - 0.2, 0.0) ** 2,
         ),
-        (SVR("huber", epsilon=0.2), lambda r: np.where(r < 0.2, 0.5 * r**2, 0.2 * r - 0.02)),
+        (SVR("huber", kappa=0.2), lambda r: np.where(r < 0.2, 0.5 * r**2, 0.2 * r - 0.02)),
     ],
     ids=["epsilon_insensitive", "squared", "huber"],
 )
@@ -707,7 +707,7 @@ def test_losses_of_the_library():
     same = SVR(loss=Absolute().insensitive(0.2), epsilon=77.0).fit(X, Y)
     np.testing.assert_array_equal(same.predict(X), SVR(epsilon=0.2).fit(X, Y).predict(X))
     huber = SVR(loss=Huber(0.2)).fit(X, Y)
-    np.testing.assert_array_equal(huber.predict(X), SVR("huber", epsilon=0.2).fit(X, Y).predict(X))
+    np.testing.assert_array_equal(huber.predict(X), SVR("huber", kappa=0.2).fit(X, Y).predict(X))
     ridge = SVR(loss=Squared()).fit(X, Y2)
     np.testing.assert_allclose(ridge.predict(X), KernelRidge().fit(X, Y2).predict(X), rtol=1e-9)
     assert SVR(loss=L2Norm()).fit(X, Y2).predict(X).shape == (80, 2)
@@ -957,7 +957,7 @@ def test_random_state(estimator):
 
 @pytest.mark.parametrize(
     "model",
-    [QuantileRegressor(LEVELS), ExpectileRegressor(LEVELS), SVR(), SVR("huber")],
+    [QuantileRegressor(LEVELS), ExpectileRegressor(LEVELS), SVR(), SVR("huber", kappa=0.1)],
     ids=repr,
 )
 def test_stopping_early_warns_and_keeps_a_usable_fit(model):

@@ -72,7 +72,8 @@ def quadratic_program(square, linear, equal, low, high):
 
 
 def fitted(loss, alpha, epsilon=EPSILON):
-    return SVR(loss, epsilon=epsilon, alpha=alpha, kernel=KERNEL, tol=1e-13).fit(X, Y)
+    numbers = {"epsilon": epsilon, "kappa": THRESHOLD, "alpha": alpha}
+    return SVR(loss, **numbers, kernel=KERNEL, tol=1e-13).fit(X, Y)
 
 
 def coefficients(model):
@@ -132,7 +133,7 @@ def test_quadratic_dual_as_printed_is_that_of_half_the_loss(C):
 @STRENGTHS
 def test_huber(C):
     """Exercise 11.5: K + I/C in the box |α_i| <= C c; free rows have y - f - α/C = b."""
-    model = fitted("huber", 1.0 / (C * M), THRESHOLD)
+    model = fitted("huber", 1.0 / (C * M))
     value, dual = box_dual(K + np.eye(M) / C, C * THRESHOLD)
     check(model, value, dual)
     own = coefficients(model)

@@ -8,6 +8,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
+from fenchel.losses import parameters_of
 from fenchel.model_selection._leave_one_out import as_scores, loo_scores
 from fenchel.model_selection.search import Grid, PathSearch, with_parameters
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
@@ -207,14 +208,18 @@ class ExpectileRegressorCV(_LevelSearch):
 
 
 class SVRCV(PathSearch):
-    """Support vector regression whose strength, ε and width are cross-validated.
+    """Support vector regression whose strength, ε or κ, and width are cross-validated.
 
     Parameters
     ----------
     loss : str or Loss, default="epsilon_insensitive"
         As in :class:`fenchel.SVR`.
     epsilons : sequence of float, default=(0.1,)
-        Candidates for the width of the tube, or the threshold of the Huber loss.
+        Candidates for the width of the tube, for the insensitive losses.
+    kappas : sequence of float, default=(1.0,)
+        Candidates for the threshold of the Huber loss.
+    level : float, default=0.5
+        As in :class:`fenchel.SVR`.
     alphas, length_scales, cv, scoring, selection, n_jobs
         As in :class:`QuantileRegressorCV`; the default score is R².
     kernel, fit_intercept, features, rank, solver, tol, max_iter, random_state
@@ -234,6 +239,8 @@ class SVRCV(PathSearch):
         loss: Any = "epsilon_insensitive",
         *,
         epsilons: Any = (0.1,),
+        kappas: Any = (1.0,),
+        level: float = 0.5,
         alphas: Any = 20,
         length_scales: Any = None,
         cv: Any = 5,
@@ -251,6 +258,8 @@ class SVRCV(PathSearch):
     ) -> None:
         self.loss = loss
         self.epsilons = epsilons
+        self.kappas = kappas
+        self.level = level
         self.alphas = alphas
         self.length_scales = length_scales
         self.cv = cv
@@ -267,9 +276,12 @@ class SVRCV(PathSearch):
         self.random_state = random_state
 
     def _plain(self) -> KernelRegressor:
-        return SVR(self.loss, **{name: getattr(self, name) for name in _SHARED})
+        shared = {name: getattr(self, name) for name in _SHARED}
+        return SVR(self.loss, level=self.level, **shared)
 
     def _grid(self) -> dict[str, Any]:
+        if "kappa" in parameters_of(self.loss):
+            return {"kappa": self.kappas}
         return {"epsilon": self.epsilons}
 
 

@@ -21,6 +21,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.functional import FunctionalRegressor
 from fenchel.functional._inputs import as_rows
 from fenchel.functional.regressor import PreparedCurves
+from fenchel.losses import parameters_of
 from fenchel.model_selection._callbacks import with_callbacks
 from fenchel.model_selection.search import Grid, Search, as_path, strengths, with_parameters
 
@@ -29,6 +30,7 @@ _SMALLEST = 1e-3  # of κ and ε, in units of the curves
 _SHARED = (
     "loss",
     "norm",
+    "level",
     "kernel",
     "output_kernel",
     "center",
@@ -59,7 +61,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
 
     Parameters
     ----------
-    loss : {"square", "huber", "epsilon_insensitive"}, default="square"
+    loss : str or Loss, default="squared"
         As in :class:`fenchel.functional.FunctionalRegressor`.
     norm : float, default=2
         As there.
@@ -71,7 +73,9 @@ class FunctionalRegressorCV(RegressorMixin, Search):
         geometric grid over three decades down from the median L² norm of the curves. Other
         losses do not read it.
     epsilons : int or sequence of float, default=10
-        Candidates for ε of the insensitive loss, likewise.
+        Candidates for ε of the insensitive losses, likewise.
+    level : float, default=0.5
+        As in :class:`fenchel.functional.FunctionalRegressor`.
     length_scales : sequence, optional
         Candidates for the ``length_scale`` of the input kernel, or of the kernel within it,
         numbers or rules; None keeps the kernel as it is. A rule is measured on each training
@@ -128,12 +132,13 @@ class FunctionalRegressorCV(RegressorMixin, Search):
 
     def __init__(
         self,
-        loss: str = "square",
+        loss: Any = "squared",
         norm: float = 2,
         *,
         alphas: Any = 10,
         kappas: Any = 10,
         epsilons: Any = 10,
+        level: float = 0.5,
         length_scales: Any = None,
         cv: Any = 5,
         scoring: Any = None,
@@ -157,6 +162,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
         self.alphas = alphas
         self.kappas = kappas
         self.epsilons = epsilons
+        self.level = level
         self.length_scales = length_scales
         self.cv = cv
         self.scoring = scoring
@@ -237,7 +243,8 @@ class FunctionalRegressorCV(RegressorMixin, Search):
         self, plain: FunctionalRegressor, X: Any, y: Any, theta: Any, sample_weight: Any
     ) -> Grid:
         """Candidates for every parameter, in the order of the path."""
-        varied = {"huber": "kappas", "epsilon_insensitive": "epsilons"}.get(self.loss)
+        read = parameters_of(self.loss)
+        varied = "kappas" if "kappa" in read else "epsilons" if "epsilon" in read else None
         names = ["alphas"] if varied is None else ["alphas", varied]
         counts = {name: _count(self, name) for name in names}
         size = unit = 1.0
@@ -254,7 +261,7 @@ class FunctionalRegressorCV(RegressorMixin, Search):
                 if count
                 else as_path(given, varied, zero=varied == "epsilons")
             )
-            # from the square loss on: its solution is a good start, and has a closed form
+            # from the squared loss on: its solution is a good start, and has a closed form
             ordered = values[::-1] if varied == "epsilons" else values
             others = [{varied.removesuffix("s"): value} for value in ordered.tolist()]
         scales = [None] if self.length_scales is None else list(self.length_scales)

@@ -44,7 +44,7 @@ class NonNegativeRegressorCV(_PositiveSearch, PathSearch):
 
     Parameters
     ----------
-    loss, level, kappa
+    loss, level, kappa, epsilon
         As in :class:`fenchel.positive.NonNegativeRegressor`.
     alphas : int or sequence of float, default=9
         Strengths of the squared norm, or how many of them on a geometric grid from 1 to 1e-8.
@@ -93,10 +93,11 @@ class NonNegativeRegressorCV(_PositiveSearch, PathSearch):
 
     def __init__(
         self,
-        loss: str = "squared",
+        loss: Any = "squared",
         *,
         level: float = 0.5,
         kappa: float = 1.0,
+        epsilon: float = 0.1,
         alphas: Any = 9,
         trace_penalties: Any = (0.0, 1e-4),
         length_scales: Any = None,
@@ -115,6 +116,7 @@ class NonNegativeRegressorCV(_PositiveSearch, PathSearch):
         self.loss = loss
         self.level = level
         self.kappa = kappa
+        self.epsilon = epsilon
         self.alphas = alphas
         self.trace_penalties = trace_penalties
         self.length_scales = length_scales
@@ -131,8 +133,8 @@ class NonNegativeRegressorCV(_PositiveSearch, PathSearch):
         self.random_state = random_state
 
     def _plain(self) -> NonNegativeRegressor:
-        shared = {name: getattr(self, name) for name in _SHARED}
-        return NonNegativeRegressor(self.loss, level=self.level, kappa=self.kappa, **shared)
+        names = ("level", "kappa", "epsilon", *_SHARED)
+        return NonNegativeRegressor(self.loss, **{name: getattr(self, name) for name in names})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
