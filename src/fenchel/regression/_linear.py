@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import AnyArray, ArrayLike, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_magnitude, check_number, check_weights
 from fenchel.design import CentredRows
 from fenchel.estimator import CertifiedEstimator
@@ -57,7 +57,9 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
     ) -> CentredRows:
         """Validate data, and do what does not depend on strength."""
         X, targets = self._validated(X, y)
-        return centred(X, targets, sample_weight, bool(self.fit_intercept))
+        check_magnitude(X, "X")
+        weight = check_weights(X, sample_weight)
+        return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
     def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
         """Solve on prepared rows, from weights (d, p), and set the fitted attributes."""
@@ -129,13 +131,4 @@ class NormModel(LinearModel):
         return NormProblem.of(rows, norm, alpha)
 
 
-def centred(
-    X: FloatArray, targets: FloatArray, sample_weight: AnyArray | None, fit_intercept: bool
-) -> CentredRows:
-    """Rows of positive weight, centred if there is an intercept, after a check of all numbers."""
-    for name, values in (("X", X), ("y", targets)):
-        check_magnitude(values, name)
-    return CentredRows.of(X, targets, check_weights(X, sample_weight), fit_intercept)
-
-
-__all__ = ["LinearModel", "NormModel", "centred"]
+__all__ = ["LinearModel", "NormModel"]

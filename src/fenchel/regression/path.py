@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_X_y
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel.regression._linear import centred
+from fenchel._validation import check_magnitude, check_weights
+from fenchel.design import CentredRows
 from fenchel.solvers.lars import along, knots, radii_of, sound_knots
 
 
@@ -108,7 +109,10 @@ def lasso_path(
     True
     """
     X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
-    rows = centred(X, y[:, None], sample_weight, bool(fit_intercept))
+    for name, values in (("X", X), ("y", y)):
+        check_magnitude(values, name)
+    weight = check_weights(X, sample_weight)
+    rows = CentredRows.of(X, y[:, None], weight, bool(fit_intercept))
     features, targets = rows.weighted()
     alphas, coefs = knots(features, targets[:, 0])
     sound = sound_knots(features, targets, alphas, coefs)

@@ -44,12 +44,13 @@ def accelerated(
     momentum = 1.0
     while True:
         new = step(ahead)
-        if np.vdot(ahead[0] - new[0], weight * (new[0] - last[0])) > 0.0:
+        moves = [a - b for a, b in zip(new, last, strict=True)]
+        if np.vdot(ahead[0] - new[0], weight * moves[0]) > 0.0:
             ahead, momentum = new, 1.0
         else:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
             ratio = (momentum - 1.0) / following
-            ahead = tuple(a + ratio * (a - b) for a, b in zip(new, last, strict=True))
+            ahead = tuple([a + ratio * move for a, move in zip(new, moves, strict=True)])
             momentum = following
         last = new
         yield new[0]

@@ -68,7 +68,7 @@ class LassoDescent:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate says it
             _, coefs, _, sweeps = enet_path(
-                problem.features,
+                np.asfortranarray(problem.features),
                 np.ascontiguousarray(problem.targets[:, 0]),
                 l1_ratio=1.0,
                 alphas=[problem.strength * (problem.count / rows)],

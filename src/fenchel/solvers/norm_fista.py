@@ -76,10 +76,10 @@ class NormFista:
             yield Iterate(before, small.certify(start))
             curvature = _curvature(small.features) / small.count
             size = 1.0 / max(curvature, np.finfo(float).tiny)
+            features, targets, count = small.features, small.targets, small.count
 
             def step(ahead: Moving) -> Moving:
-                residual = small.targets - small.features @ ahead[0]
-                gradient = small.features.T @ residual / small.count
+                gradient = features.T @ (targets - features @ ahead[0]) / count
                 return (small.nearest(ahead[0] + size * gradient, size),)
 
             for done, weights in every(accelerated(step, (start,)), self.check, self.max_iter):
