@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_magnitude, check_number, check_weights
-from fenchel.certificate import Callback
+from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.features import FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import takes_gram
@@ -90,6 +90,10 @@ class KernelEstimator(CertifiedEstimator):
     random_state: Any
     verbose: int
     kernel_: Any
+    certificate_: Certificate
+    status_: Status
+    n_iter_: int
+    history_: list[Progress]
 
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
@@ -134,7 +138,7 @@ class KernelEstimator(CertifiedEstimator):
             self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
 
-    def _keep_map(self, kept: KeptRows, stacklevel: int = 5) -> None:
+    def _keep_map(self, kept: KeptRows, stacklevel: int = 6) -> None:
         """Set the attributes of kernel and features, and warn where much is left out."""
         self.feature_map_ = copy.copy(kept.feature_map)
         self.kernel_ = self.feature_map_.kernel_

@@ -146,7 +146,7 @@ def test_curves(loss):
     model = FunctionalRegressor(
         loss,
         alpha=alpha,
-        input_kernel=inner,
+        kernel=inner,
         output_kernel=outer,
         quadrature=measure,
         tol=1e-10,
@@ -177,7 +177,7 @@ def test_curves(loss):
         np.testing.assert_allclose(model.predict(rows), expected, atol=1e-4)
         assert objective(found) == pytest.approx(value, rel=1e-6)
     assert no_better_nearby(objective, found)
-    squared = FunctionalRegressor(alpha=alpha, input_kernel=inner, output_kernel=outer)
+    squared = FunctionalRegressor(alpha=alpha, kernel=inner, output_kernel=outer)
     squared.fit(rows, CURVES, THETA)
     assert np.abs(squared.predict(rows) - model.predict(rows)).max() > 0.05
 
@@ -228,7 +228,7 @@ def test_a_name_is_one_loss(name):
     curves = FunctionalRegressor(
         name,
         **numbers,
-        input_kernel=kernel,
+        kernel=kernel,
         output_kernel=ONE,
         alpha=1e-2,
         tol=1e-7,

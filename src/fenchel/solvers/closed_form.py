@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
@@ -93,13 +93,13 @@ def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:
     design = problem.design
     values, basis = design.output_spectrum
     targets = np.broadcast_to(problem.targets, (problem.n_rows, problem.n_outputs))
-    solver: _InRows | _InFeatures | _InSpectrum
-    if not all_equal(values):
-        solver = _InSpectrum(problem, values)
-    elif design.features is None or problem.n_rows <= design.width:
+    solver: _InRows | _InSpectrum | _InFeatures
+    if design.features is not None and problem.n_rows > design.width:
+        solver = _InFeatures(problem, design.features, values)
+    elif all_equal(values):
         solver = _InRows(problem, float(values[-1]))
     else:
-        solver = _InFeatures(problem, float(values[-1]))
+        solver = _InSpectrum(problem, values)
     root = np.sqrt(problem.weight)[:, None]
     residual, pulled = solver.solve(root * (targets @ basis))
     if problem.fit_intercept:
@@ -136,36 +136,33 @@ class _InSpectrum:
     """The same for several values s, from the spectrum of the kernel, kept for all strengths."""
 
     def __init__(self, problem: Problem, values: FloatArray) -> None:
-        design = problem.design
-        spectrum, self.vectors = design.spectrum(problem.sample_weight)
-        self.values = values
+        spectrum, self.vectors = problem.design.spectrum(problem.sample_weight)
         self.shrink = 1.0 / (1.0 + np.outer(spectrum / problem.alpha, values))
-        self.scaled: FloatArray | None = None
-        if design.features is not None and self.vectors.shape[1] < problem.n_rows:
-            self.scaled = np.sqrt(problem.weight)[:, None] * design.features
 
-    def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        inside = self.vectors @ ((self.vectors.T @ y) * self.shrink)
-        if self.scaled is None:
-            return inside, None
-        pulled = self.scaled.T @ inside
-        return y - self.scaled @ (pulled * self.values), pulled
+    def solve(self, y: FloatArray) -> tuple[FloatArray, None]:
+        return self.vectors @ ((self.vectors.T @ y) * self.shrink), None
 
 
 class _InFeatures:
-    """For one value s from the smaller matrix Φᵀ c Φ, with Φᵀ √c of the result."""
+    """The same from the smaller matrix Φᵀ c Φ, with Φᵀ √c of the result."""
 
-    def __init__(self, problem: Problem, value: float) -> None:
-        features = problem.design.features
-        assert features is not None
-        self.value = value
+    def __init__(self, problem: Problem, features: FloatArray, values: FloatArray) -> None:
+        self.values = values
         self.scaled = np.sqrt(problem.weight)[:, None] * features
-        self.system = value * (self.scaled.T @ self.scaled)
-        np.einsum("ii->i", self.system)[:] += 1.0
+        self.square = self.scaled.T @ self.scaled
+        self.spectrum = None if all_equal(values) else eigh(self.square)
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        pulled = _solve(self.system, self.scaled.T @ y)
-        return y - self.scaled @ (pulled * self.value), pulled
+        pulled = self.scaled.T @ y
+        if self.spectrum is None:
+            system = float(self.values[-1]) * self.square
+            np.einsum("ii->i", system)[:] += 1.0
+            pulled = _solve(system, pulled)
+        else:
+            spectrum, vectors = self.spectrum
+            shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), self.values)
+            pulled = vectors @ ((vectors.T @ pulled) / shrink)
+        return y - self.scaled @ (pulled * self.values), pulled
 
 
 def _needs_independence(problem: Problem) -> str | None:
