@@ -205,6 +205,31 @@ def test_not_converged():
     assert model.certificate_.gap >= objective(model, X, y) - best.value - 1e-9
 
 
+def test_history_is_kept_and_printed(capsys):
+    X, y = data(seed=15)
+    model = GroupLasso(GROUPS, 0.5, tol=1e-10, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.iteration for line in model.history_] == list(range(0, model.n_iter_ + 1, 20))
+    assert len(lines) == len(model.history_)
+    assert all(line.startswith("[GroupLasso] step ") for line in lines)
+    GroupLasso(GROUPS, 0.5).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+def test_prepared_rows_serve_many_fits():
+    """Each from the one before: the same as fits of their own, in fewer steps."""
+    X, y = data(seed=15)
+    model = GroupLasso(GROUPS, 0.5, tol=1e-10)
+    prepared = model.prepare(X, y)
+    start = model.fit_prepared(prepared)
+    model.set_params(alpha=0.49)
+    model.fit_prepared(prepared, start)
+    alone = GroupLasso(GROUPS, 0.49, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-4)
+    assert model.intercept_ == pytest.approx(alone.intercept_, abs=1e-3)
+    assert model.n_iter_ <= alone.n_iter_
+
+
 def test_round_trip(tmp_path):
     X, y = data(2, seed=16)
     model = GroupLasso(GROUPS.tolist(), 0.5, q=np.inf).fit(X, y)
