@@ -1,4 +1,4 @@
-"""The shell of every estimator with a kernel: validate, prepare, problem, solve, keep, predict."""
+"""The shell of the estimators: validate, prepare, problem, solve, keep, predict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,37 @@ class KeptRows(NamedTuple):
         return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
 
 
-class KernelEstimator(BaseEstimator):
+class CertifiedEstimator(BaseEstimator):
+    """What all estimators share: validated data, and how the fit ended."""
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Rows and targets (n, t) as arrays."""
+        multi = self.__sklearn_tags__().target_tags.multi_output
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
+        )
+        y = np.asarray(y, dtype=np.float64)
+        check_magnitude(y, "y")
+        self._flat = y.ndim == 1
+        return X, y[:, None] if y.ndim == 1 else y
+
+    def _new_rows(self, X: Any) -> FloatArray:
+        """New rows, validated."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
+        """Set the attributes of the solver's end, and warn where it was early."""
+        self.certificate_, self.status_ = solution.certificate, solution.status
+        self.n_iter_, self.history_ = solution.n_iter, solution.history
+        if not solution.status.converged:
+            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
+
+    def _callback(self) -> Callback | None:
+        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
+
+
+class KernelEstimator(CertifiedEstimator):
     """Base class of the estimators with a kernel; subclasses hold no mathematics.
 
     A subclass stores at least the parameters below, and defines :meth:`prepare`, which validates
@@ -84,17 +114,6 @@ class KernelEstimator(BaseEstimator):
                 f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
             )
 
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Rows and targets (n, t) as arrays."""
-        multi = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
-        )
-        y = np.asarray(y, dtype=np.float64)
-        check_magnitude(y, "y")
-        self._flat = y.ndim == 1
-        return X, y[:, None] if y.ndim == 1 else y
-
     def _mapped(self, X: FloatArray, sample_weight: AnyArray | None) -> KeptRows:
         """Rows of positive weight, the kernel on them, and their features."""
         self._check_square(X)
@@ -127,26 +146,11 @@ class KernelEstimator(BaseEstimator):
         self._kept = kept.kept
         warn_of_truncation(self.feature_map_, stacklevel)
 
-    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
-        """Set the attributes of the solver's end, and warn where it was early."""
-        self.certificate_, self.status_ = solution.certificate, solution.status
-        self.n_iter_, self.history_ = solution.n_iter, solution.history
-        if not solution.status.converged:
-            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
-
-    def _new_rows(self, X: Any) -> FloatArray:
-        """New rows, validated."""
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
-
     def _new_features(self, X: FloatArray) -> FloatArray:
         """Features of rows that are validated."""
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._kept]
         return np.asarray(self.feature_map_.transform(X))
-
-    def _callback(self) -> Callback | None:
-        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -154,4 +158,4 @@ class KernelEstimator(BaseEstimator):
         return tags
 
 
-__all__ = ["KeptRows", "KernelEstimator"]
+__all__ = ["CertifiedEstimator", "KeptRows", "KernelEstimator"]

@@ -15,9 +15,7 @@ import fenchel
 from fenchel import SVR, KernelRidge
 from fenchel.kernels import ScalarKernel
 from fenchel.losses import BoxQuadratic, Loss, Squared
-from fenchel.solvers import SOLVERS
-from fenchel.solvers.base import solution_of
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers import SOLVERS, Iterate, Loop, solution_of
 from fenchel.testing import check_kernel, check_loss, check_solver
 
 ROOT = Path(__file__).parents[2]
@@ -244,8 +242,23 @@ def test_every_file_that_is_named_is_there():
     assert missing == []
 
 
+def shown_code(word):
+    """The block of code with this word."""
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    (shown,) = (block for block in blocks if word in block)
+    return shown
+
+
+def test_the_solver_shown_solves():
+    """With the steps of another one, and more of them than its limit."""
+    names = {"dataclass": dataclass}
+    exec(shown_code("class Ascent"), names)
+    names["Ascent"]._iterates = Ista._iterates
+    check_solver(names["Ascent"](max_iter=200_000))
+
+
 def test_the_loss_shown_is_that_of_the_library():
-    (shown,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    shown = shown_code("class Huber")
     source = Path(fenchel.losses.atoms.__file__).read_text(encoding="utf-8")
     (wanted,) = ast.parse(shown).body
     (found,) = (
