@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fenchel._typing import FloatArray
@@ -74,7 +76,7 @@ class _Trial:
             f"the kernel must be positive semi-definite, and has the eigenvalue {lowest:.3g}",
         )
 
-    def near(self, found: FloatArray | float, expected: FloatArray | float, what: str) -> None:
+    def near(self, found: Any, expected: Any, what: str) -> None:
         """Require that two arrays agree; ``what`` takes up the sentence."""
         found, expected = np.asarray(found), np.asarray(expected)
         require_shape(found, expected.shape, what.split(" ", maxsplit=1)[0])
