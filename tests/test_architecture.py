@@ -42,8 +42,6 @@ PRIVATE_ALLOWED: set[tuple[str, str]] = {
     ("model_selection/search.py", "regression._base.KernelRegressor"),
     # curves as rows of a table
     ("model_selection/functional.py", "functional._inputs.as_rows"),
-    # the compiled prox of one row, for coordinate descent
-    ("solvers/coordinates.py", "losses._compiled.prox_row"),
 }
 MAX_LINES = 500
 
