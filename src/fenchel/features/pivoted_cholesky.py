@@ -121,6 +121,10 @@ class PivotedCholesky(FeatureMap):
         check_is_fitted(self)
         return np.asarray(solve_triangular(self.factor_, weights, lower=True, trans="T"))
 
+    def from_kernel_values(self, values: FloatArray) -> FloatArray:
+        """Features ``solve(factor_, values.T).T``, (n, rank_)."""
+        return np.ascontiguousarray(solve_triangular(self.factor_, values.T, lower=True).T)
+
     def _map(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)
         values = X[:, self.pivots_] if given else self.kernel_(X, self.landmarks_)
