@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.positive._kinks import KinkSystem, RowGrams
 from fenchel.positive._solution import (
+    Certified,
     Point,
     PSDSolution,
     Record,
@@ -22,12 +24,14 @@ from fenchel.positive._solution import (
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
 from fenchel.positive.problem import PSDProblem
 from fenchel.solvers import Callback
+from fenchel.solvers.loop import Iterate
 
 _HALVINGS = 40
 _SHRINK = 0.1
 _CENTRED = 1.0
 _LAST = 0.1
 _ROUNDING = 1e-14
+_REMEDY = "increase max_iter, alpha, or tol"
 
 
 class PSDSolver(Protocol):
@@ -76,23 +80,29 @@ class DualNewton:
         _check(self, problem)
         joint = bool(problem.cone.equality.all())
         record = Record(problem, self.tol, callback, joint)
+        return record.run(self._iterates(record, warm_start), _REMEDY)
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem, joint = record.problem, record.joint
         path = _Path.of(problem, self.tol)
         point = start_of(problem, warm_start, path.barrier, joint)
         offset = np.zeros(problem.outward.shape[1])
         for step in range(self.max_iter + 1):
-            if record.certify(point, offset, step) or step == self.max_iter:
-                break
-            offset = record.offset
-            z = record.predictions - problem.outward @ offset
+            found = record.certified(point, offset)
+            yield Iterate(step, found)
+            if step == self.max_iter:
+                return
+            z = found.predictions - problem.outward @ found.model.offset
             change, offset, decrease, turn = self._direction(problem, point, z)
             moved = _walk(problem, point, change, decrease, turn if joint else None)
             if moved is None and path.ended:  # rounding: what is left is how good it gets
-                record.certify(point, offset, step + 1)
-                break
+                yield Iterate(step, record.certified(point, offset))
+                return
             point = point if moved is None else moved
             if moved is None or path.centred(decrease):
                 point = path.shrunk(point, joint)
-        return record.solution(step, "increase max_iter, alpha, or tol")
 
     def _direction(
         self, problem: PSDProblem, point: Point, z: FloatArray
@@ -142,15 +152,23 @@ class ProximalNewton:
     ) -> PSDSolution:
         _check(self, problem)
         record = Record(problem, self.tol, callback)
+        return record.run(self._iterates(record, warm_start), _REMEDY)
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem = record.problem
         path = _Path.of(problem, self.tol)
         point = start_of(problem, warm_start, path.barrier)
         offset = np.zeros(problem.outward.shape[1])
         sigma = 3.0 * problem.loss.step
         for step in range(self.max_iter + 1):
-            if record.certify(point, offset, step) or step == self.max_iter:
-                break
-            offset = record.offset
-            z = record.predictions - problem.outward @ offset
+            found = record.certified(point, offset)
+            yield Iterate(step, found)
+            if step == self.max_iter:
+                return
+            offset = found.model.offset
+            z = found.predictions - problem.outward @ offset
             model = _Model(problem, point, z, sigma)
             dual, offset = model.solve(offset, self.inner_iter)
             change = feasible(problem, dual) - point.dual
@@ -160,7 +178,7 @@ class ProximalNewton:
                 sigma *= 0.1
                 if sigma < 1e-6 * problem.loss.step:
                     if path.ended:
-                        break
+                        return
                     sigma = problem.loss.step
                     point = path.shrunk(point, joint=False)
                 continue
@@ -169,7 +187,6 @@ class ProximalNewton:
             point = moved
             if path.centred(decrease):
                 point = path.shrunk(point, joint=False)
-        return record.solution(step, "increase max_iter, alpha, or tol")
 
 
 class _Model:
