@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -42,6 +42,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     rank_: int
     kernel_: Kernel
     kernel_error_: float
+    nested: ClassVar[bool] = False
+    """Whether the first features are those of a map of lower rank."""
 
     def _fit(self, X: FloatArray) -> FloatArray:
         raise NotImplementedError

@@ -70,6 +70,8 @@ class PivotedCholesky(FeatureMap):
     decomposition.
     """
 
+    nested = True
+
     def __init__(
         self,
         kernel: Any = None,

@@ -18,8 +18,8 @@ class ScalarKernel(Kernel):
 
     Subclasses define ``_evaluate(X, Y)`` for two-dimensional float arrays, and where they know
     them ``product_integrals``, ``gradient`` and ``factor``, which are of use to densities and
-    other non-negative models, and ``frequencies`` for random Fourier features. ``+``, ``*`` and ``**`` with numbers, with each other and with
-    scikit-learn's own kernels come from there.
+    other non-negative models, and ``frequencies`` for random Fourier features. ``+``, ``*`` and
+    ``**`` with numbers, with each other and with scikit-learn's own kernels come from there.
     """
 
     tail: float = 19.5

@@ -159,13 +159,13 @@ def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> F
     prediction = predictions(y_pred)
     known = levels_for(levels, prediction)
     wanted = 0.5 * (1.0 - share), 0.5 * (1.0 + share)
-    columns = [position_of_level(known, level) for level in wanted]
-    if None in columns:
+    low, high = (position_of_level(known, level) for level in wanted)
+    if low is None or high is None:
         raise ValueError(
             f"coverage={share:g} needs the levels {wanted[0]:g} and {wanted[1]:g}, but the fitted "
             f"levels are {known.tolist()}"
         )
-    return prediction[:, columns]
+    return prediction[:, [low, high]]
 
 
 def _ends(intervals: ArrayLike) -> FloatArray:

@@ -43,8 +43,8 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
     Cholesky, Nyström, kernel rows): the Gaussian kernel over R^d, a box or against a normal
     density; the Laplacian and Matérn kernels over R^d, the Laplacian in one dimension
     over an interval as well; polynomial and linear kernels over a bounded box or against a normal
-    density; any kernel or feature map that brings ``product_integrals`` of its own. Against weighted points,
-    any map. All else by quadrature on a bounded box or against a normal density:
+    density; any kernel or feature map that brings ``product_integrals`` of its own. Against
+    weighted points, any map. All else by quadrature on a bounded box or against a normal density:
     Gauss–Legendre panels up to three dimensions, and randomized Sobol points beyond.
 
     Parameters

@@ -14,15 +14,10 @@ from fenchel.features import FeatureMap, KernelRows
 from fenchel.kernels import Box, as_measure
 from fenchel.positive._sampling import sample_by_conditionals
 from fenchel.positive.integrals import moment, product_form
+from fenchel.positive.problem import quadratic_forms
 
 _NO_RANK = 1e-9
 _NEGATIVE = 1e-10
-
-
-def squares(features: FloatArray, factor: FloatArray) -> FloatArray:
-    """Values φᵀ F Fᵀ φ = ||Fᵀ φ||² of rows with features (n, r), (n,)."""
-    projected = features @ factor
-    return np.einsum("ij,ij->i", projected, projected)
 
 
 class Integral(NamedTuple):
@@ -119,7 +114,7 @@ class PSDModel:
     def __call__(self, X: npt.ArrayLike) -> FloatArray:
         """Values f(x) >= 0 of rows X (n, d), (n,)."""
         with threads_that_pay(len(self.factor_)):
-            return squares(self.feature_map_.transform(np.asarray(X)), self.factor_)
+            return quadratic_forms(self.feature_map_.transform(np.asarray(X)), self.factor_)
 
     def gradient(self, X: npt.ArrayLike) -> FloatArray:
         """Gradient of f at rows X (n, d), (n, d).
@@ -242,4 +237,4 @@ class PSDModel:
     __rmul__ = __mul__
 
 
-__all__ = ["Integral", "PSDModel", "squares"]
+__all__ = ["Integral", "PSDModel"]
