@@ -14,9 +14,9 @@ import fenchel
 FLOORS: list[set[str]] = [
     {"_threads", "_typing"},
     {"_grids", "_validation"},
-    {"certificate", "datasets", "design"},
+    {"certificate", "datasets", "design", "norms"},
     {"kernels", "losses", "repair"},
-    {"features", "metrics", "problem"},
+    {"features", "metrics", "norm_problem", "problem"},
     {"solvers"},
     {"estimator"},
     {"functional", "online", "positive", "regression"},

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from fenchel import (
         bounds,
         datasets,
+        design,
         features,
         functional,
         inspection,
@@ -69,6 +70,7 @@ _HOMES = {
 _ROOMS = (
     "bounds",
     "datasets",
+    "design",
     "features",
     "functional",
     "inspection",
@@ -117,6 +119,7 @@ __all__ = [
     "Ridge",
     "bounds",
     "datasets",
+    "design",
     "features",
     "functional",
     "inspection",

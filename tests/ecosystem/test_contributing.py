@@ -15,9 +15,7 @@ import fenchel
 from fenchel import SVR, KernelRidge
 from fenchel.kernels import ScalarKernel
 from fenchel.losses import BoxQuadratic, Loss, Squared
-from fenchel.solvers import SOLVERS
-from fenchel.solvers.base import solution_of
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers import SOLVERS, Iterate, Loop, solution_of
 from fenchel.testing import check_kernel, check_loss, check_solver
 
 ROOT = Path(__file__).parents[2]
@@ -107,7 +105,7 @@ def test_a_loss_goes_into_an_estimator():
     assert peer.success
     expected = X @ peer.x[:2] + peer.x[2]
     np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)
-    assert model.certificate_.primal * alpha == pytest.approx(peer.fun, rel=1e-7)
+    assert model.certificate_.primal == pytest.approx(peer.fun, rel=1e-7)
     plain = SVR(Squared(), kernel="linear", alpha=alpha).fit(X, Y)
     assert np.abs(plain.predict(X) - expected).max() > 1e-2
 
@@ -244,8 +242,23 @@ def test_every_file_that_is_named_is_there():
     assert missing == []
 
 
+def shown_code(word):
+    """The block of code with this word."""
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    (shown,) = (block for block in blocks if word in block)
+    return shown
+
+
+def test_the_solver_shown_solves():
+    """With the steps of another one, and more of them than its limit."""
+    names = {"dataclass": dataclass}
+    exec(shown_code("class Ascent"), names)
+    names["Ascent"]._iterates = Ista._iterates
+    check_solver(names["Ascent"](max_iter=200_000))
+
+
 def test_the_loss_shown_is_that_of_the_library():
-    (shown,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    shown = shown_code("class Huber")
     source = Path(fenchel.losses.atoms.__file__).read_text(encoding="utf-8")
     (wanted,) = ast.parse(shown).body
     (found,) = (

@@ -50,9 +50,9 @@ WEIGHT = np.random.default_rng(1).uniform(0.2, 2.0, 80)
 def uncertainty(model):
     """How far predictions on rows with k(x, x) <= 1 may be from the optimum's, offset aside.
 
-    By strong convexity ½‖V - V*‖² <= gap, and |h(x)| <= ‖V‖ sqrt(k(x, x) B_jj).
+    By strong convexity alpha ½‖V - V*‖² <= gap, and |h(x)| <= ‖V‖ sqrt(k(x, x) B_jj).
     """
-    gap = max(model.certificate_.gap, model.tol * 1e-3)
+    gap = max(model.certificate_.gap, model.tol * 1e-3) / model.alpha
     return np.sqrt(2.0 * gap) * np.sqrt(np.diag(model.coupling_).max())
 
 
@@ -248,8 +248,8 @@ def test_certificate_is_that_of_the_reported_model(name):
     norm = np.sum(model.dual_coef_ * (gram @ model.dual_coef_ @ model.coupling_))
     n_outputs = len(model.offset_)
     residual = (Y - np.atleast_2d(model.predict(X).T)).T
-    loss = model._loss(1).value(np.ascontiguousarray(residual.reshape(80, n_outputs)))
-    primal = 0.5 * norm + WEIGHT @ loss / (model.alpha * WEIGHT.sum())
+    loss = model.loss_.value(np.ascontiguousarray(residual.reshape(80, n_outputs)))
+    primal = 0.5 * model.alpha * norm + WEIGHT @ loss / WEIGHT.sum()
     assert certificate.primal == pytest.approx(primal, rel=1e-6)
 
 
@@ -589,7 +589,7 @@ def test_svr_against_scikit_learn(alpha, epsilon):
         objectives.append(svr_objective(fit.predict(X), norm, epsilon, C))
     assert objectives[1] <= objectives[0] * (1.0 + TOL) + 1e-12
     assert objectives[1] == pytest.approx(objectives[0], rel=1e-4)
-    assert model.certificate_.primal == pytest.approx(objectives[1], rel=1e-7)
+    assert model.certificate_.primal == pytest.approx(alpha * objectives[1], rel=1e-7)
     np.testing.assert_allclose(model.predict(X), theirs.predict(X), atol=1e-2)
 
 
@@ -614,7 +614,7 @@ def test_svr_losses_by_definition(model, definition, targets):
     length = np.linalg.norm((targets - prediction).reshape(80, -1), axis=1)
     gram = model.kernel_(X[model.support_])
     norm = np.sum(model.dual_coef_ * (gram @ model.dual_coef_))
-    objective = 0.5 * norm + definition(length).mean() / 1e-2
+    objective = 0.5e-2 * norm + definition(length).mean()
     assert model.certificate_.primal == pytest.approx(objective, rel=1e-6)
 
 
@@ -685,8 +685,8 @@ def test_loss_of_ones_own():
     cubes = residual**3 / (1e-2 * 80)
     np.testing.assert_allclose(coefficients, cubes, atol=1e-3 * np.abs(cubes).max())
     assert abs(cubes.sum()) <= 1e-3 * np.abs(cubes).sum()
-    objective = 0.5 * coefficients @ model.kernel_(X) @ coefficients
-    objective += 0.25 * np.mean(residual**4) / 1e-2
+    objective = 0.5e-2 * coefficients @ model.kernel_(X) @ coefficients
+    objective += 0.25 * np.mean(residual**4)
     assert model.certificate_.primal == pytest.approx(objective, rel=1e-6)
 
 

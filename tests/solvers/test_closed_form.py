@@ -141,3 +141,33 @@ def test_rounding_is_admitted():
         assert "increase alpha" in solution.status.message
     else:
         assert solution.status.converged
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(40, 6), (30, 12)])
+def test_singular_values_keep_digits_that_squares_lose(shape, fit_intercept):
+    """Two columns that are nearly one, and a strength that hardly counts."""
+    problem = random_problem(*shape, p=2, alpha=1e-20, fit_intercept=fit_intercept)
+    features = problem.design.features.copy() + 3.0
+    features[:, 1] = features[:, 0] + 1e-6 * features[:, 1]
+    problem = replace(problem, design=Plain(features, np.eye(2)))
+    found = ClosedForm(1e-12, singular_values=True).solve(problem)
+    assert "by singular values" in found.status.message
+    root = np.sqrt(problem.sample_weight / problem.sample_weight.sum())[:, None]
+    columns = [features, np.ones((len(features), 1))][: 2 if fit_intercept else 1]
+    design = root * np.hstack(columns)
+    best = np.linalg.lstsq(design, root * problem.targets, rcond=1e-15)[0]
+    expected = 0.5 * np.sum((root * problem.targets - design @ best) ** 2)
+    assert found.certificate.primal == pytest.approx(expected, rel=1e-6, abs=1e-10)
+    assert found.certificate.dual <= expected + 1e-10
+
+
+def test_singular_values_are_not_asked_where_they_are_not_needed():
+    problem = random_problem()
+    plain, careful = ClosedForm(), ClosedForm(singular_values=True)
+    np.testing.assert_array_equal(careful.solve(problem).dual, plain.solve(problem).dual)
+    assert careful.requires(problem) is None
+    assert "explicit features" in careful.requires(as_gram(problem))
+    coupled = random_problem(p=2, coupling=np.array([[1.0, 0.0], [0.5, 1.0]]))
+    assert plain.requires(coupled) is None
+    assert "independent outputs" in careful.requires(coupled)

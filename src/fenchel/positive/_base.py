@@ -92,7 +92,7 @@ class PositiveEstimator(KernelEstimator):
     def fit_prepared(self, prepared: Prepared, start: Start | None = None) -> Start:
         """Solve on prepared rows, set the fitted attributes, and return a point to start from."""
         inputs = prepared.inputs
-        self._keep_map(inputs, stacklevel=6)
+        self._keep_map(inputs)
         solution = self._solve(prepared, start)
         share = inputs.weight / inputs.weight.sum()
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))

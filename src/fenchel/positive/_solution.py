@@ -175,13 +175,19 @@ class Record:
         self.loop = Loop[Certified](tol, callback)
 
     def run(self, iterates: Iterator[Iterate[Certified]], remedy: str) -> PSDSolution:
-        """Take iterates until one of them ends the loop; return the result."""
-        self.loop.run(iterates)
-        return self.solution(self.loop.count, remedy)
-
-    def certify(self, point: Point, offset: FloatArray, iteration: int) -> bool:
-        """Hand a point to the loop; say whether to stop."""
-        return self.loop.take(iteration, self.certified(point, offset))
+        """Take iterates until one of them ends the loop; return the best in its lowest rank."""
+        loop, problem = self.loop, self.problem
+        found = self._final(loop.run(iterates))
+        dual = found.point.dual
+        return PSDSolution(
+            found.model,
+            feasible(problem, dual) if problem.outward.shape[1] else dual,
+            found.point.spectra.multipliers,
+            found.certificate,
+            loop.status(remedy, gap=found.certificate.relative_gap),
+            loop.count,
+            loop.history,
+        )
 
     def certified(self, point: Point, offset: FloatArray) -> Certified:
         """Certify a point, with the best offsets near the given ones.
@@ -223,33 +229,16 @@ class Record:
             point = Point(dual, push, spectra, problem.conjugates(dual))
         return problem.lower(point.push, point.spectra, point.conjugates)
 
-    def solution(self, n_iter: int, remedy: str) -> PSDSolution:
-        """The best that was seen, in the lowest rank that is as good."""
-        found = self._final()
-        self.loop.count = n_iter
-        dual, problem = found.point.dual, self.problem
-        return PSDSolution(
-            found.model,
-            feasible(problem, dual) if problem.outward.shape[1] else dual,
-            found.point.spectra.multipliers,
-            found.certificate,
-            self.loop.status(remedy, gap=found.certificate.relative_gap),
-            n_iter,
-            self.loop.history,
-        )
-
-    def _final(self) -> Certified:
+    def _final(self, seen: Certified) -> Certified:
         """The first of the candidates that is within the tolerance, or else the best."""
-        assert self.loop.best is not None
-        best, lowest = None, np.inf
-        for found in self._candidates(self.loop.best):
+        best, lowest = seen, np.inf
+        for found in self._candidates(seen):
             certificate = found.certificate
             gap = certificate.relative_gap if certificate.feasibility <= _ROUNDED else np.inf
-            if best is None or gap < lowest:
+            if best is seen or gap < lowest:
                 best, lowest = found, gap
             if gap <= self.loop.tol:
                 break
-        assert best is not None
         return best
 
     def _candidates(self, best: Certified) -> Iterator[Certified]:

@@ -22,8 +22,9 @@ from fenchel.positive._solution import (
     total,
 )
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
-from fenchel.positive.problem import PSDProblem
+from fenchel.positive.problem import PSDProblem, Push
 from fenchel.solvers import Callback
+from fenchel.solvers.accelerated import Moving, accelerated, every
 from fenchel.solvers.loop import Iterate
 
 _HALVINGS = 40
@@ -346,42 +347,52 @@ class DualFista:
     ) -> PSDSolution:
         _check(self, problem)
         record = Record(problem, self.tol, callback)
-        point = start_of(problem, warm_start)
-        none = np.zeros(0)
-        dual, ahead, momentum = point.dual, point, 1.0
-        step = problem.loss.step
-        for iteration in range(self.max_iter + 1):
-            if iteration % self.check == 0 and record.certify(point, none, iteration):
-                break
-            if iteration == self.max_iter:
-                break
-            z = problem.predictions(problem.model(ahead.push, ahead.spectra))
-            smooth = problem.unpenalized(ahead.push, ahead.spectra)
-            while True:
-                new = problem.loss.conjugate_prox(ahead.dual + step * z, step)
-                point = point_of(problem, new, None, ahead.spectra.multipliers)
-                move = new - ahead.dual
-                weighted = problem.weight[:, None] * move
-                bound = smooth - np.vdot(weighted, z) + np.vdot(weighted, move) / (2.0 * step)
-                value = problem.unpenalized(point.push, point.spectra)
-                if value <= bound + _ROUNDING * abs(value):
-                    break
-                step *= 0.5
-            if np.vdot(ahead.dual - new, problem.weight[:, None] * (new - dual)) > 0.0:
-                ahead, momentum = point, 1.0
-            else:
-                following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-                beyond = new + (momentum - 1.0) / following * (new - dual)
-                ahead = Point(
-                    beyond,
-                    push := problem.push(beyond),
-                    problem.cone.solve(push.gram, point.spectra.multipliers),
-                    np.nan,
-                )
-                momentum = following
-                step *= 1.05
-            dual = new
-        return record.solution(iteration, "increase max_iter, or use solver='auto'")
+        iterates = self._iterates(record, warm_start)
+        return record.run(iterates, "increase max_iter, or use solver='auto'")
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem, none = record.problem, np.zeros(0)
+        point, size = start_of(problem, warm_start), problem.loss.step
+        yield Iterate(0, record.certified(point, none))
+
+        def step(ahead: Moving) -> Moving:
+            nonlocal point, size
+            here = point
+            if ahead[0] is not point.dual:  # with momentum, and its push with it
+                push = _as_push(problem, ahead)
+                spectra = problem.cone.solve(push.gram, point.spectra.multipliers)
+                here, size = Point(ahead[0], push, spectra, np.nan), 1.05 * size
+            point, size = _backtracked(problem, here, size)
+            return point.dual, *point.push.gram, *point.push.linear
+
+        start = point.dual, *point.push.gram, *point.push.linear
+        points = accelerated(step, start, problem.weight[:, None])
+        for done, _ in every(points, self.check, self.max_iter):
+            yield Iterate(done, record.certified(point, none))
+
+
+def _as_push(problem: PSDProblem, moving: Moving) -> Push:
+    """The push behind a dual point, which is linear in it."""
+    psd = len(problem.psd)
+    return Push(list(moving[1 : 1 + psd]), list(moving[1 + psd :]))
+
+
+def _backtracked(problem: PSDProblem, here: Point, size: float) -> tuple[Point, float]:
+    """Proximal step from a point, with the first halving of the size at which it is one."""
+    z = problem.predictions(problem.model(here.push, here.spectra))
+    smooth = problem.unpenalized(here.push, here.spectra)
+    while True:
+        new = problem.loss.conjugate_prox(here.dual + size * z, size)
+        point = point_of(problem, new, None, here.spectra.multipliers)
+        move = new - here.dual
+        weighted = problem.weight[:, None] * move
+        bound = smooth - np.vdot(weighted, z) + np.vdot(weighted, move) / (2.0 * size)
+        value = problem.unpenalized(point.push, point.spectra)
+        if value <= bound + _ROUNDING * abs(value):
+            return point, size
+        size *= 0.5
 
 
 def _check(solver: PSDSolver, problem: PSDProblem) -> None:

@@ -9,8 +9,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback
-from fenchel.problem import Certified, Problem
+from fenchel.certificate import Callback, Certified
+from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of
 from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton_spaces import FeatureSpace, Function, Move, Space, choose_space
