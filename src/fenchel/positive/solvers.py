@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.positive._kinks import KinkSystem, RowGrams
 from fenchel.positive._solution import (
+    Certified,
     Point,
     PSDSolution,
     Record,
@@ -23,13 +25,14 @@ from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inve
 from fenchel.positive.problem import PSDProblem, Push
 from fenchel.solvers import Callback
 from fenchel.solvers.accelerated import Moving, accelerated, every
+from fenchel.solvers.loop import Iterate
 
 _HALVINGS = 40
 _SHRINK = 0.1
 _CENTRED = 1.0
 _LAST = 0.1
 _ROUNDING = 1e-14
-_MORE_STEPS = "increase max_iter, or use solver='auto'"
+_REMEDY = "increase max_iter, alpha, or tol"
 
 
 class PSDSolver(Protocol):
@@ -78,23 +81,29 @@ class DualNewton:
         _check(self, problem)
         joint = bool(problem.cone.equality.all())
         record = Record(problem, self.tol, callback, joint)
+        return record.run(self._iterates(record, warm_start), _REMEDY)
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem, joint = record.problem, record.joint
         path = _Path.of(problem, self.tol)
         point = start_of(problem, warm_start, path.barrier, joint)
         offset = np.zeros(problem.outward.shape[1])
         for step in range(self.max_iter + 1):
-            if record.certify(point, offset, step) or step == self.max_iter:
-                break
-            offset = record.offset
-            z = record.predictions - problem.outward @ offset
+            found = record.certified(point, offset)
+            yield Iterate(step, found)
+            if step == self.max_iter:
+                return
+            z = found.predictions - problem.outward @ found.model.offset
             change, offset, decrease, turn = self._direction(problem, point, z)
             moved = _walk(problem, point, change, decrease, turn if joint else None)
             if moved is None and path.ended:  # rounding: what is left is how good it gets
-                record.certify(point, offset, step + 1)
-                break
+                yield Iterate(step, record.certified(point, offset))
+                return
             point = point if moved is None else moved
             if moved is None or path.centred(decrease):
                 point = path.shrunk(point, joint)
-        return record.solution(step, "increase max_iter, alpha, or tol")
 
     def _direction(
         self, problem: PSDProblem, point: Point, z: FloatArray
@@ -144,15 +153,23 @@ class ProximalNewton:
     ) -> PSDSolution:
         _check(self, problem)
         record = Record(problem, self.tol, callback)
+        return record.run(self._iterates(record, warm_start), _REMEDY)
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem = record.problem
         path = _Path.of(problem, self.tol)
         point = start_of(problem, warm_start, path.barrier)
         offset = np.zeros(problem.outward.shape[1])
         sigma = 3.0 * problem.loss.step
         for step in range(self.max_iter + 1):
-            if record.certify(point, offset, step) or step == self.max_iter:
-                break
-            offset = record.offset
-            z = record.predictions - problem.outward @ offset
+            found = record.certified(point, offset)
+            yield Iterate(step, found)
+            if step == self.max_iter:
+                return
+            offset = found.model.offset
+            z = found.predictions - problem.outward @ offset
             model = _Model(problem, point, z, sigma)
             dual, offset = model.solve(offset, self.inner_iter)
             change = feasible(problem, dual) - point.dual
@@ -162,7 +179,7 @@ class ProximalNewton:
                 sigma *= 0.1
                 if sigma < 1e-6 * problem.loss.step:
                     if path.ended:
-                        break
+                        return
                     sigma = problem.loss.step
                     point = path.shrunk(point, joint=False)
                 continue
@@ -171,7 +188,6 @@ class ProximalNewton:
             point = moved
             if path.centred(decrease):
                 point = path.shrunk(point, joint=False)
-        return record.solution(step, "increase max_iter, alpha, or tol")
 
 
 class _Model:
@@ -331,10 +347,15 @@ class DualFista:
     ) -> PSDSolution:
         _check(self, problem)
         record = Record(problem, self.tol, callback)
+        iterates = self._iterates(record, warm_start)
+        return record.run(iterates, "increase max_iter, or use solver='auto'")
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem, none = record.problem, np.zeros(0)
         point, size = start_of(problem, warm_start), problem.loss.step
-        none = np.zeros(0)
-        if record.certify(point, none, 0):
-            return record.solution(0, _MORE_STEPS)
+        yield Iterate(0, record.certified(point, none))
 
         def step(ahead: Moving) -> Moving:
             nonlocal point, size
@@ -348,11 +369,8 @@ class DualFista:
 
         start = point.dual, *point.push.gram, *point.push.linear
         points = accelerated(step, start, problem.weight[:, None])
-        done = 0
         for done, _ in every(points, self.check, self.max_iter):
-            if record.certify(point, none, done):
-                break
-        return record.solution(done, _MORE_STEPS)
+            yield Iterate(done, record.certified(point, none))
 
 
 def _as_push(problem: PSDProblem, moving: Moving) -> Push:

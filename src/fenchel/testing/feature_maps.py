@@ -161,3 +161,10 @@ def _check_coefficients(mapping: Any, X: FloatArray, features: FloatArray) -> No
         "kernel values at the landmarks times coefficients(weights) must be features times "
         f"weights: they differ by {difference:.3g}",
     )
+    again = np.asarray(mapping.from_kernel_values(values.copy()))
+    require(
+        again.shape == features.shape
+        and float(np.abs(again - features).max())
+        <= _TOL * max(float(np.abs(features).max()), 1.0),
+        "from_kernel_values of the kernel values at the landmarks must be the features",
+    )
