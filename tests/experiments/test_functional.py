@@ -154,7 +154,7 @@ def test_fits_are_those_of_the_estimator(name, value):
         kappa=value,
         epsilon=value,
         alpha=1e-5,
-        input_kernel="precomputed",
+        kernel="precomputed",
         output_kernel=gaussian(OUTPUT_RHO),
     ).fit(data.train.gram, Y, data.theta)
     np.testing.assert_allclose(
@@ -176,7 +176,7 @@ def test_selection_is_that_of_the_estimator():
         kappas=kappas,
         cv=KFold(5, shuffle=True, random_state=0),
         aggregation="median",
-        input_kernel="precomputed",
+        kernel="precomputed",
         output_kernel=gaussian(OUTPUT_RHO),
     )
     with warnings.catch_warnings():
