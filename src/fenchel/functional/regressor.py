@@ -15,9 +15,10 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude, check_number
 from fenchel.design import Design
-from fenchel.estimator import KeptRows, KernelEstimator
+from fenchel.estimator import KeptRows
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import Eigen, LossChoice, Spline, represent
+from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.losses import make_loss
@@ -63,7 +64,7 @@ class PreparedCurves:
     """The representations that were in use, and the rows for them, with their spectra."""
 
 
-class FunctionalRegressor(RegressorMixin, KernelEstimator):
+class FunctionalRegressor(RegressorMixin, SearchableCurves):
     r"""Kernel regression of curves: square, Huber and insensitive losses, with a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
@@ -409,7 +410,7 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         float
             At most 1.
         """
-        curves, predicted, weight = self._compared(X, y, theta, sample_weight)
+        curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         mean = center_of("mean", curves.values, weight)
         residual, spread = (
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
@@ -419,10 +420,10 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
             return 1.0 if residual == 0.0 else 0.0
         return 1.0 - residual / spread
 
-    def _compared(
-        self, X: Any, y: Any, theta: Any, sample_weight: Any
+    def compared(
+        self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> tuple[Curves, FloatArray, FloatArray]:
-        """Curves to score, the predictions where they are observed, and their weights."""
+        """Return curves to score, the predictions where they are observed, and their weights."""
         check_is_fitted(self)
         X = validate_data(self, as_rows(X), dtype=np.float64, reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel.estimator import Searchable
 from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
 from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
@@ -21,6 +22,7 @@ from fenchel.positive.solvers import solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
+_STRONGEST, _WEAKEST = 1.0, 1e-8
 
 
 class Prepared(NamedTuple):
@@ -38,7 +40,19 @@ class Prepared(NamedTuple):
     features: FloatArray
 
 
-class PositiveRegressor(RegressorMixin, BaseEstimator):
+class SearchablePositive(Searchable):
+    """Strengths of non-negative models, in units of loss and kernel, which are both one."""
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return 9 strengths, with and without a penalty on the trace."""
+        return {"alpha": 9, "trace_penalty": [0.0, 1e-4]}
+
+    def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
+        """Return n strengths on a geometric grid from 1 to 1e-8."""
+        return np.geomspace(_STRONGEST, _WEAKEST, n)
+
+
+class PositiveRegressor(RegressorMixin, SearchablePositive, BaseEstimator):
     """Base class: subclasses name the problem and what is kept of its solution.
 
     They store at least the parameters below, whatever their defaults, and have a public
@@ -74,6 +88,7 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
         """Refuse targets that the loss does not know, (n, t)."""
 
     def check_parameters(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "trace_penalty", low=0.0)
         check_number(self, "tol", low=0.0, open_low=True)
@@ -87,7 +102,9 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
         self.fit_prepared(self.prepare(X, y, sample_weight))
         return self
 
-    def prepare(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Prepared:
+    def prepare(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features."""
         X, targets = self._validated(X, y)
         weight = check_weights(X, sample_weight)
@@ -166,4 +183,4 @@ class PositiveRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-__all__ = ["PositiveRegressor", "Prepared"]
+__all__ = ["PositiveRegressor", "Prepared", "SearchablePositive"]

@@ -168,6 +168,8 @@ class ConeRegressor(PositiveRegressor):
     (80, 3)
     """
 
+    feature_parameters = (*PositiveRegressor.feature_parameters, "cone", "generators")
+
     def __init__(
         self,
         cone: Any = None,
@@ -228,6 +230,15 @@ class ConeRegressor(PositiveRegressor):
             elif self._named == "monotone":
                 prediction = np.maximum.accumulate(prediction, axis=1)
         return prediction[:, 0] if self._flat else prediction
+
+    def fit_prepared(self, prepared: Prepared, warm_start: FloatArray | None = None) -> FloatArray:
+        """Solve on prepared rows; return the multipliers of inequalities, or the dual point."""
+        dual = super().fit_prepared(prepared, warm_start)
+        return dual if self.cone_ is None else self.multipliers_
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return 9 strengths: matrices under inequalities have no trace to penalize."""
+        return {"alpha": 9}
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()

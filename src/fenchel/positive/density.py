@@ -15,6 +15,7 @@ from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number, check_weights
 from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
 from fenchel.kernels import Gaussian, as_kernel, resolve
+from fenchel.positive._base import SearchablePositive
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
 from fenchel.positive.measures import Box, as_measure
@@ -46,7 +47,7 @@ class Prepared(NamedTuple):
     volume: float
 
 
-class DensityEstimator(DensityMixin, BaseEstimator):
+class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
     r"""Probability density that is a non-negative model, by penalized maximum likelihood.
 
     .. math:: \min_{A \succeq 0}\; -\frac{1}{\sum_i s_i} \sum_i s_i \log f_A(x_i)
@@ -123,6 +124,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     Marteau-Ferey, Bach, Rudi (2020), Example 1 and (13).
     """
 
+    feature_parameters = (*SearchablePositive.feature_parameters, "support")
+
     def __init__(
         self,
         alpha: float = 1e-2,
@@ -155,7 +158,9 @@ class DensityEstimator(DensityMixin, BaseEstimator):
         warn_of_truncation(self.feature_map_, stacklevel=3)
         return self
 
-    def prepare(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+    def prepare(
+        self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         weight = check_weights(X, sample_weight)

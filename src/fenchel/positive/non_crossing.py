@@ -337,6 +337,10 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         dual = problem.weight[:, None] * solution.dual
         self.dual_coef_[np.ix_(prepared.kept, np.argsort(self.levels_))] = dual
 
+    def default_grid(self) -> dict[str, Any]:
+        """Return 9 strengths, each with two strengths of the distances."""
+        return {"alpha": 9, "gap_strength": [1.0, 0.01]}
+
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         self.levels_ = check_levels(self.levels)

@@ -116,6 +116,8 @@ class NonNegativeRegressor(PositiveRegressor):
     True
     """
 
+    feature_parameters = (*PositiveRegressor.feature_parameters, "loss")
+
     def __init__(
         self,
         loss: str = "squared",

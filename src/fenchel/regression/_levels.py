@@ -31,6 +31,8 @@ def level_coupling(levels: FloatArray, gamma: float) -> FloatArray:
 class LevelRegressor(KernelRegressor):
     """Several levels of one statistic, learned together."""
 
+    feature_parameters = (*KernelRegressor.feature_parameters, "levels")
+
     def __init__(
         self,
         levels: Any = 0.5,
