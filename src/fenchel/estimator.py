@@ -20,7 +20,6 @@ from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import takes_gram
 from fenchel.solvers.base import printer
 
-
 _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
 
 

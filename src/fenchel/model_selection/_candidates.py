@@ -74,7 +74,7 @@ def make_grid(estimator: Any, param_grid: Any, data: Mapping[str, Any]) -> Grid:
 def _path(estimator: Any, name: str, values: Any) -> Any:
     """A number of values, or values in the order of the path."""
     if np.ndim(values) == 0:
-        if isinstance(values, Integral) and not isinstance(values, bool) and values >= 1:
+        if isinstance(values, Integral) and not isinstance(values, bool) and int(values) >= 1:
             return int(values)
         raise ValueError(
             f"param_grid[{name!r}] must be a number of values >= 1 or a sequence of numbers, got "
@@ -83,14 +83,15 @@ def _path(estimator: Any, name: str, values: Any) -> Any:
     path = np.sort(np.asarray(values, dtype=np.float64).ravel())
     if np.ndim(values) != 1 or len(path) == 0 or not np.all(np.isfinite(path)):
         raise ValueError(
-            f"param_grid[{name!r}] must be a sequence of one or more finite numbers, got {values!r}"
+            f"param_grid[{name!r}] must be a sequence of one or more finite numbers, got "
+            f"{values!r}"
         )
     ordered = path if estimator.path_parameters[name] == "rising" else path[::-1]
     return ordered.tolist()
 
 
 def _listed(name: str, values: Any) -> list[Any]:
-    if isinstance(values, str) or not isinstance(values, Iterable) or not len(list(values)):
+    if isinstance(values, str) or not isinstance(values, Iterable) or not list(values):
         raise ValueError(
             f"param_grid[{name!r}] must be a sequence of one or more candidates, got {values!r}"
         )

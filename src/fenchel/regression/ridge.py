@@ -212,9 +212,7 @@ history_, n_features_in_, feature_names_in_
             )
         n, n_outputs = prepared.targets.shape
         if n == 1:
-            raise ValueError(
-                "scoring='loo' needs two rows of positive weight, got n_samples = 1"
-            )
+            raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
         root, inputs = self.make_coupling(n_outputs), prepared.inputs
         with threads_that_pay(min(inputs.features.shape)):
             path = LeaveOneOutPath(
