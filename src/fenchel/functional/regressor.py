@@ -14,7 +14,7 @@ from fenchel._grids import as_grid
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude, check_number
-from fenchel.estimator import KeptRows, KernelEstimator
+from fenchel.estimator import KeptRows
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import (
     Eigen,
@@ -23,6 +23,7 @@ from fenchel.functional._representation import (
     Spline,
     represent,
 )
+from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.losses import make_loss
@@ -70,7 +71,7 @@ class PreparedCurves:
     """The representations that were in use, with the rows for them and their spectra."""
 
 
-class FunctionalRegressor(RegressorMixin, KernelEstimator):
+class FunctionalRegressor(RegressorMixin, SearchableCurves):
     r"""Kernel regression of curves with any loss, and a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
@@ -421,7 +422,7 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         float
             At most 1.
         """
-        curves, predicted, weight = self._compared(X, y, theta, sample_weight)
+        curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         mean = center_of("mean", curves.values, weight)
         residual, spread = (
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
@@ -429,10 +430,10 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         )
         return explained_share(residual, spread)
 
-    def _compared(
-        self, X: Any, y: Any, theta: Any, sample_weight: Any
+    def compared(
+        self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> tuple[Curves, FloatArray, FloatArray]:
-        """Curves to score, the predictions where they are observed, and their weights."""
+        """Return curves to score, the predictions where they are observed, and their weights."""
         check_is_fitted(self)
         X = validate_data(self, as_rows(X), dtype=np.float64, reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta

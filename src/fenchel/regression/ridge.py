@@ -15,7 +15,7 @@ from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import Prepared
 from fenchel.regression._multi import TargetRegressor
-from fenchel.solvers.leave_one_out import leave_one_out
+from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
 
 
 class KernelRidge(TargetRegressor):
@@ -193,6 +193,36 @@ history_, n_features_in_, feature_names_in_
             without = np.setdiff1d(np.arange(self._n_rows), self._kept, assume_unique=True)
             whole[without] = targets - self._evaluate(rows)
         return whole
+
+    @property
+    def leave_one_out_by(self) -> str | None:
+        """How rows are left out of fits on prepared rows: in closed form, with a scalar kernel."""
+        return None if super().leave_one_out_by is None else "closed_form"
+
+    def leave_one_out_scores(self, prepared: Prepared, alphas: FloatArray) -> FloatArray:
+        """Return minus ``loo_error_`` and its standard error at each alpha, (2, m).
+
+        From one eigendecomposition; NaN where a residual is undefined.
+        """
+        if isinstance(self.kernel, OperatorKernel):
+            raise ValueError(
+                "scoring='loo' needs a scalar kernel, with coupling for the outputs, got "
+                f"kernel={type(self.kernel).__name__}"
+            )
+        n, n_outputs = prepared.targets.shape
+        if n == 1:
+            raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
+        root, inputs = self.make_coupling(n_outputs), prepared.inputs
+        with threads_that_pay(min(inputs.features.shape)):
+            path = LeaveOneOutPath(
+                inputs.features,
+                prepared.targets,
+                inputs.weight,
+                root @ root.T,
+                gram=prepared.design(root).features is None,
+                fit_intercept=bool(self.fit_intercept),
+            )
+            return path.scores(alphas)
 
     def _remember(self, prepared: Prepared, problem: Problem) -> None:
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
