@@ -174,7 +174,7 @@ class Represented:
 
     def _coefficients(self, weight: FloatArray, solution: Solution) -> FloatArray:
         """Σ φ(x_i) c_i β_i, (r, p), of the point β that the model is that of."""
-        if self._complete.features is None:  # its weights are these c_i β_i
+        if self._complete.is_gram:  # its weights are these c_i β_i
             push = solution.weights
         elif solution.source is None:
             return solution.weights @ self._inverse.T
