@@ -17,11 +17,11 @@ from fenchel.kernels import BetweenCurves, Gaussian, Laplacian
 TOL = 1e-6
 ALPHAS = (1e-5, 1e-4, 1e-3)
 LOSSES = {
-    "square": ("square", 2),
+    "square": ("squared", 2),
     "Huber, p=1": ("huber", 1),
     "Huber, p=2": ("huber", 2),
-    "insensitive, p=2": ("epsilon_insensitive", 2),
-    "insensitive, p=inf": ("epsilon_insensitive", np.inf),
+    "insensitive, p=2": ("squared_epsilon_insensitive", 2),
+    "insensitive, p=inf": ("squared_epsilon_insensitive", np.inf),
 }
 # rows, points, seconds asked for, repeats
 SIZES = ((100, 100, 0.1, 9), (500, 200, 3.0, 3))
@@ -34,7 +34,7 @@ def data(n: int, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, local_outliers(Y, share=0.1, random_state=0)[0], theta
 
 
-def regressor(loss: str = "square", norm: float = 2, **parameters: object) -> FunctionalRegressor:
+def regressor(loss: str = "squared", norm: float = 2, **parameters: object) -> FunctionalRegressor:
     """The estimator of the benchmark; half of the curves' noise is beyond κ and ε."""
     return FunctionalRegressor(
         loss,

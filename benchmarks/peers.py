@@ -17,10 +17,12 @@ def clarabel_low_rank(problem: Problem, levels: np.ndarray) -> tuple[float, str]
     """
     import clarabel
 
-    n, r = problem.features.shape
-    p, q = problem.coupling.shape
+    n, r = problem.design.features.shape
+    p, q = problem.design.coupling.shape
     size, m = r * q + p, n * p
-    design = np.einsum("nr,pq->nprq", problem.features, problem.coupling).reshape(m, r * q)
+    design = np.einsum("nr,pq->nprq", problem.design.features, problem.design.coupling).reshape(
+        m, r * q
+    )
     offsets = sparse.kron(np.ones((n, 1)), sparse.eye(p))
     identity = sparse.eye(m)
     equality = sparse.hstack([sparse.csc_matrix(design), offsets, identity, -identity])
@@ -48,10 +50,10 @@ def cvxopt_dual(problem: Problem, levels: np.ndarray, **options: float) -> np.nd
     """Dual vectors by CVXOPT's quadratic programming on the dense dual, (n, p)."""
     import cvxopt
 
-    n, _ = problem.features.shape
+    n, _ = problem.design.features.shape
     p = problem.n_outputs
-    gram = problem.features @ problem.features.T
-    output = problem.coupling @ problem.coupling.T
+    gram = problem.design.features @ problem.design.features.T
+    output = problem.design.coupling @ problem.design.coupling.T
     hessian = cvxopt.matrix(np.kron(gram, output))
     upper = np.repeat(problem.weight, p) * np.tile(levels, n)
     lower = np.repeat(problem.weight, p) * np.tile(levels - 1, n)

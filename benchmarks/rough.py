@@ -15,10 +15,11 @@ from sklearn.svm import SVR as ScikitSVR
 from benchmarks.harness import Row, timed
 from fenchel import SVR, ExpectileRegressor, QuantileRegressor
 from fenchel.datasets import make_heavy_tails
+from fenchel.design import Gram
 from fenchel.kernels import DistanceQuantile, Gaussian, resolve
 from fenchel.losses import Absolute
 from fenchel.model_selection.search import default_alphas
-from fenchel.problem import GramProblem
+from fenchel.problem import Problem
 from fenchel.solvers import WarmStart
 
 WIDTH = DistanceQuantile(0.7)
@@ -103,7 +104,7 @@ def peer_gap(gram: np.ndarray, y: np.ndarray, C: float, peer: Any) -> float:
     """Relative gap of a peer's dual coefficients, by the library's certificate."""
     n = len(y)
     loss = Absolute().insensitive(EPSILON)
-    problem = GramProblem(loss, gram, y[:, None], np.eye(1), np.ones(n), 1 / (C * n))
+    problem = Problem(loss, Gram(gram, np.eye(1)), y[:, None], np.ones(n), 1 / (C * n))
     dual = np.zeros((n, 1))
     dual[peer.support_, 0] = np.ravel(peer.dual_coef_) / C
     return problem.certify(dual).certificate.relative_gap

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fenchel.design import Plain
 from fenchel.features import PivotedCholesky
 from fenchel.kernels import DistanceQuantile, Gaussian
 from fenchel.losses import Pinball
@@ -27,7 +28,7 @@ class Rows(NamedTuple):
 
     def predict(self, problem: Problem, solution: Solution) -> np.ndarray:
         """Prediction for the held-out rows, a column for each output."""
-        return self.new_features @ problem.directions(solution.weights) + solution.offset
+        return self.new_features @ problem.design.directions(solution.weights) + solution.offset
 
 
 def mapped(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> Rows:
@@ -53,9 +54,8 @@ def quantile_problem(
     coupling = np.linalg.cholesky(np.exp(-gamma * np.subtract.outer(LEVELS, LEVELS) ** 2))
     return Problem(
         loss=Pinball(LEVELS).insensitive(epsilon),
-        features=features,
+        design=Plain(features, coupling),
         targets=y[:, None],
-        coupling=coupling,
         sample_weight=np.ones(len(y)),
         alpha=1.0 / (strength * len(y)),
     )

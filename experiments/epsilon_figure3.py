@@ -58,7 +58,7 @@ def sine_problem(n: int, epsilon: float, low_rank: bool = True) -> Problem:
 
 def _descent(problem: Problem, active_set: bool, budget: float) -> list[Progress]:
     def enough(progress: Progress) -> bool:
-        gap = problem.alpha * (progress.primal - progress.dual)
+        gap = progress.primal - progress.dual
         return progress.seconds > budget or gap < SMALLEST_GAP
 
     PDCD(1e-15, 1, active_set=active_set).solve(problem)  # compiles
@@ -79,13 +79,13 @@ def _history(
         Conic(0.5, 1).solve(problem)
         solved = [Conic(1e-9, limit).solve(problem).history[-1] for limit in iterations]
     for progress in solved:
-        gap = problem.alpha * (progress.primal - progress.dual)
+        gap = progress.primal - progress.dual
         yield progress.iteration, progress.seconds, gap
     if method.startswith("cvxopt"):
         dual = interior_point.Dual(problem)
         iterates = map(dual.conic, iterations) if method == "cvxopt_coneqp" else dual.alternating()
         for k, found in enumerate(iterates, start=1):
-            gap = problem.alpha * problem.certify(found.dual, found.offset).certificate.gap
+            gap = problem.certify(found.dual, found.offset).certificate.gap
             yield k, found.seconds, gap
             if method == "cvxopt_qp" and (found.seconds > budget or gap < SMALLEST_GAP):
                 break

@@ -45,9 +45,11 @@ class Dual:
         assert isinstance(loss, Pinball)
         n, p = len(problem.targets), problem.n_outputs
         self.shape, self.epsilon = (n, p), loss.epsilon
-        output = problem.coupling @ problem.coupling.T
+        output = problem.design.coupling @ problem.design.coupling.T
         strength = problem.weight[0]
-        self.quadratic = strength * np.kron(problem.features @ problem.features.T, output)
+        self.quadratic = strength * np.kron(
+            problem.design.features @ problem.design.features.T, output
+        )
         self.linear = -np.broadcast_to(problem.targets, (n, p)).ravel()
         self.bounds = np.concatenate([np.tile(loss.levels, n), np.tile(1.0 - loss.levels, n)])
         self.sums = np.tile(np.eye(p), n)

@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from fenchel.functional.problem import CurveProblem, Points, Rows
+from fenchel.functional.solvers import make_curve_solver
 from sklearn.model_selection import KFold
 
 from experiments.epsilon_common import BLUE, GREEN, GREY, SKY, VERMILION
 from fenchel.datasets import local_outliers, make_functional, process_outliers
-from fenchel.functional.problem import CurveProblem, Points, Rows
-from fenchel.functional.solvers import make_curve_solver
 from fenchel.kernels import BetweenCurves, Gaussian
 from fenchel.losses import CurveHuber, CurveInsensitive, Loss, Squared
 from fenchel.solvers import Solution

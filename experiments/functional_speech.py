@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from fenchel.functional.problem import Points
 from matplotlib.figure import Figure
 from scipy.ndimage import gaussian_filter1d
 from sklearn.model_selection import ShuffleSplit
@@ -30,7 +31,6 @@ from experiments.functional_common import (
     validation_errors,
 )
 from fenchel.datasets import extend_symmetrically, local_outliers, swap_outliers
-from fenchel.functional.problem import Points
 from fenchel.kernels import IntegralGaussian, Laplacian
 
 NAME = "functional_speech"

@@ -30,11 +30,11 @@ from fenchel.model_selection import FunctionalRegressorCV
 NAME = "functional_table2_dti"
 ALPHAS = (1e-5, 1e-3)
 LOSSES: dict[str, tuple[str, float]] = {
-    "square": ("square", 2),
+    "square": ("squared", 2),
     "H2": ("huber", 2),
     "H1": ("huber", 1),
-    "eps2": ("epsilon_insensitive", 2),
-    "epsinf": ("epsilon_insensitive", np.inf),
+    "eps2": ("squared_epsilon_insensitive", 2),
+    "epsinf": ("squared_epsilon_insensitive", np.inf),
 }
 RANGES = {"H2": (-4, -1), "H1": (-4, -1), "eps2": (-3, -1), "epsinf": (-3, -0.5)}  # powers of ten
 N_CANDIDATES, QUICK_CANDIDATES = 50, 4

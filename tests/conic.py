@@ -21,8 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from fenchel.losses import (
+    Absolute,
     Huber,
-    L1Norm,
     L2Norm,
     Loss,
     NonCrossing,
@@ -137,14 +137,14 @@ def conic_optimum(problem: Problem, design: np.ndarray | None = None) -> Optimum
     ordered = isinstance(problem.loss, NonCrossing)
     loss = problem.loss.pinball if ordered else problem.loss
     epsilon = float(getattr(loss, "epsilon", 0.0))
-    n, (p, q) = len(problem.features), problem.coupling.shape
+    n, p = problem.n_rows, problem.n_outputs
     m = n * p
-    shape: tuple[int, ...] = (-1, q)
+    shape: tuple[int, ...] = (-1,)
     # row (i, j): Σ_kl φ_ik S_jl V_kl + b_j + d_ij + e_ij = y_ij
     if design is None:
-        design = np.einsum("ik,jl->ijkl", problem.features, problem.coupling).reshape(m, -1)
-    else:
-        shape = (-1,)
+        features, coupling = problem.design.features, problem.design.coupling
+        design = np.einsum("ik,jl->ijkl", features, coupling).reshape(m, -1)
+        shape = (-1, coupling.shape[1])
     sizes = {"V": design.shape[1], "b": p, "d": m, **_extra_variables(loss, n, p)}
     if epsilon > 0.0:
         sizes["e"] = m
@@ -170,12 +170,13 @@ def conic_optimum(problem: Problem, design: np.ndarray | None = None) -> Optimum
 
     x, value, lower = program.solve(unit=float(weight.sum()))
     weights = x[program.slices["V"]].reshape(shape)
-    return Optimum(value, lower, weights, x[program.slices["b"]])
+    alpha = problem.alpha
+    return Optimum(alpha * value, alpha * lower, weights, x[program.slices["b"]])
 
 
 def _extra_variables(loss: Loss, n: int, p: int) -> dict[str, int]:
     m = n * p
-    if isinstance(loss, (Pinball, L1Norm)):
+    if isinstance(loss, (Pinball, Absolute)):
         return {"t": m}
     if isinstance(loss, SquaredPinball):
         return {"up": m, "down": m}
@@ -195,7 +196,7 @@ def _add_loss(program: _Program, loss: Loss, weight: np.ndarray, n: int, p: int)
     identity, zeros = sparse.identity(m), np.zeros(m)
     repeated = np.repeat(weight, p)
     square, linear, where = program.square, program.linear, program.slices
-    if isinstance(loss, (Pinball, L1Norm)):
+    if isinstance(loss, (Pinball, Absolute)):
         # t >= τ d and t >= (τ - 1) d; t >= ± d
         if isinstance(loss, Pinball):
             levels = np.tile(loss.levels, n)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from designs import as_gram, fresh
+from fenchel.design import Gram, Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
-from fenchel.problem import GramProblem, Problem
+from fenchel.problem import Problem
 
 LEVELS = [0.2, 0.5, 0.9]
 LOSSES = {
@@ -42,14 +44,14 @@ def inside(name, dual):
     return np.full(len(dual), True) if check is None else check(dual * (1.0 - ROUNDING))
 
 
-def random_problem(loss, *, n=25, seed=0, fit_intercept=True, kind=Problem, **change):
+def random_problem(loss, *, n=25, seed=0, fit_intercept=True, kind=Plain, **change):
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(n, 6)) / np.sqrt(6)
-    problem = kind(
+    targets, coupling = rng.normal(size=(n, 3)), rng.normal(size=(3, 2))
+    problem = Problem(
         loss=loss,
-        features=features @ features.T if kind is GramProblem else features,
-        targets=rng.normal(size=(n, 3)),
-        coupling=rng.normal(size=(3, 2)),
+        design=kind(features @ features.T if kind is Gram else features, coupling),
+        targets=targets,
         sample_weight=rng.uniform(0.3, 2.0, n),
         alpha=0.05,
         fit_intercept=fit_intercept,
@@ -59,7 +61,7 @@ def random_problem(loss, *, n=25, seed=0, fit_intercept=True, kind=Problem, **ch
 
 def random_models(problem, rng):
     """Models of all sizes, around nothing and around what random dual points stand for."""
-    shape = problem.no_weights().shape
+    shape = problem.design.zero().shape
     for size in (0.0, 0.01, 0.3, 1.0, 30.0):
         offset = size * rng.normal(size=3) if problem.fit_intercept else np.zeros(3)
         yield size * rng.normal(size=shape), offset
@@ -67,7 +69,7 @@ def random_models(problem, rng):
         yield linked, problem.minimizing_offset(linked)
 
 
-@pytest.mark.parametrize("kind", [Problem, GramProblem])
+@pytest.mark.parametrize("kind", [Plain, Gram])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("name", LOSSES)
 def test_weak_duality(name, fit_intercept, kind):
@@ -116,7 +118,7 @@ def test_feasible_where_all_have_one_sign():
     np.testing.assert_array_equal(through_zero.feasible(np.full((25, 3), 0.1)), 0.1)
 
 
-@pytest.mark.parametrize("kind", [Problem, GramProblem])
+@pytest.mark.parametrize("kind", [Plain, Gram])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("name", LOSSES)
 def test_certificate_is_of_feasible_points_only(name, fit_intercept, kind):
@@ -165,35 +167,27 @@ def test_objectives_by_definition():
     share = problem.sample_weight / problem.sample_weight.sum()
     mean_loss = 0.0
     for i in range(25):
-        function = problem.coupling @ weights.T @ problem.features[i]
+        function = problem.design.coupling @ weights.T @ problem.design.features[i]
         residual = problem.targets[i] - function - offset
         mean_loss += share[i] * sum(
             max(level * r, (level - 1.0) * r) for level, r in zip(LEVELS, residual, strict=True)
         )
     expected = 0.5 * problem.alpha * np.sum(weights**2) + mean_loss
-    assert problem.alpha * problem.primal(weights, offset) == pytest.approx(expected, rel=1e-12)
+    assert problem.primal(weights, offset) == pytest.approx(expected, rel=1e-12)
 
     dual = problem.feasible(rng.normal(size=(25, 3)))
     coefficients = share[:, None] / problem.alpha * dual
-    gram = problem.features @ problem.features.T
-    output = problem.coupling @ problem.coupling.T
+    gram = problem.design.features @ problem.design.features.T
+    output = problem.design.coupling @ problem.design.coupling.T
     expected = np.sum(coefficients * problem.targets)
     expected -= 0.5 * np.sum(coefficients * (gram @ coefficients @ output))
-    assert problem.dual(dual) == pytest.approx(expected, rel=1e-12)
+    assert problem.dual(dual) == pytest.approx(problem.alpha * expected, rel=1e-12)
     assert problem.dual(np.full((25, 3), 2.0)) == -np.inf
 
 
 def test_gram_problem_is_the_same_problem():
     problem = random_problem(LOSSES["insensitive pinball"])
-    gram = GramProblem(
-        problem.loss,
-        problem.features @ problem.features.T,
-        problem.targets,
-        problem.coupling,
-        problem.sample_weight,
-        problem.alpha,
-        problem.fit_intercept,
-    )
+    gram = as_gram(problem)
     wild = np.random.default_rng(6).normal(size=(25, 3))
     first, second = problem.certify(wild).certificate, gram.certify(wild).certificate
     assert second.primal == pytest.approx(first.primal, rel=1e-10)
@@ -209,14 +203,14 @@ def test_gram_problem_is_the_same_problem():
 @pytest.mark.parametrize("name", LOSSES)
 def test_baseline_is_the_best_constant(name, fit_intercept):
     problem = random_problem(LOSSES[name], fit_intercept=fit_intercept)
-    assert problem.baseline == problem.primal(problem.no_weights(), problem.best_constant)
+    assert problem.baseline == problem.primal(problem.design.zero(), problem.best_constant)
     rng = np.random.default_rng(7)
     if not fit_intercept:
         np.testing.assert_array_equal(problem.best_constant, 0.0)
         return
     for size in (1e-4, 1e-2, 1.0):
         other = problem.best_constant + size * rng.normal(size=3)
-        assert problem.primal(problem.no_weights(), other) >= problem.baseline * (1 - 1e-12)
+        assert problem.primal(problem.design.zero(), other) >= problem.baseline * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e9, 1e-200])
@@ -231,9 +225,9 @@ def test_baseline_of_constant_targets_is_zero(name, value):
 
 def test_blocks_change_nothing():
     problem = random_problem(LOSSES["insensitive pinball"])
-    blocks = replace(problem)
-    blocks.rows.block_rows = 4
-    assert [block.rows for block in blocks.rows][-1] == slice(24, 25)
+    blocks = fresh(problem)
+    blocks.design.blocks.block_rows = 4
+    assert list(blocks.design.blocks)[-1] == slice(24, 25)
     wild = np.random.default_rng(8).normal(size=(25, 3))
     first, second = problem.certify(wild), blocks.certify(wild)
     np.testing.assert_allclose(second.weights, first.weights, rtol=1e-12, atol=1e-14)

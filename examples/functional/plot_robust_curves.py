@@ -19,7 +19,7 @@ train, test = slice(0, 80), slice(80, None)
 seen, _ = process_outliers(Y[train], share=0.2, intensity=4.0, random_state=0)
 
 kernels = {"input_kernel": BetweenCurves(Gaussian("median")), "output_kernel": Gaussian(0.07)}
-square = FunctionalRegressor("square", alpha=1e-4, **kernels).fit(X[train], seen, theta)
+square = FunctionalRegressor("squared", alpha=1e-4, **kernels).fit(X[train], seen, theta)
 huber = FunctionalRegressor("huber", norm=2, kappa=0.05, alpha=1e-4, **kernels)
 huber.fit(X[train], seen, theta)
 print(huber.status_.message)

@@ -25,7 +25,7 @@ kernels = {"input_kernel": BetweenCurves(Gaussian("median")), "output_kernel": G
 fig, axes = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
 for ax, epsilon in zip(axes, (0.1, 0.5), strict=True):
     model = FunctionalRegressor(
-        "epsilon_insensitive", norm=np.inf, epsilon=epsilon, alpha=1e-4, **kernels
+        "squared_epsilon_insensitive", norm=np.inf, epsilon=epsilon, alpha=1e-4, **kernels
     )
     model.fit(X[train], Y[train], theta)
     CoefficientMatrixDisplay.from_estimator(model, ax=ax)

@@ -38,7 +38,7 @@ spoilt[40:50] += 200.0
 models = {
     "squared": KernelRidge(alpha=1e-2, kernel=settings["kernel"]),
     "ε-insensitive": SVR(epsilon=20.0, **settings),
-    "Huber": SVR("huber", epsilon=5.0, **settings),
+    "Huber": SVR("huber", kappa=5.0, **settings),
 }
 fig, right = plt.subplots()
 right.scatter(X, spoilt, s=12, color="0.7")

@@ -30,9 +30,9 @@ def quadratic_program(problem: Problem, levels: np.ndarray, tolerance: float) ->
 
 def clarabel_dual(problem: Problem, levels: np.ndarray, tolerance: float) -> np.ndarray:
     """The same by Clarabel."""
-    n, p = len(problem.features), problem.n_outputs
-    gram = problem.features @ problem.features.T
-    hessian = np.kron(gram, problem.coupling @ problem.coupling.T)
+    n, p = len(problem.design.features), problem.n_outputs
+    gram = problem.design.features @ problem.design.features.T
+    hessian = np.kron(gram, problem.design.coupling @ problem.design.coupling.T)
     identity = sparse.eye(n * p)
     total = sparse.kron(np.ones((1, n)), sparse.eye(p))
     weight = np.repeat(problem.weight, p)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fenchel.design import Plain
 from fenchel.kernels import DistanceQuantile, Gaussian, resolve
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
@@ -109,9 +110,8 @@ def learn(
     for _ in range(max_iter):
         problem = Problem(
             loss=Pinball(levels),
-            features=metric.times_root(features),
+            design=Plain(metric.times_root(features), np.eye(p)),
             targets=targets[:, None],
-            coupling=np.eye(p),
             sample_weight=np.ones(n),
             alpha=1.0 / (strength * n),
         )
@@ -121,7 +121,8 @@ def learn(
         unit = float(np.linalg.norm(weights, "nuc")) / size
         if not objectives:
             epsilon = unit**2
-        objectives.append(solution.certificate.primal + 0.5 * epsilon * metric.inverse_trace())
+        primal = solution.certificate.primal / problem.alpha
+        objectives.append(primal + 0.5 * epsilon * metric.inverse_trace())
         last = share <= perturbation and objectives[-2] - objectives[-1] <= stop * objectives[-1]
         if last or epsilon == 0.0:
             break

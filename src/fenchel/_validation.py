@@ -23,7 +23,26 @@ def check_number(
     infinite: bool = False,
 ) -> None:
     """Raise a sentence that names the parameter, what was given, and what is allowed."""
-    value = getattr(estimator, name)
+    check_value(
+        getattr(estimator, name),
+        name,
+        low=low,
+        open_low=open_low,
+        integer=integer,
+        infinite=infinite,
+    )
+
+
+def check_value(
+    value: object,
+    name: str,
+    *,
+    low: float,
+    open_low: bool = False,
+    integer: bool = False,
+    infinite: bool = False,
+) -> float:
+    """Return a number as a float, or raise the same sentence."""
     kind = "an integer" if integer else "a number" if infinite else "a finite number"
     allowed = f"{kind} {'>' if open_low else '>='} {low:g}"
     expected = Integral if integer else Real
@@ -33,6 +52,7 @@ def check_number(
     above = number > low if open_low else number >= low
     if not (above and (infinite or np.isfinite(number))):
         raise ValueError(f"{name} must be {allowed}, got {value!r}")
+    return number
 
 
 def check_weights(X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
@@ -59,4 +79,4 @@ def check_magnitude(values: FloatArray, name: str) -> None:
         )
 
 
-__all__ = ["check_magnitude", "check_number", "check_weights"]
+__all__ = ["check_magnitude", "check_number", "check_value", "check_weights"]

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fenchel._typing import FloatArray
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -72,6 +74,31 @@ class Certificate:
 
 
 @dataclass(frozen=True)
+class Certified:
+    """A feasible dual point, a model, and their certificate.
+
+    Attributes
+    ----------
+    dual : ndarray of shape (n, p)
+        The dual point.
+    weights : ndarray
+        Weights of the model's function.
+    offset : ndarray of shape (p,)
+        Its offset.
+    certificate : Certificate
+        Objectives of the two.
+    source : ndarray of shape (n, p) or None
+        The point whose function the model is: ``dual``, or another one; None if not known.
+    """
+
+    dual: FloatArray
+    weights: FloatArray
+    offset: FloatArray
+    certificate: Certificate
+    source: FloatArray | None = None
+
+
+@dataclass(frozen=True)
 class Status:
     """How a solver ended, as a sentence with its remedy."""
 
@@ -92,4 +119,4 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], object]
 """Called after each outer iteration; a truthy return value stops the solver."""
 
-__all__ = ["Callback", "Certificate", "Progress", "Status"]
+__all__ = ["Callback", "Certificate", "Certified", "Progress", "Status"]

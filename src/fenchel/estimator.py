@@ -1,4 +1,4 @@
-"""The shell of every estimator with a kernel: validate, prepare, problem, solve, keep, predict."""
+"""The shell of the estimators: validate, prepare, problem, solve, keep, predict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_magnitude, check_number, check_weights
-from fenchel.certificate import Callback
+from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.features import FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import takes_gram
@@ -113,7 +113,37 @@ def strengths(n: int) -> FloatArray:
     return np.geomspace(_STRONGEST, _WEAKEST, n)
 
 
-class KernelEstimator(Searchable, BaseEstimator):
+class CertifiedEstimator(BaseEstimator):
+    """What all estimators share: validated data, and how the fit ended."""
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Rows and targets (n, t) as arrays."""
+        multi = self.__sklearn_tags__().target_tags.multi_output
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
+        )
+        y = np.asarray(y, dtype=np.float64)
+        check_magnitude(y, "y")
+        self._flat = y.ndim == 1
+        return X, y[:, None] if y.ndim == 1 else y
+
+    def _new_rows(self, X: Any) -> FloatArray:
+        """New rows, validated."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
+        """Set the attributes of the solver's end, and warn where it was early."""
+        self.certificate_, self.status_ = solution.certificate, solution.status
+        self.n_iter_, self.history_ = solution.n_iter, solution.history
+        if not solution.status.converged:
+            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
+
+    def _callback(self) -> Callback | None:
+        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
+
+
+class KernelEstimator(Searchable, CertifiedEstimator):
     """Base class of the estimators with a kernel; subclasses hold no mathematics.
 
     A subclass stores at least the parameters below, and defines :meth:`prepare`, which validates
@@ -134,6 +164,10 @@ class KernelEstimator(Searchable, BaseEstimator):
     random_state: Any
     verbose: int
     kernel_: Any
+    certificate_: Certificate
+    status_: Status
+    n_iter_: int
+    history_: list[Progress]
 
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
@@ -153,17 +187,6 @@ class KernelEstimator(Searchable, BaseEstimator):
             raise ValueError(
                 f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
             )
-
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Rows and targets (n, t) as arrays."""
-        multi = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
-        )
-        y = np.asarray(y, dtype=np.float64)
-        check_magnitude(y, "y")
-        self._flat = y.ndim == 1
-        return X, y[:, None] if y.ndim == 1 else y
 
     def _mapped(self, X: FloatArray, sample_weight: AnyArray | None) -> KeptRows:
         """Rows of positive weight, the kernel on them, and their features."""
@@ -189,7 +212,7 @@ class KernelEstimator(Searchable, BaseEstimator):
             self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
 
-    def _keep_map(self, kept: KeptRows, stacklevel: int = 5) -> None:
+    def _keep_map(self, kept: KeptRows, stacklevel: int = 6) -> None:
         """Set the attributes of kernel and features, and warn where much is left out."""
         self.feature_map_ = copy.copy(kept.feature_map)
         self.kernel_ = self.feature_map_.kernel_
@@ -197,26 +220,11 @@ class KernelEstimator(Searchable, BaseEstimator):
         self._kept = kept.kept
         warn_of_truncation(self.feature_map_, stacklevel)
 
-    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
-        """Set the attributes of the solver's end, and warn where it was early."""
-        self.certificate_, self.status_ = solution.certificate, solution.status
-        self.n_iter_, self.history_ = solution.n_iter, solution.history
-        if not solution.status.converged:
-            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
-
-    def _new_rows(self, X: Any) -> FloatArray:
-        """New rows, validated."""
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
-
     def _new_features(self, X: FloatArray) -> FloatArray:
         """Features of rows that are validated."""
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._kept]
         return np.asarray(self.feature_map_.transform(X))
-
-    def _callback(self) -> Callback | None:
-        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -224,4 +232,4 @@ class KernelEstimator(Searchable, BaseEstimator):
         return tags
 
 
-__all__ = ["KeptRows", "KernelEstimator", "Searchable", "strengths"]
+__all__ = ["CertifiedEstimator", "KeptRows", "KernelEstimator", "Searchable", "strengths"]

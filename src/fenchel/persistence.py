@@ -33,7 +33,7 @@ from fenchel import (
     solvers,
 )
 from fenchel.certificate import Certificate
-from fenchel.model_selection._conformal_models import KINDS as HELD_OUT
+from fenchel.model_selection.conformal import HELD_OUT_MODELS
 
 _RECORD = "fenchel.json"
 _FORMAT = 1
@@ -199,7 +199,8 @@ def trusted_types() -> tuple[str, ...]:
 
     These are its own, and scikit-learn's kernels and the splitters that a ``cv`` may be.
     """
-    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, *HELD_OUT]
+    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity]
+    own += HELD_OUT_MODELS
     own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (
         (kernels, kernels.ScalarKernel),

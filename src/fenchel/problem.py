@@ -8,35 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.certificate import Certificate
+from fenchel.certificate import Certificate, Certified
 from fenchel.design import Design
 from fenchel.losses import Loss
 from fenchel.repair import Repair
-
-
-@dataclass(frozen=True)
-class Certified:
-    """A feasible dual point, a model, and their certificate.
-
-    Attributes
-    ----------
-    dual : ndarray of shape (n, p)
-        The dual point.
-    weights : ndarray
-        Weights of the model's function.
-    offset : ndarray of shape (p,)
-        Its offset.
-    certificate : Certificate
-        Objectives of the two.
-    source : ndarray of shape (n, p) or None
-        The point whose function the model is: ``dual``, or another one; None if not known.
-    """
-
-    dual: FloatArray
-    weights: FloatArray
-    offset: FloatArray
-    certificate: Certificate
-    source: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,4 +227,4 @@ class Problem:
         return Certificate(primal, lower, self.baseline, feasibility)
 
 
-__all__ = ["Certified", "Problem"]
+__all__ = ["Problem"]

@@ -15,8 +15,7 @@ import fenchel
 from fenchel import SVR, KernelRidge
 from fenchel.kernels import ScalarKernel
 from fenchel.losses import BoxQuadratic, Loss, Squared
-from fenchel.solvers import SOLVERS
-from fenchel.solvers.coordinates import Record
+from fenchel.solvers import SOLVERS, Iterate, Loop, solution_of
 from fenchel.testing import check_kernel, check_loss, check_solver
 
 ROOT = Path(__file__).parents[2]
@@ -106,7 +105,7 @@ def test_a_loss_goes_into_an_estimator():
     assert peer.success
     expected = X @ peer.x[:2] + peer.x[2]
     np.testing.assert_allclose(model.predict(X), expected, atol=1e-5)
-    assert model.certificate_.primal * alpha == pytest.approx(peer.fun, rel=1e-7)
+    assert model.certificate_.primal == pytest.approx(peer.fun, rel=1e-7)
     plain = SVR(Squared(), kernel="linear", alpha=alpha).fit(X, Y)
     assert np.abs(plain.predict(X) - expected).max() > 1e-2
 
@@ -177,28 +176,31 @@ class Ista:
     max_iter: int = 200_000
 
     def requires(self, problem):
-        if problem.features.ndim != 2:
-            return "needs a decomposable kernel; solver='newton' takes any"
+        if problem.design.features is None:
+            return problem.design.refusal
         if problem.fit_intercept:
             return "needs fit_intercept=False; solver='newton' takes an intercept"
         return None
 
     def solve(self, problem, warm_start=None, callback=None):
-        record = Record(problem, self.tol, callback)
-        scaled = np.sqrt(problem.weight)[:, None] * problem.features
-        curvature = np.linalg.norm(scaled, 2) ** 2 * np.linalg.norm(problem.coupling, 2) ** 2
+        loop = Loop(self.tol, callback)
+        loop.run(self._iterates(problem, warm_start))
+        status = loop.status("increase max_iter, or use solver='newton'")
+        return solution_of(loop, status)
+
+    def _iterates(self, problem, warm_start):
+        scaled = np.sqrt(problem.weight)[:, None] * problem.design.features
+        curvature = (
+            np.linalg.norm(scaled, 2) ** 2 * np.linalg.norm(problem.design.coupling, 2) ** 2
+        )
         step = 1.0 / curvature
-        shape = (len(problem.features), problem.n_outputs)
+        shape = (problem.n_rows, problem.n_outputs)
         dual = np.zeros(shape) if warm_start is None else problem.feasible(warm_start.dual)
-        offset = np.zeros(problem.n_outputs)
-        done = 0
-        while not record.judge(done, dual, offset) and done < self.max_iter:
+        for done in range(0, self.max_iter + 1, 100):
+            yield Iterate(done, problem.certify(dual))
             for _ in range(100):
-                directions = problem.directions(problem.link(dual))
-                gradient = problem.targets - problem.features @ directions
+                gradient = problem.targets - problem.design.values(problem.link(dual))
                 dual = problem.loss.conjugate_prox(dual + step * gradient, step)
-            done += 100
-        return record.solution(done, "increase max_iter, or use solver='newton'")
 
 
 def test_a_solver_passes_the_checks():
@@ -209,7 +211,7 @@ def test_a_solver_passes_the_checks():
 def test_a_solver_goes_into_an_estimator(loss, monkeypatch):
     """By its name and as an object, next to the library's own."""
     monkeypatch.setitem(SOLVERS, "ista", Ista)
-    settings = {"epsilon": 0.1, "alpha": 0.1, "fit_intercept": False, "tol": 1e-8}
+    settings = {"epsilon": 0.1, "kappa": 0.1, "alpha": 0.1, "fit_intercept": False, "tol": 1e-8}
     named = SVR(loss, solver="ista", **settings).fit(X, Y)
     given = SVR(loss, solver=Ista(tol=1e-8), **settings).fit(X, Y)
     newton = SVR(loss, solver="newton", **settings).fit(X, Y)
@@ -240,8 +242,23 @@ def test_every_file_that_is_named_is_there():
     assert missing == []
 
 
+def shown_code(word):
+    """The block of code with this word."""
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    (shown,) = (block for block in blocks if word in block)
+    return shown
+
+
+def test_the_solver_shown_solves():
+    """With the steps of another one, and more of them than its limit."""
+    names = {"dataclass": dataclass}
+    exec(shown_code("class Ascent"), names)
+    names["Ascent"]._iterates = Ista._iterates
+    check_solver(names["Ascent"](max_iter=200_000))
+
+
 def test_the_loss_shown_is_that_of_the_library():
-    (shown,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    shown = shown_code("class Huber")
     source = Path(fenchel.losses.atoms.__file__).read_text(encoding="utf-8")
     (wanted,) = ast.parse(shown).body
     (found,) = (

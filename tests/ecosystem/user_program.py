@@ -11,6 +11,7 @@ import pandas as pd
 
 import fenchel
 from fenchel import SVR, ExpectileRegressor, GroupLasso, KernelRidge, Lasso, QuantileRegressor
+from fenchel.certificate import Certificate
 from fenchel.datasets import load_engel
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import Gaussian, ScalarKernel
@@ -18,7 +19,6 @@ from fenchel.losses import Huber, Loss
 from fenchel.model_selection import ConformalRegressor, PathSearchCV
 from fenchel.online import OnlineSVR
 from fenchel.positive import DensityEstimator, NonNegativeRegressor
-from fenchel.problem import Certificate
 from fenchel.solvers import Newton
 
 Floats = npt.NDArray[np.float64]

@@ -15,6 +15,7 @@ from experiments.harness import VARIANTS, standardized
 from scipy import sparse
 
 from experiments import epsilon_interior_point, harness
+from fenchel.design import Plain
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
 from fenchel.solvers import Newton
@@ -106,7 +107,9 @@ def test_dual_vectors_are_those_of_the_paper():
     output = np.exp(-GAMMA * np.subtract.outer(LEVELS, LEVELS) ** 2)
     kernel = rows.features @ rows.features.T
     h = strength * kernel @ alpha @ output  # 1/(λn) Σ K(·, x_i) α_i
-    np.testing.assert_allclose(h, rows.features @ problem.directions(solution.weights), atol=1e-9)
+    np.testing.assert_allclose(
+        h, rows.features @ problem.design.directions(solution.weights), atol=1e-9
+    )
     quadratic = 0.5 * strength * np.vdot(alpha, kernel @ alpha @ output)
     p5 = quadratic - np.sum(alpha * rows.y[:, None]) + 0.3 * np.linalg.norm(alpha, axis=1).sum()
     assert -p5 * strength == pytest.approx(solution.certificate.dual, rel=1e-9)
@@ -137,12 +140,11 @@ def test_park_kim_at_the_median_is_the_insensitive_loss_with_twice_the_width():
 def test_newton_solves_park_kim():
     X, y = harness.standardized("mcycle")
     rows = mapped(X, y, np.arange(90), np.arange(90, 133))
-    problem = Problem(
-        ParkKim(0.25, 0.2), rows.features, rows.y[:, None], np.eye(1), np.ones(90), 1e-3
-    )
+    design = Plain(rows.features, np.eye(1))
+    problem = Problem(ParkKim(0.25, 0.2), design, rows.y[:, None], np.ones(90), 1e-3)
     solution = Newton(1e-8).solve(problem)
     assert solution.certificate.relative_gap <= 1e-8
-    prediction = rows.features @ problem.directions(solution.weights) + solution.offset
+    prediction = rows.features @ problem.design.directions(solution.weights) + solution.offset
     residual = rows.y[:, None] - prediction
     inside = (residual > -0.2 / 0.75 + 1e-4) & (residual < 0.2 / 0.25 - 1e-4)
     assert inside.any()

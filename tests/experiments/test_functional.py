@@ -147,7 +147,7 @@ def test_fits_are_those_of_the_estimator(name, value):
     condition = (2, 0.2, 2.0)
     Y = contaminate(data.Y, condition, 3)
     fitted = data.train.fit(Y, name, 1e-5, value)
-    loss = {"square": "square", "H1": "huber", "eps2": "epsilon_insensitive"}[name]
+    loss = {"square": "squared", "H1": "huber", "eps2": "squared_epsilon_insensitive"}[name]
     model = FunctionalRegressor(
         loss,
         1 if name == "H1" else 2,
@@ -170,9 +170,7 @@ def test_selection_is_that_of_the_estimator():
     alphas, kappas = [1e-6, 1e-4], [0.003, 0.03, 0.3]
     errors = validation_errors(data.train, Y, "H1", alphas, kappas)
     search = PathSearchCV(
-        FunctionalRegressor(
-            "huber", 1, kernel="precomputed", output_kernel=gaussian(OUTPUT_RHO)
-        ),
+        FunctionalRegressor("huber", 1, kernel="precomputed", output_kernel=gaussian(OUTPUT_RHO)),
         {"alpha": alphas, "kappa": kappas},
         cv=KFold(5, shuffle=True, random_state=0),
         aggregation="median",

@@ -17,9 +17,14 @@ KERNEL, BETWEEN = Gaussian(0.7), Laplacian(0.3)
 ALPHA = 1e-3
 LOSSES = [
     *(("huber", norm) for norm in (1, 1.5, 2, 3, np.inf)),
-    *(("epsilon_insensitive", norm) for norm in (1, 1.5, 2, 3, np.inf)),
+    *(("squared_epsilon_insensitive", norm) for norm in (1, 1.5, 2, 3, np.inf)),
 ]
-CLOSED = [("huber", 1), ("huber", 2), ("epsilon_insensitive", 2), ("epsilon_insensitive", np.inf)]
+CLOSED = [
+    ("huber", 1),
+    ("huber", 2),
+    ("squared_epsilon_insensitive", 2),
+    ("squared_epsilon_insensitive", np.inf),
+]
 RULES = ["monte-carlo", "trapezoid", "given"]
 
 
@@ -36,7 +41,7 @@ def rule(name, m=8):
     return np.random.default_rng(9).uniform(0.1, 1.0, m) if name == "given" else name
 
 
-def make(loss="square", norm=2, **parameters):
+def make(loss="squared", norm=2, **parameters):
     chosen = {
         "kappa": 0.3,
         "epsilon": 0.3,
@@ -50,7 +55,7 @@ def make(loss="square", norm=2, **parameters):
 
 
 def referee(X, y, theta, measure, loss, norm, *, kappa=0.3, epsilon=0.3, weight=None):
-    threshold = {"square": {}, "huber": {"kappa": kappa}}.get(loss, {"epsilon": epsilon})
+    threshold = {"squared": {}, "huber": {"kappa": kappa}}.get(loss, {"epsilon": epsilon})
     return curve_optimum(
         KERNEL(X),
         BETWEEN(theta[:, None]),
@@ -167,7 +172,7 @@ def test_unobserved_points_are_as_good_as_absent():
 
 
 @pytest.mark.parametrize("quadrature", ["monte-carlo", "trapezoid"])
-@pytest.mark.parametrize(("loss", "norm"), [("square", 2), *LOSSES])
+@pytest.mark.parametrize(("loss", "norm"), [("squared", 2), *LOSSES])
 def test_pairs_with_points_of_their_own(loss, norm, quadrature):
     X, y, theta = draw()
     y = holes(y)
@@ -180,7 +185,7 @@ def test_pairs_with_points_of_their_own(loss, norm, quadrature):
     else:
         own = np.full(8, 10.0 / np.sum(~np.isnan(y)))
         np.testing.assert_allclose(model.measure_, own)
-    if loss == "square":
+    if loss == "squared":
         expected = dense_ridge(KERNEL(X), BETWEEN(theta[:, None]), y, own, ALPHA)
         value = model.certificate_.primal
     else:
@@ -190,7 +195,7 @@ def test_pairs_with_points_of_their_own(loss, norm, quadrature):
 
 
 @pytest.mark.parametrize("quadrature", ["monte-carlo", "trapezoid"])
-@pytest.mark.parametrize(("loss", "norm"), [("square", 2), *CLOSED])
+@pytest.mark.parametrize(("loss", "norm"), [("squared", 2), *CLOSED])
 def test_refining_the_grid_converges_to_one_function(loss, norm, quadrature):
     X = np.random.default_rng(0).uniform(size=(12, 1))
     points = np.linspace(0.1, 0.9, 7)
@@ -210,13 +215,13 @@ def test_refining_the_grid_converges_to_one_function(loss, norm, quadrature):
     assert fine < 0.02
 
 
-@pytest.mark.parametrize("loss", ["square", "huber"])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
 @pytest.mark.parametrize("parameters", [{}, {"representation": "eigen", "n_components": 4}])
 @pytest.mark.parametrize("features", ["cholesky", "kernel_rows"])
 def test_prediction_between_grid_points_is_the_representer_formula(loss, features, parameters):
     X, y, theta = draw()
     # gradients return the function of the dual point itself
-    solver = {"square": "closed_form", "huber": "apgd"}[loss]
+    solver = {"squared": "closed_form", "huber": "apgd"}[loss]
     model = make(loss, quadrature="trapezoid", features=features, solver=solver, **parameters)
     model.fit(X, y, theta)
     new, between = np.random.default_rng(4).uniform(size=(3, 2)), np.array([-0.1, 0.33, 1.2])
@@ -245,7 +250,7 @@ def test_prediction_between_grid_points_is_the_representer_formula(loss, feature
 
 
 @pytest.mark.parametrize("quadrature", RULES)
-@pytest.mark.parametrize(("loss", "norm"), [("square", 2), *(c for c in CLOSED if c[1] == 2)])
+@pytest.mark.parametrize(("loss", "norm"), [("squared", 2), *(c for c in CLOSED if c[1] == 2)])
 def test_representations_agree(loss, norm, quadrature):
     X, y, theta = draw()
     common = {"quadrature": rule(quadrature), "tol": 1e-10}
@@ -260,14 +265,14 @@ def test_representations_agree(loss, norm, quadrature):
     np.testing.assert_array_equal(eigen.support_, spline.support_)
 
 
-@pytest.mark.parametrize(("loss", "norm"), [("square", 2), *(c for c in CLOSED if c[1] == 2)])
+@pytest.mark.parametrize(("loss", "norm"), [("squared", 2), *(c for c in CLOSED if c[1] == 2)])
 def test_few_components_are_a_truncated_kernel(loss, norm):
     X, y, theta = draw()
     model = make(loss, norm, n_components=3, quadrature="trapezoid").fit(X, y, theta)
     root = np.sqrt(model.measure_)
     values, vectors = np.linalg.eigh(root[:, None] * BETWEEN(theta[:, None]) * root)
     truncated = (vectors[:, -3:] * values[-3:]) @ vectors[:, -3:].T / root[:, None] / root
-    threshold = {"square": {}, "huber": {"kappa": 0.3}}.get(loss, {"epsilon": 0.3})
+    threshold = {"squared": {}, "huber": {"kappa": 0.3}}.get(loss, {"epsilon": 0.3})
     optimum = curve_optimum(KERNEL(X), truncated, y, model.measure_, ALPHA, norm=norm, **threshold)
     np.testing.assert_allclose(model.certificate_.primal, optimum.value, rtol=2e-7)
     np.testing.assert_allclose(model.predict(X), optimum.fitted, rtol=0, atol=2e-3)

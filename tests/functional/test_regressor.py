@@ -8,6 +8,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from fenchel.functional.problem import CurveProblem, Points, Rows
+from fenchel.functional.solvers import APGD, Splitting
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -16,8 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel.functional import FunctionalRegressor
-from fenchel.functional.problem import CurveProblem, Points, Rows
-from fenchel.functional.solvers import APGD, Splitting
 from fenchel.kernels import BetweenCurves, Gaussian, Laplacian, Matern
 from fenchel.losses import CurveHuber
 
@@ -26,17 +26,17 @@ MODELS = [
     FunctionalRegressor("huber", 1, kappa=0.5),
     FunctionalRegressor("huber", 2, kappa=0.5, center="mean"),
     FunctionalRegressor("huber", 1.5, kappa=0.5, center="median", solver="apgd"),
-    FunctionalRegressor("epsilon_insensitive", 2, center="mean"),
-    FunctionalRegressor("epsilon_insensitive", np.inf, quadrature="trapezoid"),
+    FunctionalRegressor("squared_epsilon_insensitive", 2, center="mean"),
+    FunctionalRegressor("squared_epsilon_insensitive", np.inf, quadrature="trapezoid"),
     FunctionalRegressor("huber", 2, representation="eigen", solver="splitting"),
     FunctionalRegressor(input_kernel="laplacian", output_kernel=Matern(0.3)),
 ]
 LOSSES = [
-    ("square", 2),
+    ("squared", 2),
     ("huber", 1),
     ("huber", 2),
-    ("epsilon_insensitive", 2),
-    ("epsilon_insensitive", np.inf),
+    ("squared_epsilon_insensitive", 2),
+    ("squared_epsilon_insensitive", np.inf),
 ]
 
 
@@ -54,7 +54,7 @@ def data():
     return X, y, theta
 
 
-def make(loss="square", norm=2, **parameters):
+def make(loss="squared", norm=2, **parameters):
     chosen = {
         "kappa": 0.3,
         "epsilon": 0.3,
@@ -119,7 +119,7 @@ def test_units_of_curves(loss, norm, factor, data):
 
 def test_sparsity_counts_exact_zeros(data):
     X, y, theta = data
-    curves = make("epsilon_insensitive", 2, epsilon=0.5).fit(X, y, theta)
+    curves = make("squared_epsilon_insensitive", 2, epsilon=0.5).fit(X, y, theta)
     zero = ~curves.dual_coef_.any(axis=1)
     assert 0 < zero.sum() < 20
     assert curves.sparsity_.rows == zero.mean() == curves.sparsity_.coefficients
@@ -129,7 +129,7 @@ def test_sparsity_counts_exact_zeros(data):
     assert np.all(length[zero] < 0.5 + 1e-4)
     assert np.all(length[~zero] > 0.5 - 1e-4)
 
-    points = make("epsilon_insensitive", np.inf, epsilon=0.3).fit(X, y, theta)
+    points = make("squared_epsilon_insensitive", np.inf, epsilon=0.3).fit(X, y, theta)
     zeros = points.dual_coef_ == 0.0
     assert 0.0 < zeros.mean() < 1.0
     assert points.sparsity_.coefficients == zeros.mean()
@@ -139,11 +139,11 @@ def test_sparsity_counts_exact_zeros(data):
     missing = y.copy()
     missing[:, 3] = np.nan
     seen = ~np.isnan(missing)
-    model = make("epsilon_insensitive", np.inf, epsilon=0.3).fit(X, missing, theta)
+    model = make("squared_epsilon_insensitive", np.inf, epsilon=0.3).fit(X, missing, theta)
     assert model.sparsity_.coefficients == np.mean(model.dual_coef_[seen] == 0.0)
 
     assert make("huber").fit(X, y, theta).sparsity_ == (0.0, 0.0)
-    everything = make("epsilon_insensitive", 2, epsilon=1e3).fit(X, y, theta)
+    everything = make("squared_epsilon_insensitive", 2, epsilon=1e3).fit(X, y, theta)
     assert everything.sparsity_ == (1.0, 1.0)
     assert not everything.predict(X).any()
 
@@ -303,7 +303,12 @@ def test_feature_maps(features, data):
     [
         {},
         {"loss": "huber", "norm": 1, "features": "kernel_rows", "warm_start": True},
-        {"loss": "epsilon_insensitive", "norm": np.inf, "epsilon": 0.3, "center": "median"},
+        {
+            "loss": "squared_epsilon_insensitive",
+            "norm": np.inf,
+            "epsilon": 0.3,
+            "center": "median",
+        },
         {"loss": "huber", "norm": 2, "n_components": 4, "quadrature": "trapezoid"},
         {"input_kernel": BetweenCurves(Laplacian(1.0)), "output_kernel": None, "solver": APGD()},
     ],
@@ -333,7 +338,7 @@ def test_one_point_one_row_and_constant_curves():
     assert one.predict([[0.0]]).shape == (1, 1)
     flat = make("huber", 1).fit(np.arange(5.0)[:, None], np.arange(5.0))
     assert flat.predict([[0.0], [1.0]]).shape == (2,)
-    zero = make("epsilon_insensitive", 2).fit(np.arange(5.0)[:, None], np.zeros((5, 3)))
+    zero = make("squared_epsilon_insensitive", 2).fit(np.arange(5.0)[:, None], np.zeros((5, 3)))
     assert not zero.predict([[1.0]]).any()
     assert zero.certificate_.relative_gap == 0.0
 
@@ -342,7 +347,7 @@ BAD = [
     ({"loss": "hinge"}, {}, "loss must be one of"),
     ({"loss": "huber", "kappa": 0.0}, {}, "kappa must be"),
     ({"loss": "huber", "kappa": -1.0}, {}, "kappa must be"),
-    ({"loss": "epsilon_insensitive", "epsilon": -0.1}, {}, "epsilon must be"),
+    ({"loss": "squared_epsilon_insensitive", "epsilon": -0.1}, {}, "epsilon must be"),
     ({"norm": 0.5}, {}, "norm must be a number >= 1 or inf, got 0.5"),
     ({"norm": np.nan}, {}, "norm must be a number >= 1"),
     ({"norm": "2"}, {}, "norm must be a number >= 1"),
@@ -357,7 +362,7 @@ BAD = [
     ({"representation": "fourier"}, {}, "representation must be"),
     ({"loss": "huber", "norm": 1, "representation": "eigen"}, {}, "can only project in norm=2"),
     (
-        {"loss": "epsilon_insensitive", "norm": np.inf, "representation": "eigen"},
+        {"loss": "squared_epsilon_insensitive", "norm": np.inf, "representation": "eigen"},
         {},
         "can only project in norm=2",
     ),

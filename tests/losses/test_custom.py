@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fenchel.losses import Loss, Squared
+from fenchel.losses import L2Norm, Local, Loss, Squared
 from fenchel.testing import check_loss
 
 
@@ -236,6 +236,42 @@ WRONG = {
         r"value\(residual\) must have shape \(60,\), got \(60, 1\)",
     ),
     "NaN": (broken(conjugate=lambda self, b: np.full(len(b), np.nan)), "conjugate"),
+    "box of another loss": (
+        broken(box=lambda self, p: Squared().box(p)),
+        r"conjugate and box\(1\) do not belong together: at",
+    ),
+    "box of a wrong shape": (
+        broken(box=lambda self, p: Squared().box(p + 1)),
+        r"box\(1\)\.lower must have shape \(1,\)",
+    ),
+    "parts of another loss": (
+        broken(conic_parts=lambda self, p: L2Norm().conic_parts(p)),
+        r"the loss and conic_parts\(1\) do not belong together: at",
+    ),
+    "outputs of another loss": (
+        broken(output=lambda self, j, p: Squared()),
+        r"value is not the sum of those of output\(j, n_outputs\): at",
+    ),
+    "insensitive to small residuals, it says": (
+        broken(epsilon=0.1),
+        r"epsilon=0\.1, but the dual vector of the small residual",
+    ),
+    "bounded, it says": (
+        type("Broken", (Squared,), {"bounded": True})(),
+        r"bounded=True, but conjugate is finite at",
+    ),
+    "flat, it says": (
+        broken(local=lambda self, reach: Local(0.5 * np.ones(1), True, 1e3)),
+        r"local\(.*\)\.slopes are too small: from",
+    ),
+    "small, it says": (
+        broken(local=lambda self, reach: Local(np.ones(1), True, 1e-3)),
+        r"local\(.*\)\.most is 0\.001, and a loss there is",
+    ),
+    "the same in all units": (
+        broken(rescaled=lambda self, scale: self),
+        r"rescaled\(0\.3\)\.value\(ξ\) is not value\(0\.3 ξ\)",
+    ),
     "insensitive to nothing": (
         broken(insensitive=lambda self, epsilon: self),
         r"must be exactly zero within epsilon",
@@ -256,6 +292,13 @@ def test_wrong_losses_are_found(case):
     loss, sentence = WRONG[case]
     with pytest.raises(AssertionError, match=f"^Broken.*{sentence}"):
         check_loss(loss, 1 if "solid" not in case else 2)
+
+
+def test_a_loss_of_one_coordinate_is_not_radial():
+    loss = LogCosh()
+    loss.radial = True
+    with pytest.raises(AssertionError, match="radial=True, but value depends on more than"):
+        check_loss(loss, 2)
 
 
 def test_conjugate_that_couples_is_not_separable():

@@ -272,7 +272,7 @@ def test_the_contract_sees_what_is_wrong(broken, sentence):
     [
         (
             lambda: NonCrossing(Absolute()),
-            r"pinball must be a Pinball loss with epsilon=0, got L1",
+            r"pinball must be a Pinball loss with epsilon=0, got Abs",
         ),
         (lambda: NonCrossing(Pinball(0.3).insensitive(0.1)), r"with epsilon=0, got Pinball"),
         (lambda: NonCrossing(Pinball([0.1, 0.9])).insensitive(0.1), r"no ε-insensitive version"),

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from fenchel import SVR, KernelRidge, Lasso, QuantileRegressor
 from fenchel.datasets import load_mcycle
 from fenchel.model_selection import PathSearchCV
+from fenchel.online import OnlineLasso
 from fenchel.plotting import ConvergenceDisplay, SupportDisplay
 from fenchel.solvers import Progress
 
@@ -63,8 +64,8 @@ def test_gaps_of_rounding_and_of_nothing(ax):
 
 def test_bad_histories(mcycle, ax):
     X, y = mcycle
-    with pytest.raises(ValueError, match=r"have history_, .* got Lasso without history_"):
-        ConvergenceDisplay.from_estimator(Lasso().fit(X, y), ax=ax)
+    with pytest.raises(ValueError, match=r"have history_, .* got OnlineLasso without history_"):
+        ConvergenceDisplay.from_estimator(OnlineLasso().fit(X, y), ax=ax)
     with pytest.raises(ValueError, match="got none for 'a'"):
         ConvergenceDisplay.from_histories({"a": []}, ax=ax)
     with pytest.raises(ValueError, match="got no history"):

@@ -205,7 +205,7 @@ def test_matrices_without_contrast(matrix, ax, tmp_path):
 
 def test_coefficients_of_the_functional_regressor(ax):
     X, Y = _data()
-    model = FunctionalRegressor("epsilon_insensitive", norm=2, epsilon=0.03, alpha=1e-4)
+    model = FunctionalRegressor("squared_epsilon_insensitive", norm=2, epsilon=0.03, alpha=1e-4)
     model.fit(X, Y, THETA)
     display = CoefficientMatrixDisplay.from_estimator(model, ax=ax)
     np.testing.assert_array_equal(display.matrix, model.dual_coef_)

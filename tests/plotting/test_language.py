@@ -12,6 +12,7 @@ import pytest
 from sklearn.neighbors import KernelDensity
 
 from fenchel import SVR, KernelRidge, QuantileRegressor, lasso_path, plotting
+from fenchel.inspection import short_name
 from fenchel.model_selection import PathSearchCV
 from fenchel.plotting import (
     CoefficientMatrixDisplay,
@@ -125,14 +126,14 @@ def test_hostile_names_harm_no_picture(draw, name, ax, tmp_path):
 
 def test_all_letters_are_shown_as_they_are(hostile, ax, tmp_path):
     (line,) = ax.plot([0, 1])
-    _style.dress(ax, hostile, hostile, f"at {_style.short(hostile)} = 1")
-    made = _style.legend(ax, [line, line], [hostile, "plain"], _style.short(hostile))
+    _style.label_axes(ax, hostile, hostile, f"at {short_name(hostile)} = 1")
+    made = _style.legend(ax, [line, line], [hostile, "plain"], short_name(hostile))
     ax.figure.savefig(tmp_path / "picture.svg")
     picture = (tmp_path / "picture.svg").read_text(encoding="utf-8")
     assert "<b>" not in picture
     assert made.get_texts()[1].get_text() == "plain"
-    assert made.get_texts()[0].get_text() == ax.get_xlabel() == _style.short(hostile)
-    assert _style.short(hostile).isprintable()
+    assert made.get_texts()[0].get_text() == ax.get_xlabel() == short_name(hostile)
+    assert short_name(hostile).isprintable()
 
 
 @pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN.keys())
@@ -190,17 +191,3 @@ def test_colours_of_the_cycle_differ_for_all_eyes_and_in_grey_with_dashes():
     assert len(pairs) == 8
     neighbours = [dashes[k % len(dashes)] != dashes[(k + 1) % len(dashes)] for k in range(8)]
     assert all(neighbours)
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("income", "income"),
-        ("a\n b\x00c", "a b c"),
-        (12, "12"),
-        ("ab" * 40, "ab" * 12 + "…" + "b" + "ab" * 11),
-    ],
-)
-def test_short(name, shown):
-    assert _style.short(name) == shown
-    assert len(_style.short(name)) <= 48

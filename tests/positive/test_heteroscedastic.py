@@ -141,7 +141,7 @@ def test_against_a_semidefinite_program(max_std, solver):
     model = HeteroscedasticRegressor(
         3e-3, trace_penalty=1e-2, max_std=max_std, rank=6, solver=solver, tol=1e-8
     ).fit(X, y, weight)
-    prepared = model._prepare(X, y, weight)
+    prepared = model.prepare(X, y, weight)
     problem = model._problem(prepared)
     optimum = _conic_optimum(problem, prepared.targets[:, 0], max_std**-2.0)
     assert model.certificate_.gap <= 1e-8

@@ -44,7 +44,7 @@ def test_against_a_semidefinite_program(anchor):
         LEVELS, anchor=anchor, alpha=1e-2, gap_strength=0.5, rank=8, gap_rank=4, tol=1e-8
     ).fit(X, y, weight)
     assert model.anchor_ == (0.5 if anchor is None else anchor)
-    prepared = model._prepare(X, y, weight)
+    prepared = model.prepare(X, y, weight)
     targets = np.repeat(prepared.targets, 4, axis=1)
     problem = model._problem(prepared)
     optimum = referee.pinball(problem, targets, np.sort(LEVELS))

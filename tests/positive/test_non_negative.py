@@ -48,7 +48,7 @@ def test_against_a_semidefinite_program(loss):
     model.fit(X, y, weight)
     scale = float(np.average(np.abs(y), weights=weight))
     assert model.scale_ == pytest.approx(scale, rel=1e-14)
-    prepared = model._prepare(X, y, weight)
+    prepared = model.prepare(X, y, weight)
     problem = model._problem(prepared)
     targets = (y / scale)[:, None]
     optimum = {

@@ -174,7 +174,7 @@ def test_parameters_of_levels(estimator, name, value, error, words):
         ({"epsilon": "wide"}, TypeError, ["epsilon", ">= 0", "'wide'"]),
         ({"epsilon": np.inf}, ValueError, ["epsilon", ">= 0", "inf"]),
         ({"epsilon": -0.1, "loss": "squared_epsilon_insensitive"}, ValueError, ["epsilon"]),
-        ({"epsilon": 0.0, "loss": "huber"}, ValueError, ["epsilon", "> 0", "0.0"]),
+        ({"kappa": 0.0, "loss": "huber"}, ValueError, ["kappa", "> 0", "0.0"]),
         ({"loss": Pinball([0.1, 0.9])}, ValueError, ["loss", "2 outputs", "y has 1"]),
     ],
 )

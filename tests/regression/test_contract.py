@@ -25,7 +25,7 @@ ESTIMATORS = [
     KernelRidge(),
     SVR(),
     SVR(loss="squared_epsilon_insensitive"),
-    SVR(loss="huber", epsilon=1.35),
+    SVR(loss="huber", kappa=1.35),
 ]
 
 LINEAR = [LinearRegression(), Ridge(), Lasso(), GroupLasso(), GroupLasso(q=1, p=2)]

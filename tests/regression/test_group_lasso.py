@@ -1,4 +1,4 @@
-"""Group norms against a conic solver, and what makes them norms."""
+"""Least squares with group norms against a conic solver."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from sklearn.linear_model import MultiTaskLasso
 
 import fenchel
 from fenchel import GroupLasso, Lasso
-from fenchel.regression._norm_problem import NormProblem, _curvature
-from fenchel.regression._norms import GroupNorm
+from fenchel.norm_problem import NormProblem
+from fenchel.norms import GroupNorm
 from norm_conic import norm_optimum
 
 NUMBERS = (1, 2, np.inf)
 PAIRS = list(itertools.product(NUMBERS, NUMBERS))
-DUAL = {1: np.inf, 2: 2, np.inf: 1}
 GROUPS = np.array([2, 0, 0, 1, 2, 1, 0, 3, 3])
 each_pair = pytest.mark.parametrize(("q", "p"), PAIRS)
 
@@ -51,63 +50,6 @@ def spread(y):
     """Objective of the best constant model."""
     y = y.reshape(len(y), -1)
     return 0.5 * np.mean(np.sum((y - y.mean(axis=0)) ** 2, axis=1))
-
-
-# --- the norms -----------------------------------------------------------------------------
-
-
-@each_pair
-def test_value_and_dual_norm(q, p):
-    random = np.random.default_rng(1)
-    ours = GroupNorm(GROUPS, float(q), float(p))
-    for _ in range(20):
-        W, V = random.normal(size=(2, len(GROUPS), 2))
-        assert ours.value(W) == pytest.approx(norm(W, GROUPS, q, p), rel=1e-14)
-        dual = norm(V, GROUPS, DUAL[q], DUAL[p])
-        assert ours.dual.value(V) == pytest.approx(dual, rel=1e-14)
-        assert np.vdot(W, V) <= norm(W, GROUPS, q, p) * dual
-    # the dual norm is attained: by the prox of the norm with a tiny remainder
-    rest = V - ours.prox(V, 0.999 * ours.dual.value(V))
-    tight = ours.prox(V, 0.999 * ours.dual.value(V))
-    assert np.vdot(rest, tight) == pytest.approx(
-        norm(tight, GROUPS, q, p) * norm(rest, GROUPS, DUAL[q], DUAL[p]), rel=1e-9
-    )
-
-
-@each_pair
-def test_prox_by_its_optimality_conditions(q, p):
-    """U is the prox of t‖·‖ at W exactly if ‖W - U‖_* <= t and <W - U, U> = t‖U‖."""
-    random = np.random.default_rng(2)
-    for trial in range(60):
-        n_groups = random.integers(1, 5)
-        labels = np.append(np.arange(n_groups), random.integers(0, n_groups, 5))
-        W = random.normal(size=(len(labels), random.integers(1, 3))) * 10.0 ** random.integers(
-            -6, 6
-        )
-        if trial % 3 == 0:  # ties and zeros
-            W = np.round(2 * W / np.abs(W).max())
-        bound = norm(W, labels, DUAL[q], DUAL[p])
-        t = bound * random.uniform(0.01, 1.1)
-        U = GroupNorm(labels, float(q), float(p)).prox(W, t)
-        assert norm(W - U, labels, DUAL[q], DUAL[p]) <= t * (1 + 1e-12)
-        gap = t * norm(U, labels, q, p) - np.vdot(W - U, U)
-        assert abs(gap) <= 1e-13 * np.vdot(W, W)
-        if t >= bound:
-            assert np.abs(U).max() <= 1e-13 * np.abs(W).max()
-
-
-@each_pair
-def test_projection_is_on_the_ball_and_nearest(q, p):
-    random = np.random.default_rng(3)
-    ours = GroupNorm(GROUPS, float(q), float(p))
-    for _ in range(20):
-        W = random.normal(size=(len(GROUPS), 1))
-        radius = norm(W, GROUPS, q, p) * random.uniform(0.05, 1.2)
-        U = ours.project(W, radius)
-        assert norm(U, GROUPS, q, p) <= radius * (1 + 1e-12)
-        # W - U is in the normal cone at U: <W - U, V - U> <= 0 on the ball
-        support = radius * norm(W - U, GROUPS, DUAL[q], DUAL[p])
-        assert support - np.vdot(W - U, U) <= 1e-12 * np.vdot(W, W)
 
 
 # --- against Clarabel ----------------------------------------------------------------------
@@ -172,7 +114,7 @@ def test_the_certificate_bounds_the_suboptimality_of_any_coefficients(q, p, cons
         W = best.weights + size * random.normal(size=(len(GROUPS), 1))
         if constrained:
             W *= min(1.0, strength / norm(W, GROUPS, q, p))
-        found = problem.certify(W)
+        found = problem.certify(W).certificate
         value = 0.5 * np.mean((target - centred @ W) ** 2)
         value += 0.0 if constrained else strength * norm(W, GROUPS, q, p)
         assert found.primal == pytest.approx(value, rel=1e-12)
@@ -231,27 +173,16 @@ def test_groups_may_be_given_as_lists_or_names():
         np.testing.assert_array_equal(other.labels_, GROUPS)
 
 
-@pytest.mark.parametrize("shape", [(40, 9), (9, 40), (600, 510), (510, 600)])
-def test_step_size(shape):
-    """The curvature is an upper bound, and a tight one, also where it is found by iteration."""
-    X = np.random.default_rng(18).normal(size=shape) + 1.0
-    top = np.linalg.norm(X, 2) ** 2
-    assert top * (1 - 1e-12) <= _curvature(X) <= 1.011 * top
-    assert _curvature(X - X.mean(axis=0)) >= np.linalg.norm(X - X.mean(axis=0), 2) ** 2 * (
-        1 - 1e-12
-    )
-
-
 def test_many_rows_are_turned_into_few_without_loss():
     X, y = data(2, seed=19)
     norm_of_groups = GroupNorm(GROUPS, 2.0, 1.0)
     whole = NormProblem(np.tile(X, (4, 1)), np.tile(y, (4, 1)), 240.0, norm_of_groups, 0.3)
     few = whole.reduced()
-    assert len(few.design) == len(GROUPS) + 2
+    assert len(few.features) == len(GROUPS) + 2
     W = np.random.default_rng(20).normal(size=(len(GROUPS), 2))
     for name in ("primal", "dual", "relative_gap"):
-        value = getattr(whole.certify(W), name)
-        assert getattr(few.certify(W), name) == pytest.approx(value, rel=1e-11)
+        value = getattr(whole.certify(W).certificate, name)
+        assert getattr(few.certify(W).certificate, name) == pytest.approx(value, rel=1e-11)
 
 
 def test_weights_are_repetitions():
@@ -272,6 +203,31 @@ def test_not_converged():
     assert model.n_iter_ == 2
     best = norm_optimum(X, y, GROUPS, 2, 1, alpha=1e-3)
     assert model.certificate_.gap >= objective(model, X, y) - best.value - 1e-9
+
+
+def test_history_is_kept_and_printed(capsys):
+    X, y = data(seed=15)
+    model = GroupLasso(GROUPS, 0.5, tol=1e-10, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.iteration for line in model.history_] == list(range(0, model.n_iter_ + 1, 20))
+    assert len(lines) == len(model.history_)
+    assert all(line.startswith("[GroupLasso] step ") for line in lines)
+    GroupLasso(GROUPS, 0.5).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+def test_prepared_rows_serve_many_fits():
+    """Each from the one before: the same as fits of their own, in fewer steps."""
+    X, y = data(seed=15)
+    model = GroupLasso(GROUPS, 0.5, tol=1e-10)
+    prepared = model.prepare(X, y)
+    start = model.fit_prepared(prepared)
+    model.set_params(alpha=0.49)
+    model.fit_prepared(prepared, start)
+    alone = GroupLasso(GROUPS, 0.49, tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-4)
+    assert model.intercept_ == pytest.approx(alone.intercept_, abs=1e-3)
+    assert model.n_iter_ <= alone.n_iter_
 
 
 def test_round_trip(tmp_path):

@@ -16,9 +16,9 @@ import fenchel
 from fenchel import KernelRidge, Lasso, LinearRegression, lasso_path
 from fenchel.datasets import make_sine_quantiles
 from fenchel.features import KernelRows, Nystroem
-from fenchel.regression._lars import knots
-from fenchel.regression._norm_problem import NormProblem
-from fenchel.regression._norms import GroupNorm
+from fenchel.norm_problem import NormProblem
+from fenchel.norms import GroupNorm
+from fenchel.solvers.lars import knots
 from norm_conic import norm_optimum
 
 TALL, WIDE = (60, 8), (25, 60)
@@ -130,7 +130,7 @@ def test_a_bad_model_is_not_certified(constrained):
     for W in (zero, -0.1 * best.weights, 0.5 * best.weights):
         value = 0.5 * np.mean((target - centred @ W) ** 2)
         value += 0.0 if constrained else 0.3 * np.abs(W).sum()
-        certificate = problem.certify(W)
+        certificate = problem.certify(W).certificate
         assert certificate.primal == pytest.approx(value, rel=1e-12)
         assert certificate.gap >= value - best.value - 1e-10 * problem.baseline
         assert value - best.value > 1e-3 * problem.baseline
@@ -223,7 +223,7 @@ def test_every_knot_of_the_path_is_certified(shape, scale):
             assert np.abs(centred.T @ (target[:, 0] - centred @ coef)).max() <= 1e-11 * first
             continue
         problem = NormProblem(centred, target, len(y), norm, alpha)
-        assert abs(problem.certify(coef[:, None]).relative_gap) <= 1e-10
+        assert abs(problem.certify(coef[:, None]).certificate.relative_gap) <= 1e-10
 
 
 @shapes

@@ -13,7 +13,12 @@ from fenchel import KernelRidge
 from fenchel.features import KernelRows, Nystroem
 from fenchel.kernels import Decomposable, Gaussian, Laplacian
 from fenchel.regression import ridge
-from fenchel.solvers.leave_one_out import LeaveOneOutPath, Spectrum, leave_one_out
+from fenchel.solvers.leave_one_out import (
+    LeaveOneOutPath,
+    Spectrum,
+    leave_one_out,
+    ridge_smoother,
+)
 
 MIXING = np.random.default_rng(5).normal(size=(3, 3))
 COUPLINGS = {
@@ -47,6 +52,33 @@ def brute_force(model, X, y, weight=None):
         part = KernelRidge(**params).fit(X[rest], y[rest], weight[rest])
         residuals[i] = y[i] - part.predict(X[i : i + 1])[0]
     return residuals
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_smoother_predicts_with_and_without_each_row(kernel, fit_intercept):
+    kernel, n, expected_map = KERNELS[kernel]
+    X, Y, weight = data(n, 1)
+    y, new = Y[:, 0], np.random.default_rng(3).uniform(-1.0, 1.0, size=(6, 3))
+    model = KernelRidge(0.01, kernel=kernel, fit_intercept=fit_intercept).fit(X, y, weight)
+    assert type(model.feature_map_).__name__ == expected_map
+    phi = model.feature_map_
+    slopes, constant = ridge_smoother(
+        phi.transform(X),
+        weight / (0.01 * weight.sum()),
+        1.0,
+        gram=expected_map == "KernelRows",
+        fit_intercept=fit_intercept,
+    )
+    shares = phi.transform(new) @ slopes + constant
+    assert np.allclose(shares @ y, model.predict(new), rtol=1e-7)
+    i = 4
+    rest = np.arange(n) != i
+    alpha = 0.01 * weight.sum() / weight[rest].sum()
+    part = KernelRidge(alpha, kernel=kernel, fit_intercept=fit_intercept)
+    expected = part.fit(X[rest], y[rest], weight[rest]).predict(new)
+    left = shares @ y - shares[:, i] * model.loo_residuals_[i]
+    assert np.allclose(left, expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import DotProduct
 import fenchel
 from conic import conic_optimum
 from fenchel import QuantileRegressor
+from fenchel.design import Plain
 from fenchel.losses import NonCrossing, Pinball
 from fenchel.model_selection import PathSearchCV
 from fenchel.problem import Problem
@@ -52,9 +53,8 @@ def conic_problem(model, X, y, weight):
         values, vectors = eigh(output)
         coupling = vectors * np.sqrt(np.maximum(values, 0.0))
     loss = NonCrossing(Pinball(levels)) if model.non_crossing else Pinball(levels)
-    return Problem(
-        loss, features, y[:, None], coupling, weight, model.alpha, bool(model.fit_intercept)
-    )
+    design = Plain(features, coupling)
+    return Problem(loss, design, y[:, None], weight, model.alpha, bool(model.fit_intercept))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

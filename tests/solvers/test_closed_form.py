@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from designs import as_gram, with_coupling
+from fenchel.design import Plain
 from fenchel.losses import Absolute, Huber, Pinball, Squared, SquaredPinball
-from fenchel.problem import GramProblem, Problem
+from fenchel.problem import Problem
 from fenchel.solvers import ClosedForm, Newton, make_solver
 
 SHAPES = {"more rows": (30, 6), "as many": (12, 12), "more features": (10, 25)}
@@ -18,31 +20,20 @@ def random_problem(n=30, rank=6, p=1, *, coupling=None, alpha=1e-2, fit_intercep
     rng = np.random.default_rng([n, rank, p])
     return Problem(
         loss=Squared(),
-        features=rng.normal(size=(n, rank)) / np.sqrt(rank),
+        design=Plain(
+            rng.normal(size=(n, rank)) / np.sqrt(rank), np.eye(p) if coupling is None else coupling
+        ),
         targets=2.0 + rng.normal(size=(n, p)),
-        coupling=np.eye(p) if coupling is None else coupling,
         sample_weight=rng.uniform(0.2, 3.0, n),
         alpha=alpha,
         fit_intercept=fit_intercept,
     )
 
 
-def as_gram(problem):
-    return GramProblem(
-        problem.loss,
-        problem.features @ problem.features.T,
-        problem.targets,
-        problem.coupling,
-        problem.sample_weight,
-        problem.alpha,
-        problem.fit_intercept,
-    )
-
-
 def dense_solution(problem):
     """Dual coefficients and offset of vec(Y) = (B ⊗ K + αN I ⊗ diag(1/s)) vec(a) + b ⊗ 1."""
-    gram = problem.features @ problem.features.T
-    output = problem.coupling @ problem.coupling.T
+    gram = problem.design.features @ problem.design.features.T
+    output = problem.design.coupling @ problem.design.coupling.T
     weight = problem.sample_weight
     n, p = problem.targets.shape
     ridge = problem.alpha * weight.sum() / weight
@@ -64,9 +55,9 @@ def check_against_dense(problem, solved=None):
         problem.weight[:, None] * solution.dual, coefficients, atol=1e-9 * scale
     )
     np.testing.assert_allclose(solution.offset, offset, atol=1e-9)
-    gram = problem.features @ problem.features.T
-    expected = gram @ coefficients @ problem.coupling @ problem.coupling.T
-    found = (solved or problem).features @ (solved or problem).directions(solution.weights)
+    gram = problem.design.features @ problem.design.features.T
+    expected = gram @ coefficients @ problem.design.coupling @ problem.design.coupling.T
+    found = (solved or problem).design.values(solution.weights)
     np.testing.assert_allclose(found, expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
     assert solution.status.converged
     assert abs(solution.certificate.relative_gap) <= 1e-10
@@ -97,13 +88,14 @@ def test_coupled_outputs(rank, shape, fit_intercept):
 def test_without_weights_it_is_the_textbook():
     problem = replace(random_problem(12, 12), sample_weight=np.ones(12), fit_intercept=False)
     solution = ClosedForm().solve(problem)
-    gram = problem.features @ problem.features.T
+    gram = problem.design.features @ problem.design.features.T
     textbook = np.linalg.solve(gram + 12 * problem.alpha * np.eye(12), problem.targets)
     np.testing.assert_allclose(problem.weight[:, None] * solution.dual, textbook, rtol=1e-9)
 
 
 def test_one_column_of_targets_serves_every_output():
-    problem = random_problem(p=1, coupling=np.random.default_rng(2).normal(size=(3, 3)))
+    coupling = np.random.default_rng(2).normal(size=(3, 3))
+    problem = with_coupling(random_problem(p=1), coupling)
     solution = ClosedForm().solve(problem)
     wide = replace(problem, targets=np.repeat(problem.targets, 3, axis=1))
     np.testing.assert_allclose(solution.dual, ClosedForm().solve(wide).dual, atol=1e-12)
@@ -149,3 +141,33 @@ def test_rounding_is_admitted():
         assert "increase alpha" in solution.status.message
     else:
         assert solution.status.converged
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(40, 6), (30, 12)])
+def test_singular_values_keep_digits_that_squares_lose(shape, fit_intercept):
+    """Two columns that are nearly one, and a strength that hardly counts."""
+    problem = random_problem(*shape, p=2, alpha=1e-20, fit_intercept=fit_intercept)
+    features = problem.design.features.copy() + 3.0
+    features[:, 1] = features[:, 0] + 1e-6 * features[:, 1]
+    problem = replace(problem, design=Plain(features, np.eye(2)))
+    found = ClosedForm(1e-12, singular_values=True).solve(problem)
+    assert "by singular values" in found.status.message
+    root = np.sqrt(problem.sample_weight / problem.sample_weight.sum())[:, None]
+    columns = [features, np.ones((len(features), 1))][: 2 if fit_intercept else 1]
+    design = root * np.hstack(columns)
+    best = np.linalg.lstsq(design, root * problem.targets, rcond=1e-15)[0]
+    expected = 0.5 * np.sum((root * problem.targets - design @ best) ** 2)
+    assert found.certificate.primal == pytest.approx(expected, rel=1e-6, abs=1e-10)
+    assert found.certificate.dual <= expected + 1e-10
+
+
+def test_singular_values_are_not_asked_where_they_are_not_needed():
+    problem = random_problem()
+    plain, careful = ClosedForm(), ClosedForm(singular_values=True)
+    np.testing.assert_array_equal(careful.solve(problem).dual, plain.solve(problem).dual)
+    assert careful.requires(problem) is None
+    assert "explicit features" in careful.requires(as_gram(problem))
+    coupled = random_problem(p=2, coupling=np.array([[1.0, 0.0], [0.5, 1.0]]))
+    assert plain.requires(coupled) is None
+    assert "independent outputs" in careful.requires(coupled)

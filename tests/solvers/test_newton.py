@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from designs import as_gram, fresh, with_coupling, with_features
+from fenchel.design import Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
-from fenchel.problem import GramProblem, Problem
+from fenchel.problem import Problem
 from fenchel.solvers import Newton, WarmStart
 from fenchel.solvers.newton_spaces import FeatureSpace, KernelSpace, choose_space
 
@@ -27,11 +29,11 @@ LOSSES = {
 
 def random_problem(loss, *, n=60, rank=8, p=3, seed=0, alpha=1e-2, fit_intercept=True, **change):
     rng = np.random.default_rng(seed)
+    features, targets = rng.normal(size=(n, rank)) / np.sqrt(rank), rng.normal(size=(n, p))
     problem = Problem(
         loss=loss,
-        features=rng.normal(size=(n, rank)) / np.sqrt(rank),
-        targets=rng.normal(size=(n, p)),
-        coupling=rng.normal(size=(p, 2)) if p > 1 else np.eye(1),
+        design=Plain(features, rng.normal(size=(p, 2)) if p > 1 else np.eye(1)),
+        targets=targets,
         sample_weight=rng.uniform(0.3, 2.0, n),
         alpha=alpha,
         fit_intercept=fit_intercept,
@@ -40,14 +42,14 @@ def random_problem(loss, *, n=60, rank=8, p=3, seed=0, alpha=1e-2, fit_intercept
 
 
 def predictions(problem, solution):
-    return problem.features @ problem.directions(solution.weights) + solution.offset
+    return problem.design.values(solution.weights) + solution.offset
 
 
 def assert_same_model(first, second, problem, tol=TOL):
     """Two solutions within tol of one optimum are close, by strong convexity in the weights."""
-    # P(V) >= P* + ½‖V - V*‖², so that ‖V - V'‖ <= 2 sqrt(2 gap)
-    distance = np.sqrt(problem.squared_norm(first.weights - second.weights))
-    assert distance <= 2.0 * np.sqrt(2.0 * tol * problem.baseline)
+    # P(V) >= P* + alpha ½‖V - V*‖², so that ‖V - V'‖ <= 2 sqrt(2 gap / alpha)
+    distance = np.sqrt(problem.design.squared_norm(first.weights - second.weights))
+    assert distance <= 2.0 * np.sqrt(2.0 * tol * problem.baseline / problem.alpha)
     unit = problem.baseline
     assert abs(first.certificate.primal - second.certificate.primal) <= tol * unit
 
@@ -155,22 +157,22 @@ def test_too_few_steps_are_admitted(name):
 def test_both_spaces_of_linear_algebra_agree(name, fit_intercept):
     """One kernel, written with 8 features, with as many as rows, and as its Gram matrix."""
     few = random_problem(LOSSES[name], fit_intercept=fit_intercept)
-    n = len(few.features)
+    n = len(few.design.features)
     rotation, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(n, n)))
-    many = replace(few, features=few.features @ rotation[:8])
-    gram = GramProblem(**{**vars_of(few), "features": few.features @ few.features.T})
+    many = with_features(few, few.design.features @ rotation[:8])
+    gram = as_gram(few)
     assert isinstance(choose_space(few), FeatureSpace)
-    if few.coupling.shape[1] == few.n_outputs:
+    if few.design.coupling.shape[1] == few.n_outputs:
         assert isinstance(choose_space(many), KernelSpace)
     assert isinstance(choose_space(gram), KernelSpace)
     # a full square coupling makes the second one work on kernel coefficients
     square = np.eye(3) + 0.3
-    few, many, gram = (replace(each, coupling=square) for each in (few, many, gram))
+    few, many, gram = (with_coupling(each, square) for each in (few, many, gram))
     assert isinstance(choose_space(many), KernelSpace)
     solutions = [Newton(TOL).solve(each) for each in (few, many, gram)]
     reference = predictions(few, solutions[0])
-    slack = 2.0 * np.sqrt(2.0 * TOL * few.baseline)
-    largest = np.sqrt(np.einsum("ij,ij->i", few.features, few.features).max())
+    slack = 2.0 * np.sqrt(2.0 * TOL * few.baseline / few.alpha)
+    largest = np.sqrt(np.einsum("ij,ij->i", few.design.features, few.design.features).max())
     for problem, solution in zip((few, many, gram), solutions, strict=True):
         assert solution.status.converged
         assert solution.certificate.primal == pytest.approx(
@@ -182,27 +184,14 @@ def test_both_spaces_of_linear_algebra_agree(name, fit_intercept):
         np.testing.assert_allclose(function, expected, atol=bound)
 
 
-def vars_of(problem):
-    names = (
-        "loss",
-        "features",
-        "targets",
-        "coupling",
-        "sample_weight",
-        "alpha",
-        "fit_intercept",
-    )
-    return {name: getattr(problem, name) for name in names}
-
-
 @pytest.mark.parametrize("rank", [8, 60])
 @pytest.mark.parametrize("name", LOSSES)
 def test_blocks_of_rows_change_nothing(name, rank):
     whole = random_problem(LOSSES[name], rank=rank)
-    blocks = replace(whole)
-    blocks.rows.block_rows = 7
-    assert len(list(blocks.rows)) == 9
-    assert len(list(whole.rows)) == 1
+    blocks = fresh(whole)
+    blocks.design.blocks.block_rows = 7
+    assert len(list(blocks.design.blocks)) == 9
+    assert len(list(whole.design.blocks)) == 1
     first, second = Newton(TOL).solve(whole), Newton(TOL).solve(blocks)
     assert second.status.converged
     assert_same_model(first, second, whole)
@@ -211,13 +200,13 @@ def test_blocks_of_rows_change_nothing(name, rank):
 def test_memory_mapped_features(tmp_path):
     problem = random_problem(LOSSES["insensitive pinball"])
     features = np.lib.format.open_memmap(
-        tmp_path / "features.npy", mode="w+", dtype=np.float64, shape=problem.features.shape
+        tmp_path / "features.npy", mode="w+", dtype=np.float64, shape=problem.design.features.shape
     )
-    features[:] = problem.features
+    features[:] = problem.design.features
     features.flush()
     read_only = np.load(tmp_path / "features.npy", mmap_mode="r")
-    mapped = replace(problem, features=read_only)
-    mapped.rows.block_rows = 16
+    mapped = with_features(problem, read_only)
+    mapped.design.blocks.block_rows = 16
     solution = Newton(TOL).solve(mapped)
     assert solution.status.converged
     assert_same_model(Newton(TOL).solve(problem), solution, problem)
@@ -237,9 +226,9 @@ def test_leaves_its_input_alone():
     problem = random_problem(LOSSES["insensitive pinball"])
     start = WarmStart(np.full((60, 3), 0.7), np.zeros(3))
     arrays = (
-        problem.features,
+        problem.design.features,
         problem.targets,
-        problem.coupling,
+        problem.design.coupling,
         problem.sample_weight,
         *start[:2],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fenchel.design import Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import (
@@ -44,9 +45,8 @@ def random_problem(loss, p, *, fit_intercept=True, seed=0, n=40, rank=12):
     mixing = rng.normal(size=(p, p)) if seed % 2 else np.eye(p)
     return Problem(
         loss=loss,
-        features=rng.normal(size=(n, rank)) / np.sqrt(rank),
+        design=Plain(rng.normal(size=(n, rank)) / np.sqrt(rank), mixing),
         targets=rng.normal(size=(n, p if seed % 3 else 1)),
-        coupling=mixing,
         sample_weight=rng.uniform(0.2, 2.0, n),
         alpha=1.0 / n,
         fit_intercept=fit_intercept,
@@ -101,7 +101,7 @@ def test_pdcd_fixed_point():
     """At the solution a sweep moves nothing: α_i is the prox of its own gradient step."""
     problem = random_problem(Pinball(LEVELS[3]).insensitive(0.3), 3)
     solution = Newton(tol=1e-12).solve(problem)
-    prediction = problem.features @ solution.weights @ problem.coupling.T + solution.offset
+    prediction = problem.design.values(solution.weights) + solution.offset
     gradient = prediction - problem.targets
     for step in (0.1, 1.0, 10.0):
         again = problem.loss.conjugate_prox(solution.dual - step * gradient, step)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.bounds._losses import plain, theorem_of
+from fenchel.bounds._losses import theorem_of
 from fenchel.bounds._result import BOOK, check_real
 from fenchel.bounds.positive import POSITIVE
 from fenchel.features import Explicit
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel
-from fenchel.losses import Huber, Loss, Pinball, Squared
+from fenchel.losses import Loss, Squared
 from fenchel.positive import NonNegativeRegressor
 
 _MISMATCH = 1e-6  # rounding of objectives, relative
@@ -78,7 +78,7 @@ def _read_kernel(
             "estimator must have a scalar kernel, got an operator-valued one: state the diagonal "
             "of K(x, x) to joint_quantile_bound instead"
         )
-    loss = plain(estimator.loss_)
+    loss = estimator.loss_.unconstrained
     prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
     if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
         raise ValueError(
@@ -113,15 +113,14 @@ def _read_positive(
     caveats: tuple[str, ...],
 ) -> Fit:
     """f_A is in the ball of radius ‖A‖ of the kernel k²."""
-    if estimator.loss == "poisson":
-        raise ValueError("estimator must have a loss of residuals, got loss='poisson'")
-    kinds = {"squared": Squared(), "huber": Huber(estimator.kappa)}
-    loss = kinds.get(estimator.loss, Pinball(estimator.level))
+    loss = estimator.loss_
+    if loss is None:
+        raise ValueError(f"estimator must have a loss of residuals, got loss={estimator.loss!r}")
     prediction = estimator.predict(X)[:, None]
     residual = targets - prediction
     gram = estimator.model_.factor_.T @ estimator.model_.factor_
     unit = estimator.scale_
-    objective = float(loss.value(residual).mean()) / unit ** (1 + (estimator.loss != "pinball"))
+    objective = float(loss.value(residual).mean()) / unit**loss.degree
     objective += estimator.trace_penalty * float(np.trace(gram)) / unit
     objective += 0.5 * estimator.alpha * float(np.vdot(gram, gram)) / unit**2
     _same_sample(float(estimator.certificate_.primal), objective, _MISMATCH * objective)
@@ -158,7 +157,7 @@ def _kernel_radius(
             )
         radius = math.sqrt(float(diagonal.max()))
     radius = check_real("radius", radius, open_low=True)
-    contain("radius", radius, math.sqrt(float(diagonal.max())))
+    check_covers("radius", radius, math.sqrt(float(diagonal.max())))
     if not explicit and as_kernel(estimator.kernel) != kernel:
         caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
     if explicit and estimator.feature_map_.transformer is not None:
@@ -189,15 +188,15 @@ def _squared_norm(
     left = 2.0 * (primal - mean_loss) / alpha
     known = not len(support) or int(support.max()) < len(prediction)
     function = prediction - estimator.offset_
-    earned = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
+    squared = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
     gap = max(float(estimator.certificate_.gap), 0.0) / alpha
     apart = alpha * math.sqrt(2.0 * gap * max(left, 0.0))
     _same_sample(
         primal,
-        0.5 * alpha * earned + mean_loss,
+        0.5 * alpha * squared + mean_loss,
         0.5 * (apart + _MISMATCH * (primal + mean_loss)),
     )
-    return max(earned, left, 0.0)
+    return max(squared, left, 0.0)
 
 
 def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
@@ -229,7 +228,7 @@ def _read_linear(
             "occur: linear functions are not bounded"
         )
     radius = check_real("radius", radius, open_low=True)
-    contain("radius", radius, float(np.abs(X).max()))
+    check_covers("radius", radius, float(np.abs(X).max()))
     prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), 1)
     n, d = X.shape
     column = math.sqrt(float((X**2).mean(axis=0).max()))
@@ -252,7 +251,7 @@ def _read_linear(
     )
 
 
-def contain(name: str, stated: float, needed: float) -> None:
+def check_covers(name: str, stated: float, needed: float) -> None:
     """Refuse a bound that the sample refutes."""
     if needed > stated * (1.0 + _ROUNDING):
         raise ValueError(
@@ -260,4 +259,4 @@ def contain(name: str, stated: float, needed: float) -> None:
         )
 
 
-__all__ = ["Fit", "contain", "read"]
+__all__ = ["Fit", "check_covers", "read"]

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel.bounds._losses import Local, local, risk_of, scale_of
+from fenchel.bounds._losses import local, risk_of, scale_of
 from fenchel.bounds._reading import Fit, read
 from fenchel.bounds._result import IID, Bound, check_delta, check_real, summed
 from fenchel.bounds.general import tail
+from fenchel.losses import Local
 
 _LOWEST = -20
 _ROUNDING = 1e-9

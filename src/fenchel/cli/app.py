@@ -168,7 +168,7 @@ def report(
 
     Best on rows that the fit has not seen: the page says whether it has.
     """
-    from fenchel.cli.report import report as write  # noqa: PLC0415
+    from fenchel.cli.report_command import report as write  # noqa: PLC0415
 
     write(model, data, target=target, out=out, quiet=quiet)
 

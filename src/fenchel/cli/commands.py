@@ -11,7 +11,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fenchel.cli import data_io, fitting, measures, models, reports
+from fenchel.cli import data_io, fitting, measures, models, printing
 from fenchel.cli.errors import InputError, one_line
 from fenchel.datasets import list_datasets
 from fenchel.regression import QuantileRegressor
@@ -56,12 +56,12 @@ def fit(
         draw(fitted.pipeline, X, y, picture, plot_feature)
     warn(fitted.warnings)
     if as_json:
-        record = reports.fit_record(fitted, measured, table.label, name)
-        reports.print_json({**record, "out": out, "plot": plot})
+        record = printing.fit_record(fitted, measured, table.label, name)
+        printing.print_json({**record, "out": out, "plot": plot})
         return
     if quiet:
         return
-    reports.print_fit(fitted, measured, table.label, name)
+    printing.print_fit(fitted, measured, table.label, name)
     console = Console(highlight=False, soft_wrap=True)
     for what, path in (("model", place), ("picture", picture)):
         if path is not None:
@@ -127,18 +127,18 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
     measured = measures.measure(saved.pipeline, _rows(saved, table), y)
     if as_json:
         head = {"model": type(saved.model).__name__, "data": table.label, "target": name}
-        reports.print_json({**head, **reports.measures_record(saved.model, measured)})
+        printing.print_json({**head, **printing.measures_record(saved.model, measured)})
     else:
-        reports.print_measures(saved.model, measured, table.label, name)
+        printing.print_measures(saved.model, measured, table.label, name)
 
 
 def datasets(*, as_json: bool) -> None:
     """List the data sets."""
     infos = list_datasets()
     if as_json:
-        reports.print_json([info._asdict() for info in infos])
+        printing.print_json([info._asdict() for info in infos])
         return
-    reports.print_datasets(infos)
+    printing.print_datasets(infos)
 
 
 def demo(out_dir: str) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.losses import Pinball, SquaredPinball
-from fenchel.regression import ExpectileRegressor, QuantileRegressor
+from fenchel.inspection import level_losses, levels_of, statistic_of
+from fenchel.losses import Loss
+from fenchel.metrics import crossing_loss, mean_loss, quantile_coverage
+from fenchel.metrics import row_losses as losses_of_rows
 
-PREFIXES = {QuantileRegressor: "q", ExpectileRegressor: "e"}
+_PREFIXES = {"quantiles": "q", "expectiles": "e"}
 LOSS_NAMES = {
     "QuantileRegressor": "pinball loss",
     "ExpectileRegressor": "squared pinball loss",
@@ -47,27 +49,16 @@ def outputs(prediction: FloatArray) -> FloatArray:
 
 def output_names(model: Any) -> list[str]:
     """Names of the columns of predictions."""
-    prefix = PREFIXES.get(type(model))
-    if prefix is None:
-        return ["prediction"]
-    return [f"{prefix}{level:g}" for level in model.levels_]
-
-
-def column_losses(model: Any, prediction: FloatArray, y: FloatArray) -> FloatArray:
-    """Loss of each row and column, (n, p), without any insensitivity of level models."""
-    prediction = outputs(prediction)
-    residual = y[:, None] - prediction
-    levels = getattr(model, "levels_", None)
+    levels = levels_of(model)
     if levels is None:
-        return np.asarray(model.loss_.value(residual)[:, None])
-    loss = Pinball if isinstance(model, QuantileRegressor) else SquaredPinball
-    parts = [loss(level).value(residual[:, [j]]) for j, level in enumerate(levels)]
-    return np.column_stack(parts)
+        return ["prediction"]
+    prefix = _PREFIXES[statistic_of(model)]
+    return [f"{prefix}{level:g}" for level in levels]
 
 
 def row_losses(model: Any, prediction: FloatArray, y: FloatArray) -> FloatArray:
-    """Loss of each row, summed over the levels."""
-    return np.asarray(column_losses(model, prediction, y).sum(axis=1))
+    """Loss of each row, summed over the levels, without any insensitivity of level models."""
+    return np.asarray(losses_of_rows(y, prediction, _losses(model)).sum(axis=1))
 
 
 def measure(pipeline: Any, X: Any, target: Any) -> Measures:
@@ -75,24 +66,28 @@ def measure(pipeline: Any, X: Any, target: Any) -> Measures:
     model = pipeline[-1]
     y = np.asarray(target, dtype=np.float64)
     prediction = pipeline.predict(X)
-    losses = column_losses(model, prediction, y).mean(axis=0)
-    coverage = np.mean(y[:, None] <= outputs(prediction), axis=0)
-    of_levels = hasattr(model, "levels_")
-    levels = [float(level) for level in model.levels_] if of_levels else [None]
-    columns = [
-        Column(level, float(covered), float(loss))
-        for level, covered, loss in zip(levels, coverage, losses, strict=True)
-    ]
-    crossing = float(model.crossing_loss(pipeline[:-1].transform(X))) if of_levels else None
+    levels = levels_of(model)
+    known = zip(
+        [None] if levels is None else levels.tolist(),
+        quantile_coverage(y, prediction).tolist(),
+        np.asarray(mean_loss(y, prediction, _losses(model), multioutput="raw_values")).tolist(),
+        strict=True,
+    )
+    crossing = None if levels is None else crossing_loss(prediction, levels)
     score = float(pipeline.score(X, y)) if len(y) > 1 else None
-    return Measures(len(y), columns, crossing, score, "D²" if of_levels else "R²")
+    score_name = "R²" if levels is None else "D²"
+    return Measures(len(y), [Column(*column) for column in known], crossing, score, score_name)
+
+
+def _losses(model: Any) -> list[Loss]:
+    """The loss of each column of predictions."""
+    return level_losses(model) or [model.loss_]
 
 
 __all__ = [
     "LOSS_NAMES",
     "Column",
     "Measures",
-    "column_losses",
     "measure",
     "output_names",
     "outputs",

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from fenchel.design.base import Design, Functions
+from fenchel.design.centred import CentredRows, fewer_rows
 from fenchel.design.gram import Gram
 from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
 from fenchel.design.rows import RowBlocks
 
-__all__ = ["Design", "Functions", "Gram", "Masked", "Operator", "Plain", "RowBlocks"]
+__all__ = [
+    "CentredRows",
+    "Design",
+    "Functions",
+    "Gram",
+    "Masked",
+    "Operator",
+    "Plain",
+    "RowBlocks",
+    "fewer_rows",
+]

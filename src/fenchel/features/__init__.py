@@ -17,7 +17,7 @@ from fenchel.features.kernel_rows import KernelRows
 from fenchel.features.nystroem import Nystroem
 from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Callable, Linear, OperatorKernel, Precomputed
+from fenchel.kernels import Callable, Linear, OperatorKernel, Precomputed, parts_of
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "cholesky": PivotedCholesky,
@@ -27,6 +27,7 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
 }
 
 KERNEL_ERROR_LEVEL = 1e-3
+"""Share of the kernel's trace that a feature map may leave out without a warning."""
 
 _OPERATOR_MAPS = ("auto", "cholesky")
 _PROBE, _FEW = 64, 512
@@ -115,10 +116,7 @@ def warn_of_truncation(feature_map: FeatureMap, stacklevel: int) -> None:
 
 def _unproved(kernel: Kernel) -> bool:
     """Whether a kernel has a part that may not be positive semi-definite."""
-    parts = [getattr(kernel, name, None) for name in ("kernel", "k1", "k2")]
-    return isinstance(kernel, (Callable, Precomputed)) or any(
-        _unproved(part) for part in parts if isinstance(part, Kernel)
-    )
+    return isinstance(kernel, (Callable, Precomputed)) or any(map(_unproved, parts_of(kernel)))
 
 
 __all__ = [

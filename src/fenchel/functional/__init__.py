@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fenchel.functional._inputs import is_array
 from fenchel.functional.curves import Curves, as_curves, as_grid, quadrature_weights
 from fenchel.functional.regressor import FunctionalRegressor, Sparsity
 from fenchel.functional.robustness import robustness_ratio
@@ -12,6 +13,7 @@ __all__ = [
     "Sparsity",
     "as_curves",
     "as_grid",
+    "is_array",
     "quadrature_weights",
     "robustness_ratio",
 ]

@@ -19,7 +19,24 @@ def as_rows(X: Any) -> Any:
 
 
 def is_array(y: Any) -> bool:
-    """Whether something is an array or a frame, not a list of pairs or an FDataGrid."""
+    """Whether curves are an array or a frame, which does not say on what grid they are.
+
+    Parameters
+    ----------
+    y : array-like, list of pairs, FDataGrid or Curves
+        What :func:`as_curves` takes.
+
+    Returns
+    -------
+    bool
+        False for lists of pairs and for objects with a grid of their own.
+
+    Examples
+    --------
+    >>> from fenchel.functional import is_array
+    >>> is_array([[0.0, 1.0]]), is_array([([0.0, 0.5], [1.0, 2.0])])
+    (True, False)
+    """
     if isinstance(y, list):
         return not (y and isinstance(y[0], tuple))
     return hasattr(y, "__array__") and not hasattr(y, "data_matrix")

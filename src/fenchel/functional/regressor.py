@@ -23,6 +23,7 @@ from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.losses import make_loss
 from fenchel.losses.curves import check_order
+from fenchel.metrics import explained_share
 from fenchel.problem import Problem
 from fenchel.solvers import (
     ClosedForm,
@@ -65,7 +66,7 @@ class PreparedCurves:
 
 
 class FunctionalRegressor(RegressorMixin, SearchableCurves):
-    r"""Kernel regression of curves: square, Huber and insensitive losses, with a certificate.
+    r"""Kernel regression of curves with any loss, and a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
               + \frac{1}{\sum_i s_i} \sum_i s_i\, \ell(y_i - h(x_i)), \qquad
@@ -73,23 +74,23 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
               \, \mathrm{d}\mu(\theta')
 
     over functions of x whose values are functions of θ. The losses are those of functions:
-    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2`, its infimal convolution with
+    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2` ("squared"), its infimal convolution with
     :math:`\kappa \|\cdot\|_{L^p(\mu)}` ("huber"), or with the indicator of
-    :math:`\|\cdot\|_{L^p(\mu)} \le \varepsilon` ("squared_epsilon_insensitive"). Refining the grid
-    converges to them.
+    :math:`\|\cdot\|_{L^p(\mu)} \le \varepsilon` ("squared_epsilon_insensitive"), and the others of
+    :func:`fenchel.losses.curve_loss`. Refining the grid converges to them.
 
     Parameters
     ----------
     loss : str or Loss, default="squared"
-        "squared" for clean curves, "huber" against outliers, "squared_epsilon_insensitive" for
-        sparse models; see :func:`fenchel.losses.curve_loss` for all names, and for what becomes
-        of a loss of residual numbers.
+        Squared for clean curves; Huber against outliers; insensitive for sparse models; any name
+        of :func:`fenchel.losses.make_loss`, or a loss, which is integrated over the points, or
+        applied to the L² norm if it depends on lengths only.
     norm : float, default=2
-        p in [1, inf] of the Huber and the insensitive loss. Huber: 2 bounds the influence of
-        each curve, 1 that of each point. Insensitive: 2 drops whole curves, inf single points.
+        p in [1, inf] of "huber" and "squared_epsilon_insensitive". Huber: 2 bounds the influence
+        of each curve, 1 that of each point. Insensitive: 2 drops whole curves, inf single points.
         Projections are in closed form for 1, 2 and inf, and iterative for the rest.
     kappa : float, default=1.0
-        κ > 0 of the Huber loss, in the units of y.
+        κ > 0 of "huber", in the units of y.
     epsilon : float, default=0.1
         ε >= 0 of the insensitive losses, in the units of y.
     alpha : float, default=1e-3
@@ -108,7 +109,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         interpolated linearly. None shrinks predictions to zero, as in the paper.
     representation : {"auto", "spline", "eigen"}, default="auto"
         "spline": values at the points of the grid. "eigen": the leading eigenfunctions of the
-        output kernel, for the square loss and ``norm=2`` on complete curves; the kernel is
+        output kernel, for the squared loss and ``norm=2`` on complete curves; the kernel is
         truncated to them, and the loss still that of the whole residual. "auto" is "eigen" if
         ``n_components`` is given and curves and loss allow it, and "spline" else.
     n_components : int, optional
@@ -261,7 +262,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self._last = nearby if self.warm_start else None
         return self
 
-    def prepare(  # type: ignore[override]
+    def prepare(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> PreparedCurves:
         """Validate data, and do what does not depend on loss or strength."""
@@ -323,9 +324,9 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             warm = WarmStart(nearby, np.zeros(problem.n_outputs), float(self.alpha))
         with threads_that_pay(len(curves)):
             solution = self._solver(problem).solve(problem, warm, self._callback())
-        self._keep_map(inputs)
+        self._keep_map(inputs, stacklevel=5)
         self._keep(prepared, shape, problem, solution)
-        self._keep_end(solution)
+        self._keep_end(solution, stacklevel=4)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
         following[inputs.kept] = shape.on_grid(found)
@@ -416,9 +417,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
             for other in (predicted, mean)
         )
-        if spread == 0.0:
-            return 1.0 if residual == 0.0 else 0.0
-        return 1.0 - residual / spread
+        return explained_share(residual, spread)
 
     def compared(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None

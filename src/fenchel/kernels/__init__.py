@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
+from fenchel.kernels.levels import level_coupling
+from fenchel.kernels.measures import Box, Normal, Points, as_measure
 from fenchel.kernels.operator_valued import (
     Decomposable,
     OperatorCallable,
     OperatorKernel,
     OperatorSum,
     Transformable,
+    output_matrix,
 )
-from fenchel.kernels.resolving import ALIASES, as_kernel, resolve
+from fenchel.kernels.resolving import (
+    ALIASES,
+    as_kernel,
+    as_scalar_kernel,
+    has_measured_scale,
+    parts_of,
+    resolve,
+)
 from fenchel.kernels.scalar import (
     Callable,
     Gaussian,
@@ -19,13 +30,13 @@ from fenchel.kernels.scalar import (
     Matern,
     Polynomial,
     Precomputed,
-    ScalarKernel,
 )
 from fenchel.kernels.widths import DistanceQuantile
 
 __all__ = [
     "ALIASES",
     "BetweenCurves",
+    "Box",
     "Callable",
     "Decomposable",
     "DistanceQuantile",
@@ -34,14 +45,22 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Matern",
+    "Normal",
     "OnColumns",
     "OperatorCallable",
     "OperatorKernel",
     "OperatorSum",
+    "Points",
     "Polynomial",
     "Precomputed",
     "ScalarKernel",
     "Transformable",
     "as_kernel",
+    "as_measure",
+    "as_scalar_kernel",
+    "has_measured_scale",
+    "level_coupling",
+    "output_matrix",
+    "parts_of",
     "resolve",
 ]

@@ -12,14 +12,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._grids import as_grid, quadrature_weights
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
-from fenchel.kernels.scalar import (
-    ScalarKernel,
+from fenchel.kernels.widths import (
+    NAMED_WIDTHS,
+    DistanceQuantile,
     check_length_scale,
     check_measured,
-    two_dimensional,
 )
-from fenchel.kernels.widths import NAMED_WIDTHS, DistanceQuantile
 
 _BLOCK = 64  # rows of a block that stays in the processor's cache
 

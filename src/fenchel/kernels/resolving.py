@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import sklearn.gaussian_process.kernels as sk
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
+from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import (
     Callable,
     Gaussian,
@@ -17,11 +19,8 @@ from fenchel.kernels.scalar import (
     Matern,
     Polynomial,
     Precomputed,
-    ScalarKernel,
-    check_length_scale,
-    is_data_driven,
 )
-from fenchel.kernels.widths import NAMED_WIDTHS
+from fenchel.kernels.widths import NAMED_WIDTHS, check_length_scale, is_data_driven
 
 ALIASES: dict[str, Kernel] = {
     "gaussian": Gaussian(),
@@ -68,6 +67,46 @@ def as_kernel(kernel: Any) -> Kernel:
     )
 
 
+def as_scalar_kernel(kernel: Kernel) -> ScalarKernel:
+    """Return a kernel as one of this library, with what that knows of its integrals and gradients.
+
+    Parameters
+    ----------
+    kernel : kernel
+        A :class:`ScalarKernel` is returned as it is. Of scikit-learn's kernels, ``RBF`` and
+        ``Matern`` become those of the same values here; all others are wrapped in
+        :class:`Callable`, of which only the values are known.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from fenchel.kernels import as_scalar_kernel
+    >>> as_scalar_kernel(RBF(2.0))
+    Gaussian(length_scale=2.0)
+    """
+    if isinstance(kernel, ScalarKernel):
+        return kernel
+    # exactly these classes: a subclass may have other values
+    if type(kernel) is sk.RBF or (type(kernel) is sk.Matern and kernel.nu == np.inf):
+        return Gaussian(kernel.length_scale)
+    if type(kernel) is sk.Matern:
+        return Matern(kernel.length_scale, kernel.nu)
+    return Callable(kernel)
+
+
+def has_measured_scale(kernel: Kernel) -> bool:
+    """Whether a length scale anywhere in the kernel is yet to be read off data."""
+    return is_data_driven(getattr(kernel, "length_scale", None)) or any(
+        has_measured_scale(part) for part in parts_of(kernel)
+    )
+
+
+def parts_of(kernel: Kernel) -> list[Kernel]:
+    """Kernels that a sum, product, power, or kernel of a part of the row is made of."""
+    found = (getattr(kernel, name, None) for name in ("kernel", "k1", "k2"))
+    return [part for part in found if isinstance(part, Kernel)]
+
+
 def resolve(
     kernel: Kernel,
     X: FloatArray,
@@ -103,10 +142,8 @@ def _resolved(
     """Resolve in place, through sums, products, powers and kernels of a part of the row."""
     if isinstance(kernel, ScalarKernel):
         X = kernel.seen(X)
-    for name in ("kernel", "k1", "k2"):
-        part = getattr(kernel, name, None)
-        if isinstance(part, Kernel):
-            _resolved(part, X, sample_weight, random_state)
+    for part in parts_of(kernel):
+        _resolved(part, X, sample_weight, random_state)
     if hasattr(kernel, "length_scale"):
         scale = kernel.length_scale
         if is_data_driven(scale):

@@ -1,65 +1,25 @@
-"""Scalar kernels in the protocol of scikit-learn's Gaussian-process kernels."""
+"""The kernels of vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable as Function
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
+from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
-from fenchel.kernels.widths import NAMED_WIDTHS, DistanceQuantile
-
-
-class ScalarKernel(Kernel):
-    """Base class: a kernel whose parameters are fixed, not optimized by a marginal likelihood.
-
-    Subclasses define ``_evaluate(X, Y)`` for two-dimensional float arrays. ``+``, ``*`` and
-    ``**`` with numbers, with each other and with scikit-learn's own kernels come from there.
-    """
-
-    def __call__(self, X: npt.ArrayLike, Y: Any = None, eval_gradient: bool = False) -> FloatArray:
-        """Return k(X, Y), (n_X, n_Y); k(X, X) if Y is None."""
-        if eval_gradient:
-            raise ValueError(
-                f"{type(self).__name__} has no gradient in its parameters: "
-                "eval_gradient must be False"
-            )
-        X = two_dimensional(X)
-        return self._evaluate(X, X if Y is None else two_dimensional(Y))
-
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        raise NotImplementedError
-
-    def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """Return k(x, x) for each row, (n,): 1 for stationary kernels."""
-        return np.ones(len(two_dimensional(X)))
-
-    def is_stationary(self) -> bool:
-        """Whether k(x, x') depends on x - x' only."""
-        return True
-
-    def seen(self, X: FloatArray) -> FloatArray:
-        """Rows as length scales are to be measured on: here X itself."""
-        return X
-
-    __hash__ = None  # type: ignore[assignment]  # parameters may change
-
-    def __eq__(self, other: object) -> bool:
-        """Whether class and parameters are the same."""
-        if type(self) is not type(other):
-            return False
-        mine, theirs = self.get_params(), other.get_params()
-        return all(_same(value, theirs[name]) for name, value in mine.items())
-
-    def __repr__(self) -> str:
-        """Show the constructor call."""
-        arguments = ", ".join(f"{k}={_short(v)}" for k, v in self.get_params().items())
-        return f"{type(self).__name__}({arguments})"
+from fenchel.kernels.measures import Box, Normal
+from fenchel.kernels.product_integrals import (
+    gaussian_products,
+    matern_products,
+    polynomial_products,
+)
+from fenchel.kernels.widths import check_length_scale, check_measured
 
 
 class _Radial(ScalarKernel):
@@ -84,6 +44,26 @@ class _Radial(ScalarKernel):
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""
         raise NotImplementedError
+
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
+        """Gradients of combinations of kernel values, (n, n_features)."""
+        scaled, centres = self._scaled(X, Z)
+        slopes = self._slopes(squared_distances(scaled, centres))
+        if slopes is None:
+            return None
+        slopes *= weights
+        pulled = slopes @ centres - slopes.sum(axis=1)[:, None] * scaled
+        return np.asarray(pulled / self.length_scale)
+
+    def _slopes(self, squares: FloatArray) -> FloatArray | None:
+        """Turn squared distances into ρ with ∇k(x, z) = ρ (z - x) / length_scale²."""
+        raise NotImplementedError
+
+    def _widths(self, n_features: int) -> FloatArray:
+        """Length scale of each feature."""
+        check_measured(self.length_scale)
+        scale = check_length_scale(self.length_scale, n_features)
+        return np.array(np.broadcast_to(scale, n_features))
 
 
 class Gaussian(_Radial):
@@ -111,6 +91,19 @@ class Gaussian(_Radial):
         squares *= -0.5
         return np.exp(squares, out=squares)
 
+    def _slopes(self, squares: FloatArray) -> FloatArray:
+        return self._of_squares(squares)
+
+    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray:
+        """Integrals of products: over any box and against any normal density."""
+        return gaussian_products(Z, self._widths(Z.shape[1]), measure)
+
+    def factor(self, columns: Sequence[int]) -> Gaussian:
+        """Return the Gaussian kernel of some columns."""
+        check_measured(self.length_scale)
+        scale = check_length_scale(self.length_scale)
+        return Gaussian(scale[list(columns)] if isinstance(scale, np.ndarray) else scale)
+
 
 class Laplacian(_Radial):
     r"""Laplacian kernel of the Euclidean distance.
@@ -135,6 +128,13 @@ class Laplacian(_Radial):
         np.sqrt(squares, out=squares)
         np.negative(squares, out=squares)
         return np.exp(squares, out=squares)
+
+    def _slopes(self, squares: FloatArray) -> FloatArray:
+        return _exponential_slopes(squares)
+
+    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
+        """Integrals of products: over R^d; on the line over intervals and normal densities too."""
+        return matern_products(Z, self._widths(Z.shape[1]), 0.5, measure)
 
 
 class Matern(_Radial):
@@ -179,6 +179,20 @@ class Matern(_Radial):
         factor *= np.exp(distance, out=distance)
         return factor
 
+    def _slopes(self, squares: FloatArray) -> FloatArray | None:
+        if self.nu == 0.5:
+            return _exponential_slopes(squares)
+        root = np.sqrt(2.0 * self.nu * squares)
+        if self.nu == 1.5:
+            return np.asarray(3.0 * np.exp(-root))
+        if self.nu == 2.5:
+            return np.asarray(5.0 / 3.0 * (1.0 + root) * np.exp(-root))
+        return None
+
+    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
+        """Integrals of products: over R^d; of nu = 1/2 as :class:`Laplacian`."""
+        return matern_products(Z, self._widths(Z.shape[1]), float(self.nu), measure)
+
 
 class Linear(ScalarKernel):
     r"""Linear kernel, the inner product: :math:`k(x, x') = \langle x, x' \rangle`.
@@ -204,6 +218,14 @@ class Linear(ScalarKernel):
     def is_stationary(self) -> bool:
         """Not stationary."""
         return False
+
+    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
+        """Integrals of products: over bounded boxes and against normal densities."""
+        return polynomial_products(Z, 1, 1.0, 0.0, measure)
+
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """Gradients of combinations of kernel values, (n, n_features)."""
+        return weights @ Z
 
 
 class Polynomial(ScalarKernel):
@@ -266,6 +288,18 @@ class Polynomial(ScalarKernel):
         """Not stationary."""
         return False
 
+    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
+        """Integrals of products: over bounded boxes and against normal densities."""
+        self._check()
+        parameters = int(self.degree), float(self.gain), float(self.offset)
+        return polynomial_products(Z, *parameters, measure)
+
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
+        """Gradients of combinations of kernel values, (n, n_features)."""
+        self._check()
+        slopes = weights * (self.gain * X @ Z.T + self.offset) ** (self.degree - 1)
+        return np.asarray(self.degree * self.gain * slopes @ Z)
+
 
 class Callable(ScalarKernel):
     """Any function as a kernel.
@@ -322,60 +356,8 @@ class Precomputed(ScalarKernel):
         return False
 
 
-def is_data_driven(value: Any) -> bool:
-    """Whether a length scale is yet to be read off data."""
-    return isinstance(value, DistanceQuantile) or (
-        isinstance(value, str) and value in NAMED_WIDTHS
-    )
-
-
-def check_measured(value: Any) -> None:
-    """Raise a sentence if a length scale is yet to be read off data."""
-    if is_data_driven(value):
-        raise ValueError(
-            f"length_scale={value!r} is read off data: fit an estimator, or call "
-            "fenchel.kernels.resolve(kernel, X) first"
-        )
-
-
-def check_length_scale(value: Any, n_features: int | None = None) -> float | FloatArray:
-    """Return a length scale as number or array, or say what is allowed."""
-    try:
-        if isinstance(value, str):
-            raise TypeError("a name, or a number in quotes")
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.array(np.nan)
-    if array.ndim > 1 or not np.all(np.isfinite(array)) or not np.all(array > 0.0):
-        names = ", ".join(repr(name) for name in NAMED_WIDTHS)
-        raise ValueError(
-            f"length_scale must be a positive number, an array of them, {names} or a "
-            f"DistanceQuantile, got {value!r}"
-        )
-    if array.ndim == 1 and n_features is not None and len(array) != n_features:
-        raise ValueError(
-            f"length_scale must have one entry for each of the {n_features} features, "
-            f"got {len(array)}"
-        )
-    return array if array.ndim else float(array)
-
-
-def two_dimensional(X: npt.ArrayLike) -> FloatArray:
-    """Rows as an array of float64, (n_samples, n_features)."""
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2:
-        raise ValueError(f"a kernel takes two-dimensional arrays, got {X.ndim} dimension(s)")
-    return X
-
-
-def _same(first: Any, second: Any) -> bool:
-    """Equality of parameters; an array equals only an array of the same length."""
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
-        return type(first) is type(second) and np.array_equal(first, second)
-    return bool(first == second)
-
-
-def _short(value: Any) -> str:
-    if callable(value) and hasattr(value, "__qualname__"):
-        return str(value.__qualname__)
-    return np.array2string(value, precision=3) if isinstance(value, np.ndarray) else repr(value)
+def _exponential_slopes(squares: FloatArray) -> FloatArray:
+    """Those of exp(-distance); at z itself there is a kink, and 0 is the mean slope."""
+    distance = np.sqrt(squares)
+    slopes = np.exp(-distance)
+    return np.divide(slopes, distance, out=np.zeros_like(slopes), where=distance > 0.0)

@@ -125,3 +125,41 @@ NAMED_WIDTHS = {
     "median": DistanceQuantile(0.5),
     "scale": DistanceQuantile(0.5, standardize=True),
 }
+
+
+def is_data_driven(value: Any) -> bool:
+    """Whether a length scale is yet to be read off data."""
+    return isinstance(value, DistanceQuantile) or (
+        isinstance(value, str) and value in NAMED_WIDTHS
+    )
+
+
+def check_measured(value: Any) -> None:
+    """Raise a sentence if a length scale is yet to be read off data."""
+    if is_data_driven(value):
+        raise ValueError(
+            f"length_scale={value!r} is read off data: fit an estimator, or call "
+            "fenchel.kernels.resolve(kernel, X) first"
+        )
+
+
+def check_length_scale(value: Any, n_features: int | None = None) -> float | FloatArray:
+    """Return a length scale as number or array, or say what is allowed."""
+    try:
+        if isinstance(value, str):
+            raise TypeError("a name, or a number in quotes")
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.ndim > 1 or not np.all(np.isfinite(array)) or not np.all(array > 0.0):
+        names = ", ".join(repr(name) for name in NAMED_WIDTHS)
+        raise ValueError(
+            f"length_scale must be a positive number, an array of them, {names} or a "
+            f"DistanceQuantile, got {value!r}"
+        )
+    if array.ndim == 1 and n_features is not None and len(array) != n_features:
+        raise ValueError(
+            f"length_scale must have one entry for each of the {n_features} features, "
+            f"got {len(array)}"
+        )
+    return array if array.ndim else float(array)

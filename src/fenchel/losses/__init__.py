@@ -9,7 +9,14 @@ from fenchel.losses.curves import CurveHuber, CurveInsensitive, Pointwise
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local
 from fenchel.losses.non_crossing import NonCrossing
 from fenchel.losses.radial import Radial
-from fenchel.losses.registry import LOSSES, LossParameters, NamedLoss, curve_loss, make_loss
+from fenchel.losses.registry import (
+    LOSSES,
+    LossParameters,
+    NamedLoss,
+    curve_loss,
+    make_loss,
+    parameters_of,
+)
 
 __all__ = [
     "LOSSES",
@@ -37,4 +44,5 @@ __all__ = [
     "SquaredPinball",
     "curve_loss",
     "make_loss",
+    "parameters_of",
 ]

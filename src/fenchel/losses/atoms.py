@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Self
 
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_value
 from fenchel.losses.base import Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.radial import Radial
@@ -208,16 +208,15 @@ def _listed(levels: FloatArray) -> str:
 
 def check_kappa(kappa: float) -> float:
     """Return kappa as a float, or say what is allowed."""
-    if not isinstance(kappa, Real) or not 0.0 < float(kappa) < np.inf:
-        raise ValueError(f"kappa must be a finite number > 0, got {kappa!r}")
-    return float(kappa)
+    return check_value(kappa, "kappa", low=0.0, open_low=True)
 
 
 def check_level(level: float) -> float:
     """Return one level as a float, or say what is allowed."""
-    if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
+    number = check_value(level, "level", low=0.0, open_low=True)
+    if number >= 1.0:
         raise ValueError(f"level must be a number in (0, 1), got {level!r}")
-    return float(level)
+    return number
 
 
 def check_norm(norm: int) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import check_value
 from fenchel.losses._offset import minimizing_offset
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local
 
@@ -197,7 +197,7 @@ class Loss(ConvexFunction):
         return Envelope(dual, value, active, jacobian[active])
 
     def at(self, rows: slice | IntArray) -> Loss:
-        """Return the loss of some of the rows: itself, unless rows have parameters of their own."""
+        """Return the loss of some of the rows: itself, unless rows have their own parameters."""
         return self
 
     def nearest(self, residual: FloatArray) -> FloatArray:
@@ -290,6 +290,11 @@ class Insensitive(Loss):
         """Show how the loss is made."""
         return f"{self.loss!r}.insensitive({self.epsilon:g})"
 
+    def at(self, rows: slice | IntArray) -> Insensitive:
+        """Return the loss of some of the rows."""
+        part = self.loss.at(rows)
+        return self if part is self.loss else Insensitive(part, self.epsilon)
+
     def insensitive(self, epsilon: float) -> Insensitive:
         """Return the infimal convolution with a further ball: the radii add up."""
         return Insensitive(self.loss, self.epsilon + check_epsilon(epsilon))
@@ -379,6 +384,11 @@ class Rescaled(Loss):
         """Show how the loss is made."""
         return f"{self.loss!r}.rescaled({self.scale:g})"
 
+    def at(self, rows: slice | IntArray) -> Rescaled:
+        """Return the loss of some of the rows."""
+        part = self.loss.at(rows)
+        return self if part is self.loss else Rescaled(part, self.scale)
+
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.value(self.scale * residual) / self._divisor
 
@@ -401,6 +411,8 @@ class Rescaled(Loss):
         return self.loss.conjugate_prox_jacobian(*self._inside(point, step))
 
     def nearest(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+        if self.cone is None:
+            return residual
         return self.loss.nearest(self.scale * residual) / self.scale
 
     def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:  # noqa: D102
@@ -422,9 +434,7 @@ class Rescaled(Loss):
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float, or say what is allowed."""
-    if not isinstance(epsilon, Real) or not 0.0 <= float(epsilon) < np.inf:
-        raise ValueError(f"epsilon must be a finite number >= 0, got {epsilon!r}")
-    return float(epsilon)
+    return check_value(epsilon, "epsilon", low=0.0)
 
 
 def _fixed_length(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Real
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.losses._norm_balls import project, project_jacobian
 from fenchel.losses.atoms import check_kappa
 from fenchel.losses.base import Loss, check_epsilon
@@ -15,16 +17,33 @@ from fenchel.losses.base import Loss, check_epsilon
 _ROUNDING = 1e-12
 
 
-class _CurveLoss(Loss):
-    """Half the squared L² norm, convolved; residuals are scaled by √μ."""
+class _MeasuredLoss(Loss):
+    """A loss of curves; residuals are scaled by √μ."""
+
+    measure: FloatArray
+
+    def _set_measure(self, measure: npt.ArrayLike) -> None:
+        self.measure = check_measure(measure)
+        self.root = np.sqrt(np.atleast_2d(self.measure))
+        self.n_outputs = self.measure.shape[-1]
+
+    def at(self, rows: slice | IntArray) -> Self:
+        """Return the loss of some of the rows, where each has a measure of its own."""
+        if self.measure.ndim == 1:
+            return self
+        part = copy.copy(self)
+        part.measure, part.root = self.measure[rows], self.root[rows]
+        return part
+
+
+class _CurveLoss(_MeasuredLoss):
+    """Half the squared L² norm, convolved."""
 
     smoothness = 1.0
 
     def __init__(self, norm: float, measure: npt.ArrayLike) -> None:
         self.norm = check_order(norm)
-        self.measure = check_measure(measure)
-        self.root = np.sqrt(np.atleast_2d(self.measure))
-        self.n_outputs = self.measure.shape[-1]
+        self._set_measure(measure)
         self.radial = self.norm == 2.0
 
     @property
@@ -214,7 +233,7 @@ class CurveInsensitive(_CurveLoss):
         return np.asarray((np.eye(point.shape[1]) - jacobian) / scale.reshape(-1, 1, 1))
 
 
-class Pointwise(Loss):
+class Pointwise(_MeasuredLoss):
     r"""A loss of one output at every point of a curve.
 
     .. math:: \ell(\xi) = \int \ell_1(\xi(\theta))\, \mathrm{d}\mu(\theta)
@@ -248,9 +267,7 @@ class Pointwise(Loss):
                 f"{loss!r} of {loss.n_outputs}"
             )
         self.loss = loss.output(0, 1) or loss
-        self.measure = check_measure(measure)
-        self.root = np.sqrt(np.atleast_2d(self.measure))
-        self.n_outputs = self.measure.shape[-1]
+        self._set_measure(measure)
         self.epsilon = loss.epsilon
         self.statistic = f"{loss.statistic} at every point"
         self.smoothness = self.loss.smoothness

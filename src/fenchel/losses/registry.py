@@ -96,12 +96,6 @@ LOSSES: dict[str, NamedLoss] = {
 """All names. A further one is ``"poisson"``, a loss of predictions, see
 :class:`fenchel.positive.NonNegativeRegressor`."""
 
-_CHECKS: dict[str, Callable[[float], float]] = {
-    "kappa": check_kappa,
-    "epsilon": check_epsilon,
-    "level": check_level,
-}
-
 
 def make_loss(
     loss: str | Loss,
@@ -133,7 +127,7 @@ def make_loss(
     n_outputs : int or None
         Number of outputs; None if that is not known yet, which checks the parameters.
     kappa, epsilon, level : float
-        κ > 0, ε >= 0, τ in (0, 1); what the loss does not read is not looked at.
+        κ > 0, ε >= 0, τ in (0, 1).
     others : sequence of str
         Further names that the caller knows, for the sentence of the error.
 
@@ -144,8 +138,8 @@ def make_loss(
     Raises
     ------
     ValueError
-        If there is no loss of that name, a parameter that it reads is not allowed, or the given
-        loss is made for another number of outputs.
+        If there is no loss of that name, a parameter is not allowed, or the given loss is made
+        for another number of outputs.
 
     Examples
     --------
@@ -155,14 +149,27 @@ def make_loss(
     >>> make_loss("epsilon_insensitive", 3)
     L2Norm().insensitive(0.1)
     """
+    parameters = _checked(kappa, epsilon, level)
     if isinstance(loss, Loss):
         if n_outputs is not None and loss.n_outputs not in (None, n_outputs):
             raise ValueError(f"loss is made for {loss.n_outputs} outputs, but y has {n_outputs}")
         return loss
-    named, parameters = _named(loss, LossParameters(kappa, epsilon, level), others)
+    named = _named(loss, others)
     if n_outputs in (None, 1) or named.several is None:
         return named.single(parameters)
     return named.several(parameters)
+
+
+def parameters_of(loss: object) -> tuple[str, ...]:
+    """Return the names of the parameters that a loss of that name reads; none for a given loss.
+
+    Examples
+    --------
+    >>> from fenchel.losses import parameters_of
+    >>> parameters_of("huber")
+    ('kappa',)
+    """
+    return LOSSES[loss].reads if isinstance(loss, str) and loss in LOSSES else ()
 
 
 def curve_loss(
@@ -179,8 +186,8 @@ def curve_loss(
     With :math:`\|\xi\|` the norm of L²(μ), names mean what they do in :func:`make_loss`; but
     "huber" is :class:`CurveHuber` and "squared_epsilon_insensitive" :class:`CurveInsensitive`, in
     the norm of L^p for ``norm`` = p; "absolute", "pinball" and "squared_pinball" are integrals
-    over the points. A given loss that depends on the length of the residual only is one of that norm,
-    and any other one of one output is integrated over the points: :class:`Pointwise`.
+    over the points. A given loss that depends on the length of the residual only is one of that
+    norm, and any other one of one output is integrated over the points: :class:`Pointwise`.
 
     Parameters
     ----------
@@ -207,8 +214,9 @@ def curve_loss(
     CurveHuber(kappa=2, norm=1, measure of 4 points)
     """
     weights, order = check_measure(measure), check_order(norm)
+    parameters = _checked(kappa, epsilon, level)
     if not isinstance(loss, Loss):
-        named, parameters = _named(loss, LossParameters(kappa, epsilon, level))
+        named = _named(loss)
         if named.curves is not None:
             return named.curves(parameters, order, weights)
         loss = named.single(parameters)
@@ -216,16 +224,16 @@ def curve_loss(
     return Pointwise(loss, weights) if whole is None else whole
 
 
-def _named(
-    loss: object, given: LossParameters, others: Sequence[str] = ()
-) -> tuple[NamedLoss, LossParameters]:
-    """The entry of a name, and its parameters, checked as far as it reads them."""
+def _named(loss: object, others: Sequence[str] = ()) -> NamedLoss:
+    """The entry of a name."""
     if not isinstance(loss, str) or loss not in LOSSES:
-        names = (*LOSSES, *others)
-        raise ValueError(f"loss must be one of {names} or a Loss, got {loss!r}")
-    named = LOSSES[loss]
-    checked = {name: _CHECKS[name](getattr(given, name)) for name in named.reads}
-    return named, given._replace(**checked)
+        raise ValueError(f"loss must be one of {(*LOSSES, *others)} or a Loss, got {loss!r}")
+    return LOSSES[loss]
 
 
-__all__ = ["LOSSES", "LossParameters", "NamedLoss", "curve_loss", "make_loss"]
+def _checked(kappa: float, epsilon: float, level: float) -> LossParameters:
+    """The parameters as numbers, all of them allowed, whether the loss reads them or not."""
+    return LossParameters(check_kappa(kappa), check_epsilon(epsilon), check_level(level))
+
+
+__all__ = ["LOSSES", "LossParameters", "NamedLoss", "curve_loss", "make_loss", "parameters_of"]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import _safe_split
@@ -17,6 +16,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.kernels import Precomputed
 from fenchel.solvers import WarmStart
+from fenchel.solvers.leave_one_out import ridge_smoother
 
 _BLOCK_VALUES = 2**21  # predictions at a time: 16 MiB
 
@@ -157,11 +157,13 @@ class LeaveOneOutRidge(_OneFeatureMap):
         self.targets, self.shift = prepared.targets[:, 0], float(prepared.shift[0])
         problem = model.make_problem(prepared)
         scale = float(model.coupling_[0, 0])
-        gram = problem.design.features is None
-        smoother = _smoother_of_gram if gram else _smoother_of_features
         with threads_that_pay(min(inputs.features.shape)):
-            self.slopes, self.constant = smoother(
-                inputs.features, problem.weight, scale, problem.fit_intercept
+            self.slopes, self.constant = ridge_smoother(
+                inputs.features,
+                problem.weight,
+                scale,
+                gram=problem.design.features is None,
+                fit_intercept=problem.fit_intercept,
             )
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
@@ -172,36 +174,6 @@ class LeaveOneOutRidge(_OneFeatureMap):
                 whole = smoother @ self.targets + self.shift
             prediction = whole[:, None] - smoother * self.residuals
             yield Ends(prediction, prediction)
-
-
-def _smoother_of_gram(
-    gram: FloatArray, weight: FloatArray, scale: float, fit_intercept: bool
-) -> tuple[FloatArray, FloatArray]:
-    """P (n, n) and u (n,) with H(x) = k(x) P + u."""
-    system = scale * gram
-    np.einsum("ii->i", system)[:] += 1.0 / weight
-    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    slopes = cho_solve(factor, np.eye(len(weight)), overwrite_b=True, check_finite=False)
-    constant = np.zeros(len(weight))
-    if fit_intercept:
-        sums = slopes.sum(axis=0)
-        constant = sums / sums.sum()
-        slopes -= np.outer(sums, constant)
-    return scale * slopes, constant
-
-
-def _smoother_of_features(
-    features: FloatArray, weight: FloatArray, scale: float, fit_intercept: bool
-) -> tuple[FloatArray, FloatArray]:
-    """P (r, n) and u (n,) with H(x) = φ(x) P + u."""
-    constant = weight / weight.sum() if fit_intercept else np.zeros(len(weight))
-    mean = constant @ features
-    pulled = (features - mean).T * weight
-    system = scale * (pulled @ (features - mean))
-    np.einsum("ii->i", system)[:] += 1.0
-    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    slopes = scale * cho_solve(factor, pulled, check_finite=False)
-    return slopes, constant - mean @ slopes
 
 
 class LeaveOneOutKernel(_OneFeatureMap):
@@ -298,7 +270,7 @@ def leave_one_out(
     return model, LeaveOneOutKernel(model, prepared, start, columns)
 
 
-KINDS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
+HELD_OUT_MODELS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
 
 
 def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
@@ -308,7 +280,7 @@ def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
 
 
 __all__ = [
-    "KINDS",
+    "HELD_OUT_MODELS",
     "Columns",
     "Ends",
     "FoldModels",

@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel.model_selection._conformal_base import Conformal
-from fenchel.model_selection._conformal_models import Columns
+from fenchel.model_selection._conformal_models import HELD_OUT_MODELS, Columns
 from fenchel.regression import KernelRidge, QuantileRegressor
 
 _MEDIAN = 0.5
@@ -274,4 +274,4 @@ def _levels_parameter(estimator: Any) -> str:
     return min(names, key=lambda name: name.count("__"))
 
 
-__all__ = ["ConformalQuantileRegressor", "ConformalRegressor"]
+__all__ = ["HELD_OUT_MODELS", "ConformalQuantileRegressor", "ConformalRegressor"]

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number
-from fenchel.kernels import Precomputed, as_kernel, resolve
-from fenchel.kernels.scalar import is_data_driven
+from fenchel.kernels import Precomputed, as_kernel, has_measured_scale, resolve
 from fenchel.online._base import OnlineRegressor
 from fenchel.online._coordinates import Coordinates
 from fenchel.online._dual_steps import AVERAGED, LARGEST_CURVATURE, ROWS, dual_steps
@@ -83,7 +81,7 @@ class DualLearner(OnlineRegressor):
         if isinstance(kernel, Precomputed):
             raise ValueError("kernel must be computed from rows, got 'precomputed'")
         seen = np.flatnonzero(weight)
-        if len(seen) < 2 and _reads_data(kernel):
+        if len(seen) < 2 and has_measured_scale(kernel):
             raise ValueError(
                 "kernel must have a number as length_scale, or be read off more than the "
                 f"n_samples = {len(seen)} rows that the learner is given first, got {kernel!r}"
@@ -186,14 +184,6 @@ class DualLearner(OnlineRegressor):
     def __copy__(self) -> Self:
         """A copy that does not share the buffer, in which both would go on."""
         return copy.deepcopy(self)
-
-
-def _reads_data(kernel: Kernel) -> bool:
-    """Whether a length scale anywhere in the kernel is read off data."""
-    parts = (getattr(kernel, name, None) for name in ("kernel", "k1", "k2"))
-    return is_data_driven(getattr(kernel, "length_scale", None)) or any(
-        _reads_data(part) for part in parts if isinstance(part, Kernel)
-    )
 
 
 __all__ = ["DualLearner"]

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from fenchel.inspection import short_name
+
 # Of Okabe and Ito. The first of each pair is darker in grey, and dashes tell them apart too.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 SKY, BLACK, GREY, PALE = "#56B4E9", "#000000", "#4D4D4D", "#B8B8B8"
@@ -22,7 +24,7 @@ DASHES: tuple[Any, ...] = (
 MARKERS = ("o", "s", "^", "D", "v")
 MANY = 1000  # points from which on they are drawn small, and as an image in vector files
 
-_NAME_WIDTH, _NOTE_WIDTH, _NOTE_LINES = 48, 72, 2
+_NOTE_WIDTH, _NOTE_LINES = 72, 2
 
 
 def require_matplotlib() -> None:
@@ -49,17 +51,7 @@ def figure_axes(number: int, figsize: tuple[float, float]) -> Any:
     return made[0]
 
 
-def short(name: object, width: int = _NAME_WIDTH) -> str:
-    """A name from data as one line that can be printed, its middle left out if it is long."""
-    line = "".join(letter if letter.isprintable() else " " for letter in str(name))
-    line = " ".join(line.split())
-    if len(line) <= width:
-        return line
-    tail = (width - 1) // 2
-    return f"{line[: width - 1 - tail].rstrip()}…{line[len(line) - tail :].lstrip()}"
-
-
-def say(artist: Any, text: str) -> Any:
+def set_text(artist: Any, text: str) -> Any:
     """Set a text that is shown letter by letter: a name such as ``$x_{`` is no formula."""
     artist.set_usetex(False)
     artist.set_parse_math(False)
@@ -67,13 +59,13 @@ def say(artist: Any, text: str) -> Any:
     return artist
 
 
-def dress(ax: Any, x: object, y: object, note: str = "") -> None:
-    """Label the axes, say what there is to say above, and take the box away."""
-    say(ax.xaxis.label, short(x))
-    say(ax.yaxis.label, short(y))
+def label_axes(ax: Any, x: object, y: object, note: str = "") -> None:
+    """Label the axes, write the note above, and take the box away."""
+    set_text(ax.xaxis.label, short_name(x))
+    set_text(ax.yaxis.label, short_name(y))
     if note:
         lines = textwrap.wrap(note, _NOTE_WIDTH, max_lines=_NOTE_LINES, placeholder=" …")
-        say(ax.set_title("", fontsize="medium", loc="left"), "\n".join(lines))
+        set_text(ax.set_title("", fontsize="medium", loc="left"), "\n".join(lines))
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
 
@@ -92,10 +84,10 @@ def legend(
     numbers = [str(k) for k in range(len(handles))]  # matplotlib drops names such as "_x"
     made = ax.legend(handles, numbers, **{**settings, **options})
     for text, name in zip(made.get_texts(), names, strict=True):
-        say(text, short(name))
+        set_text(text, short_name(name))
     if title:
         made.set_title(" ")
-        say(made.get_title(), title)
+        set_text(made.get_title(), title)
     made.set_alignment("left")
     return made
 
@@ -114,11 +106,6 @@ def scatter(ax: Any, x: Any, y: Any, **options: Any) -> Any:
     return ax.scatter(x, y, **{**settings, **options})
 
 
-def percent(part: float, digits: int = 6) -> str:
-    """A level, or with fewer digits a share, as it is written in pictures."""
-    return f"{100.0 * part:.{digits}g} %"
-
-
 __all__ = [
     "BLACK",
     "BLUE",
@@ -134,12 +121,10 @@ __all__ = [
     "SKY",
     "VERMILION",
     "axes",
-    "dress",
     "figure_axes",
+    "label_axes",
     "legend",
-    "percent",
     "require_matplotlib",
-    "say",
     "scatter",
-    "short",
+    "set_text",
 ]

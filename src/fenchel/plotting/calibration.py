@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import binom
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import FloatArray
+from fenchel.inspection import fitted_model, percent, statistic_of
+from fenchel.metrics import calibration_band, quantile_coverage
 from fenchel.plotting import _style
-from fenchel.plotting._reading import checked_levels, fitted, matrix, statistic, vector
+from fenchel.plotting._checks import checked_levels, matrix, vector
 
 _GRID = 1001
 
@@ -125,8 +126,8 @@ class QuantileCalibrationDisplay:
             If the model has no levels, or these are levels of expectiles.
         """
         _style.require_matplotlib()
-        model = fitted(estimator, "levels_", what="the levels of its quantiles")
-        if statistic(model) == "expectiles":
+        model = fitted_model(estimator, "levels_", what="the levels of its quantiles")
+        if statistic_of(model) == "expectiles":
             raise ValueError(
                 "estimator must be a model of quantiles, got "
                 f"{type(model).__name__}: the level of an expectile is no share of rows"
@@ -167,23 +168,20 @@ class QuantileCalibrationDisplay:
             If lengths differ, or a level or the confidence is not in (0, 1).
         """
         _style.require_matplotlib()
-        if not 0.0 < confidence < 1.0:
-            raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
         curves = matrix(predictions, "predictions")
-        targets = vector(y, "y", len(curves))[:, None]
-        return cls(
+        targets = vector(y, "y", len(curves))
+        display = cls(
             checked_levels(levels, curves.shape[1]),
-            np.mean(targets <= curves, axis=0),
-            np.mean(targets < curves, axis=0),
+            quantile_coverage(targets, curves),
+            quantile_coverage(targets, curves, strict=True),
             n_samples=len(curves),
             confidence=confidence,
-        ).plot(ax=ax)
+        )
+        return display.plot(ax=ax)
 
-    def band(self, levels: Any) -> AnyArray:
+    def band(self, levels: Any) -> FloatArray:
         """Lower and upper end of the band at these levels, (2, n_levels)."""
-        tail = 0.5 * (1.0 - self.confidence)
-        n, levels = self.n_samples, np.asarray(levels, dtype=np.float64)
-        return np.stack([binom.ppf(part, n, levels) / n for part in (tail, 1.0 - tail)])
+        return calibration_band(levels, self.n_samples, self.confidence)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on the given axes, or on those of a new figure of pyplot.
@@ -198,11 +196,12 @@ class QuantileCalibrationDisplay:
         QuantileCalibrationDisplay
             Itself.
         """
+        grid = np.linspace(0.0, 1.0, _GRID)
+        band = self.band(grid)
         ax = _style.axes(ax, (4.8, 4.6))
         self.ax_, self.figure_ = ax, ax.figure
-        grid = np.linspace(0.0, 1.0, _GRID)
         self.band_ = ax.fill_between(
-            grid, *self.band(grid), step="mid", color=_style.SKY, alpha=0.3, linewidth=0, zorder=1
+            grid, *band, step="mid", color=_style.SKY, alpha=0.3, linewidth=0, zorder=1
         )
         (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=_style.GREY, lw=1, ls="--", zorder=2)
         self.ties_ = ax.vlines(self.levels, self.below, self.observed, color=_style.BLUE, lw=2)
@@ -218,9 +217,9 @@ class QuantileCalibrationDisplay:
             clip_on=False,
         )
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-        _style.dress(ax, "nominal level", "observed level: share of rows at or below")
+        _style.label_axes(ax, "nominal level", "observed level: share of rows at or below")
         names = [f"model, {self.n_samples} rows", "calibrated"]
-        names.append(f"{_style.percent(self.confidence)} of samples of a calibrated model")
+        names.append(f"{percent(self.confidence)} of samples of a calibrated model")
         _style.legend(
             ax, [self.points_, self.diagonal_, self.band_], names, loc="upper left", fontsize=8.5
         )

@@ -171,7 +171,7 @@ class CoefficientPathDisplay:
             ax.set_xscale("log")
             ax.xaxis.set_inverted(True)
             label = "alpha"
-        _style.dress(ax, label, "coefficient")
+        _style.label_axes(ax, label, "coefficient")
         handles = [self.lines_[j] for j in self.named_]
         shown = [names[j] for j in self.named_]
         if len(self.named_) < n_features:

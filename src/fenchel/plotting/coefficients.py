@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.functional import as_curves, as_grid
-from fenchel.functional._inputs import is_array
+from fenchel.functional import as_curves, as_grid, is_array
+from fenchel.inspection import fitted_model, percent
 from fenchel.plotting import _style
-from fenchel.plotting._reading import final, fitted
 
 _ZERO = "#FFFFFF"
 _BEYOND = 0.02  # share of the coefficients whose size is past the shades
@@ -83,8 +82,8 @@ class CoefficientMatrixDisplay:
         Parameters
         ----------
         estimator : estimator
-            Fitted, with ``coefficient_matrix_`` or ``dual_coef_`` of shape (n_samples, n_points)
-            and ``grid_``, or a pipeline or search that ends in one.
+            Fitted, with ``dual_coef_`` of shape (n_samples, n_points) and ``grid_``, or a
+            pipeline or search that ends in one.
         Y : array-like of shape (n_samples, n_points), or what else ``as_curves`` takes, optional
             The curves of the fit, if some values were not observed: zeros there do not count.
         theta_name : str
@@ -105,11 +104,10 @@ class CoefficientMatrixDisplay:
             If the estimator has no such matrix, or Y is of another shape.
         """
         _style.require_matplotlib()
-        model = final(estimator)
-        name = "coefficient_matrix_" if hasattr(model, "coefficient_matrix_") else "dual_coef_"
-        fitted(model, name, "grid_", what="its coefficients and their grid")
-        given = np.array(getattr(model, name), dtype=np.float64)
-        grid = model.grid_
+        model = fitted_model(
+            estimator, "dual_coef_", "grid_", what="its coefficients and their grid"
+        )
+        given, grid = np.array(model.dual_coef_, dtype=np.float64), model.grid_
         if Y is not None:
             curves = as_curves(Y, grid if is_array(Y) else None)
             if curves.values.shape != given.shape:
@@ -186,14 +184,14 @@ class CoefficientMatrixDisplay:
         ax.set_facecolor(_ZERO)
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, pad=0.02, extend=extend)
         self.colorbar_.outline.set_visible(False)
-        _style.say(self.colorbar_.ax.yaxis.label, "dual coefficient")
+        _style.set_text(self.colorbar_.ax.yaxis.label, "dual coefficient")
         ax.invert_yaxis()  # the first row on top, as in a table
         ax.yaxis.get_major_locator().set_params(integer=True)
         n_rows = len(self.matrix)
         rows = round(self.zero_row_share_ * n_rows)
-        note = f"exactly zero: {_style.percent(self.zero_share_, 3)} of the coefficients, "
-        note += f"{rows} of {n_rows} rows ({_style.percent(self.zero_row_share_, 3)})"
-        _style.dress(ax, self.theta_name, "row", note)
+        note = f"exactly zero: {percent(self.zero_share_, 3)} of the coefficients, "
+        note += f"{rows} of {n_rows} rows ({percent(self.zero_row_share_, 3)})"
+        _style.label_axes(ax, self.theta_name, "row", note)
         self._legend()
         return self
 

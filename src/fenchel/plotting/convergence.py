@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.inspection import fitted_model
 from fenchel.plotting import _style
-from fenchel.plotting._reading import fitted
 
 AXES = {"time": "time in seconds", "iteration": "iteration"}
 _MARKED = 20  # markers on a curve
@@ -103,7 +103,7 @@ class ConvergenceDisplay:
             If the estimator keeps no history, or ``against`` is unknown.
         """
         _style.require_matplotlib()
-        model = fitted(estimator, "history_", what="the record of its solver")
+        model = fitted_model(estimator, "history_", what="the record of its solver")
         return cls.from_histories(
             {name or type(model).__name__: model.history_},
             against=against,
@@ -198,7 +198,7 @@ class ConvergenceDisplay:
             handles.append(self.tol_line_)
             names.append(f"asked for: {self.tol:g}")
         ax.set_yscale("log")
-        _style.dress(ax, AXES[self.against], "relative duality gap")
+        _style.label_axes(ax, AXES[self.against], "relative duality gap")
         _style.legend(ax, handles, names)
         return self
 

@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.functional import Curves, as_curves
-from fenchel.functional._inputs import is_array
+from fenchel.functional import Curves, as_curves, is_array
+from fenchel.inspection import final_estimator
 from fenchel.plotting import _style
-from fenchel.plotting._reading import final
 
 _BACKGROUND = 200  # curves drawn behind the chosen ones
 
@@ -136,7 +135,7 @@ class CurvesDisplay:
             If grids or numbers of rows do not fit.
         """
         _style.require_matplotlib()
-        grid = getattr(final(estimator), "grid_", None)
+        grid = getattr(final_estimator(estimator), "grid_", None)
         if theta is None and grid is not None and is_array(Y):
             theta = grid
         curves = as_curves(Y, theta, quadrature)
@@ -262,7 +261,7 @@ class CurvesDisplay:
             self.observed_.append(points)
             self.predicted_.append(line)
         ax.autoscale_view()
-        _style.dress(ax, self.theta_name, self.curve_name, "points observed, lines predicted")
+        _style.label_axes(ax, self.theta_name, self.curve_name, "points observed, lines predicted")
         handles = list(zip(self.observed_, self.predicted_, strict=True))
         names = [f"row {row}: residual {self.norms[row]:.3g}" for row in self.rows]
         _style.legend(ax, handles, names)
@@ -281,7 +280,7 @@ class CurvesDisplay:
         ax.set_ylim(bottom=0.0)
         median = float(np.median(self.norms))
         note = f"median {median:.3g}, largest {self.norms.max():.3g}"
-        _style.dress(ax, "rows, by their residual", "norm of the residual", note)
+        _style.label_axes(ax, "rows, by their residual", "norm of the residual", note)
 
 
 def _chosen(norms: FloatArray, rows: Any) -> IntArray:

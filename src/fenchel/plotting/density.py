@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.inspection import FeatureTable, percent, short_name
 from fenchel.plotting import _style
-from fenchel.plotting._slices import Table
 
 MASSES = (0.95, 0.75, 0.5, 0.25)
 _MARGIN = 0.08  # beyond the data, of their range
@@ -150,7 +150,7 @@ class DensityDisplay:
             raise TypeError(
                 f"estimator must have score_samples, got {type(estimator).__name__} without it"
             )
-        table = Table.of(X)
+        table = FeatureTable.of(X)
         if len(table.names) not in (1, 2):
             raise ValueError(f"X must have one or two columns, got {len(table.names)}")
         if any(not 0.0 < mass < 1.0 for mass in masses):
@@ -230,8 +230,8 @@ class DensityDisplay:
             names += [f"histogram of {len(values)} rows", f"rows{part}"]
         ax.set_xlim(grid[0], grid[-1])
         ax.set_ylim(bottom=0.0)
-        name = _style.short(self.feature_names[0], 24)
-        _style.dress(ax, self.feature_names[0], f"density, per unit of {name}")
+        name = short_name(self.feature_names[0], 24)
+        _style.label_axes(ax, self.feature_names[0], f"density, per unit of {name}")
         _style.legend(
             ax,
             handles,
@@ -252,7 +252,7 @@ class DensityDisplay:
             first, second, self.density, cmap=blues, vmin=0.0, shading="gouraud", zorder=0
         )
         self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=ax, pad=0.02)
-        _style.say(self.colorbar_.ax.yaxis.label, "density, per unit of both axes")
+        _style.set_text(self.colorbar_.ax.yaxis.label, "density, per unit of both axes")
         self.colorbar_.outline.set_visible(False)
         if self.data is not None:
             self.points_ = _style.scatter(ax, *self.data.T)
@@ -262,15 +262,12 @@ class DensityDisplay:
             self.contours_ = ax.contour(
                 first, second, self.density, levels=self.levels_, colors=_style.BLACK, linewidths=1
             )
-            names = {
-                level: _style.percent(mass)
-                for level, mass in zip(levels, self.masses, strict=True)
-            }
+            names = {level: percent(mass) for level, mass in zip(levels, self.masses, strict=True)}
             for label in ax.clabel(self.contours_, fmt=names, fontsize=8):
-                _style.say(label, label.get_text())
+                _style.set_text(label, label.get_text())
         ax.set(xlim=(first[0], first[-1]), ylim=(second[0], second[-1]))
         x, y = self.feature_names
-        _style.dress(ax, x, y, "contours enclose these shares of the mass")
+        _style.label_axes(ax, x, y, "contours enclose these shares of the mass")
 
     def _levels(self) -> FloatArray:
         """The level of each share of the mass: cells from the densest on, until they have it."""

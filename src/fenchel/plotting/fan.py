@@ -7,18 +7,17 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.plotting import _style
-from fenchel.plotting._reading import (
-    checked_levels,
-    column,
-    final,
-    matrix,
-    name_of,
-    one_output,
-    statistic,
-    vector,
+from fenchel.inspection import (
+    feature_slice,
+    final_estimator,
+    levels_of,
+    partial_dependence,
+    percent,
+    statistic_of,
+    target_name_of,
 )
-from fenchel.plotting._slices import along, averaged, describe_fixed
+from fenchel.plotting import _style
+from fenchel.plotting._checks import checked_levels, column, matrix, one_output, vector
 
 KINDS = ("typical", "average")
 
@@ -160,19 +159,23 @@ class FanDisplay:
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
         if kind == "average":
-            made = averaged(
-                estimator.predict, X, feature, grid_resolution, subsample, random_state
+            made = partial_dependence(
+                estimator.predict,
+                X,
+                feature,
+                grid_resolution=grid_resolution,
+                subsample=subsample,
+                random_state=random_state,
             )
             curves, grid, values, feature_name = made.curves, made.grid, made.values, made.name
             note = f"averaged over the other features of {made.n_rows} rows"
             note = note if np.shape(X)[1] > 1 else ""
         else:
-            path = along(X, feature, grid_resolution)
+            path = feature_slice(X, feature, grid_resolution)
             curves = matrix(estimator.predict(path.rows), "predictions")
-            grid, values, feature_name = path.grid, path.values, path.name
-            note = describe_fixed(path.fixed)
-        model = final(estimator)
-        levels = getattr(model, "levels_", None)
+            grid, values, feature_name, note = path.grid, path.values, path.name, path.note
+        model = final_estimator(estimator)
+        levels = levels_of(model)
         if levels is None:
             curves = one_output(curves, output)
         return cls(
@@ -181,8 +184,8 @@ class FanDisplay:
             levels=levels,
             data=None if y is None else (values, column(y, output)),
             feature_name=feature_name,
-            target_name=target_name or name_of(y, output),
-            label=type(model).__name__ if levels is None else statistic(model),
+            target_name=target_name or target_name_of(y, output),
+            label=type(model).__name__ if levels is None else statistic_of(model),
             note=note,
         ).plot(ax=ax)
 
@@ -245,7 +248,7 @@ class FanDisplay:
             levels=levels,
             data=None if y is None else (values, vector(y, "y", len(values))),
             feature_name=feature_name or ("x" if name is None else str(name)),
-            target_name=target_name or name_of(y),
+            target_name=target_name or target_name_of(y),
             label=label or ("prediction" if levels is None else "levels"),
         ).plot(ax=ax)
 
@@ -272,7 +275,7 @@ class FanDisplay:
             self.lines_[0].set_label(self.label)
         else:
             self._fan(self.levels)
-        self._dress()
+        self._label()
         return self
 
     def _fan(self, levels: FloatArray) -> None:
@@ -305,13 +308,13 @@ class FanDisplay:
                 linestyle=dashes[0] if middle else dashes[1 + rank % (len(dashes) - 1)],
                 linewidth=2.0 if middle else 1.5,
                 zorder=4 if middle else 3,
-                label=_style.percent(level),
+                label=percent(level),
             )
         self.lines_ = [lines[j] for j in range(len(levels))]
 
-    def _dress(self) -> None:
+    def _label(self) -> None:
         ax = self.ax_
-        _style.dress(ax, self.feature_name, self.target_name, self.note)
+        _style.label_axes(ax, self.feature_name, self.target_name, self.note)
         ax.margins(x=0.02)
         handles = [*self.lines_]
         if self.levels is not None:  # the highest curve first, as they lie in the picture

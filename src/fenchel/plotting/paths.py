@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.inspection import short_name
 from fenchel.plotting import _style
 
 _DEPTH = 2.0  # depths of the part that matters below which paths leave the picture
@@ -167,7 +168,7 @@ class PathDisplay:
             scoring = getattr(estimator, "scoring", None)
             score_name = scoring if isinstance(scoring, str) else "score"
         folds = len(_splits(results))
-        label = f"{_style.short(score_name, 24)}, mean of {folds} folds"
+        label = f"{short_name(score_name, 24)}, mean of {folds} folds"
         if folds == 1:
             label = "minus the leave-one-out error" if score_name == "loo" else score_name
         chosen = float(results["params"][index][name])
@@ -213,9 +214,9 @@ class PathDisplay:
         ax.set_xscale("log")
         ax.set_ylim(self._limits())
         note = ", ".join(
-            f"{_style.short(name, 24)} = {_value(value)}" for name, value in path.others.items()
+            f"{short_name(name, 24)} = {_value(value)}" for name, value in path.others.items()
         )
-        _style.dress(ax, self.parameter, self.score_name, note)
+        _style.label_axes(ax, self.parameter, self.score_name, note)
         # below, as bands and paths leave no corner free
         _style.legend(
             ax,
@@ -320,7 +321,7 @@ def _paths(results: dict[str, Any], name: str) -> tuple[list[ScorePath], list[li
 
 
 def _value(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else _style.short(value, 24)
+    return f"{value:.4g}" if isinstance(value, float) else short_name(value, 24)
 
 
 __all__ = ["PathDisplay", "ScorePath"]

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.inspection import FeatureTable, fitted_model, percent, target_name_of
 from fenchel.plotting import _style
-from fenchel.plotting._reading import column, fitted, matrix, name_of
-from fenchel.plotting._slices import Table
+from fenchel.plotting._checks import column, matrix
 
 _LARGEST, _SMALLEST = 90.0, 6.0  # areas of markers, in points²
 
@@ -123,8 +123,10 @@ class SupportDisplay:
             If the model has no support, X is not of its rows, or a feature or output is unknown.
         """
         _style.require_matplotlib()
-        model = fitted(estimator, "support_", "dual_coef_", what="coefficients of training rows")
-        table = Table.of(X)
+        model = fitted_model(
+            estimator, "support_", "dual_coef_", what="coefficients of training rows"
+        )
+        table = FeatureTable.of(X)
         place = table.position(feature)
         values = table.numbers(place)
         support, dual = np.asarray(model.support_), matrix(model.dual_coef_, "dual_coef_")
@@ -148,7 +150,7 @@ class SupportDisplay:
             whole,
             signed=signed,
             feature_name=table.names[place],
-            target_name=target_name or name_of(y, target),
+            target_name=target_name or target_name_of(y, target),
         ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -187,9 +189,9 @@ class SupportDisplay:
         handles = [*self.carrying_, self.idle_]
         names = [*(kind[3] for kind in kinds), "not needed"]
         carrying = int(np.count_nonzero(~idle))
-        share = _style.percent(carrying / len(idle), 3)
+        share = percent(carrying / len(idle), 3)
         note = f"{carrying} of {len(idle)} rows ({share}) carry the model"
-        _style.dress(ax, self.feature_name, self.target_name, note)
+        _style.label_axes(ax, self.feature_name, self.target_name, note)
         made = _style.legend(ax, handles, names)
         for handle in made.legend_handles:
             handle.set_sizes([30.0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from fenchel.kernels import Box, Normal, Points
 from fenchel.positive.cone import ConeRegressor, monotone_cone, non_negative_cone
 from fenchel.positive.density import DensityEstimator
 from fenchel.positive.heteroscedastic import HeteroscedasticRegressor, NormalLikelihood
 from fenchel.positive.integrals import Moment, moment
 from fenchel.positive.losses import LogLikelihood, Poisson, PredictionLoss, Residual
-from fenchel.positive.measures import Box, Normal, Points
 from fenchel.positive.model import PSDModel
 from fenchel.positive.non_crossing import NonCrossingQuantileRegressor
 from fenchel.positive.non_negative import NonNegativeRegressor

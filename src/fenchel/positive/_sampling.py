@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
-from fenchel.kernels import Gaussian
-from fenchel.positive.integrals import kernel_products
-from fenchel.positive.measures import Box, as_measure
-
-if TYPE_CHECKING:
-    from fenchel.positive.model import PSDModel
+from fenchel.features import FeatureMap
+from fenchel.kernels import Box, Gaussian, as_measure
+from fenchel.positive.integrals import product_form
 
 _GRID = 4097
 _COARSE = 513
@@ -24,44 +22,43 @@ _CHUNK = 2**22
 
 
 def sample_by_conditionals(
-    model: PSDModel, n_samples: int, random_state: Any, domain: Any
+    values: Callable[[FloatArray], FloatArray],
+    feature_map: FeatureMap,
+    factor: FloatArray,
+    n_samples: int,
+    random_state: Any,
+    domain: Any,
 ) -> FloatArray:
-    """Draw rows with density f / ∫ f."""
+    """Draw rows with density f / ∫ f, from the values of f = ||Fᵀ φ||² and its parts φ and F."""
     whole = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
     if not whole or n_samples < 1:
         raise ValueError(f"n_samples must be an integer >= 1, got {n_samples!r}")
-    d = model.n_features_in_
+    d = feature_map.n_features_in_
     measure = as_measure(domain, d)
     if not isinstance(measure, Box):
         raise ValueError(f"domain must be None, a pair (low, high) or Box, got {domain!r}")
     random = check_random_state(random_state)
     uniform = random.uniform(size=(n_samples, d))
     if d == 1:
-        grid = np.linspace(*_range(model, measure, 0), _GRID)
-        return _inverse(grid, model(grid[:, None])[None], uniform[:, 0])[:, None]
-    coefficients, Z, width = model._product("sample in more than one dimension")
-    inner = coefficients @ coefficients.T
-    low, high = measure.bounds
+        grid = np.linspace(*_range(feature_map, measure, 0), _GRID)
+        return _inverse(grid, values(grid[:, None])[None], uniform[:, 0])[:, None]
+    form = product_form(feature_map, factor, "sample in more than one dimension")
+    inner, Z = form.coefficients @ form.coefficients.T, form.landmarks
     rows = np.empty((n_samples, d))
     given = np.ones((1, len(Z)))  # products of kernel values of the coordinates drawn so far
     for j in range(d):
         later = list(range(j + 1, d))
-        weights = inner
-        if later:
-            rest = kernel_products(
-                Gaussian(width[later]), Z[:, later], Box(low[later], high[later])
-            )
-            assert rest is not None
-            weights = inner * rest
-        values, vectors = np.linalg.eigh(0.5 * (weights + weights.T))
-        kept = values > 1e-14 * values[-1]
-        factor = vectors[:, kept] * np.sqrt(values[kept])
-        work = len(given) * factor.size
+        weights = inner * form.integrals(later, measure) if later else inner
+        lam, vectors = np.linalg.eigh(0.5 * (weights + weights.T))
+        kept = lam > 1e-14 * lam[-1]
+        root = vectors[:, kept] * np.sqrt(lam[kept])
+        work = len(given) * root.size
         count = int(np.clip(_WORK / max(work, 1), _COARSE, _GRID)) // 2 * 2 + 1
-        grid = np.linspace(*_range(model, measure, j), count)
-        along = np.exp(-0.5 * np.square((grid[:, None] - Z[:, j]) / width[j]))
-        rows[:, j] = _conditional(grid, along, given, factor, uniform[:, j])
-        given = given * np.exp(-0.5 * np.square((rows[:, [j]] - Z[:, j]) / width[j]))
+        grid = np.linspace(*_range(feature_map, measure, j), count)
+        kernel, mine = form.factor([j]), Z[:, [j]]
+        along = kernel(grid[:, None], mine)
+        rows[:, j] = _conditional(grid, along, given, root, uniform[:, j])
+        given = given * kernel(rows[:, [j]], mine)
         given = given / given.max(axis=1, keepdims=True)
     return rows
 
@@ -82,20 +79,20 @@ def _conditional(
     return drawn
 
 
-def _range(model: PSDModel, measure: Box, j: int) -> tuple[float, float]:
+def _range(feature_map: FeatureMap, measure: Box, j: int) -> tuple[float, float]:
     """Where a coordinate can be, up to what cannot be seen in double precision."""
     low, high = float(measure.bounds[0][j]), float(measure.bounds[1][j])
     if np.isfinite(low) and np.isfinite(high):
         return low, high
-    landmarks = getattr(model.feature_map_, "landmarks_", None)
-    scale = getattr(model.feature_map_.kernel_, "length_scale", None)
+    landmarks = getattr(feature_map, "landmarks_", None)
+    scale = getattr(feature_map.kernel_, "length_scale", None)
     if landmarks is None or scale is None:
         raise ValueError(
             "domain must be bounded to sample from a model whose kernel does not decay, got "
-            f"{model.feature_map_.kernel_!r}"
+            f"{feature_map.kernel_!r}"
         )
-    width = float(np.broadcast_to(np.asarray(scale, dtype=np.float64), model.n_features_in_)[j])
-    reach = (_TAIL if isinstance(model.feature_map_.kernel_, Gaussian) else 3 * _TAIL) * width
+    widths = np.broadcast_to(np.asarray(scale, dtype=np.float64), feature_map.n_features_in_)
+    reach = (_TAIL if isinstance(feature_map.kernel_, Gaussian) else 3 * _TAIL) * float(widths[j])
     return (
         max(low, float(landmarks[:, j].min()) - reach),
         min(high, float(landmarks[:, j].max()) + reach),

@@ -293,7 +293,6 @@ class ConeRegressor(PositiveRegressor):
         trace = float(self.trace_penalty)
         parts = [PSDPart(features, alpha, trace, g) for g in self.generators_]
         loss = Residual(Squared(), prepared.targets, prepared.weight)
-        loss.unit = loss.unit or 1.0
         return PSDProblem(loss, parts, prepared.weight)
 
     def _solve(self, problem: Any, warm_start: FloatArray | None) -> Any:

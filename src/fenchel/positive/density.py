@@ -14,11 +14,10 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_number, check_weights
 from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
-from fenchel.kernels import Gaussian, as_kernel, resolve
+from fenchel.kernels import Box, Gaussian, as_kernel, as_measure, resolve
 from fenchel.positive._base import SearchablePositive
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
-from fenchel.positive.measures import Box, as_measure
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import Constraint, PSDPart, PSDProblem
 from fenchel.positive.solvers import solve

@@ -68,7 +68,7 @@ class NormalLikelihood(PredictionLoss):
         gradient = np.stack([a * theta, theta - self.floor], axis=1)
         return gradient, _hessian(a, theta)
 
-    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         r"""Return the prox, from its one unknown θ.
 
         The conditions :math:`\beta + \mathrm{step} \nabla \ell^*(\beta) = p` say that
@@ -80,12 +80,16 @@ class NormalLikelihood(PredictionLoss):
 
         h is increasing and concave: Newton's method from the left never leaves it.
         """
-        a, theta = self._prox(point, step)
-        return np.stack([a - self.targets, point[:, 1] - step * (theta - self.floor)], axis=1)
+        steps = np.ravel(step)
+        a, theta = self._prox(point, steps)
+        return np.stack([a - self.targets, point[:, 1] - steps * (theta - self.floor)], axis=1)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
-        hessian = _hessian(*self._prox(point, step))
-        return np.asarray(np.linalg.inv(np.eye(2) + step * hessian))
+    def conjugate_prox_jacobian(  # noqa: D102
+        self, point: FloatArray, step: float | FloatArray
+    ) -> FloatArray:
+        steps = np.ravel(step)
+        hessian = _hessian(*self._prox(point, steps))
+        return np.asarray(np.linalg.inv(np.eye(2) + steps[:, None, None] * hessian))
 
     def _slack(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A and s."""
@@ -93,7 +97,7 @@ class NormalLikelihood(PredictionLoss):
         # ½y² - ½a² without cancellation
         return a, -0.5 * dual[:, 0] * (self.targets + a) - dual[:, 1]
 
-    def _prox(self, point: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+    def _prox(self, point: FloatArray, step: FloatArray) -> tuple[FloatArray, FloatArray]:
         """A and θ of the prox."""
         size = point[:, 0] + self.targets
         total = point[:, 1] - 0.5 * self.targets**2 + step * self.floor

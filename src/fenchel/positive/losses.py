@@ -7,19 +7,19 @@ import numpy.typing as npt
 from scipy.special import xlogy
 
 from fenchel._typing import FloatArray
-from fenchel.losses import Loss
+from fenchel.losses import ConvexFunction, Loss
 
 
-class PredictionLoss:
+class PredictionLoss(ConvexFunction):
     r"""Convex losses :math:`\ell_i(z_i)` of prediction vectors, one for each row.
 
     .. math:: \ell_i^*(\beta) = \sup_z \langle\beta, z\rangle - \ell_i(z)
 
-    Unlike :class:`fenchel.losses.Loss` it knows its targets, and need not depend on the
-    difference of target and prediction. Subclasses define :meth:`value`, :meth:`conjugate`,
-    :meth:`conjugate_prox` and :meth:`conjugate_prox_jacobian`; where the conjugate is twice
-    differentiable inside of its domain also :meth:`conjugate_derivatives`, and say
-    ``smooth = True``. Arrays are (n, p). Sample weights multiply outside.
+    The four methods are those of :class:`fenchel.losses.Loss`. But it knows its targets, need
+    not depend on the difference of target and prediction, and need not be least anywhere:
+    :class:`Residual` makes one of a loss of residuals. Where the conjugate is twice
+    differentiable inside of its domain, subclasses also define :meth:`conjugate_derivatives`,
+    and say ``smooth = True``.
 
     Attributes
     ----------
@@ -38,22 +38,6 @@ class PredictionLoss:
     smooth: bool = False
     unit: float = 1.0
     step: float = 1.0
-
-    def value(self, prediction: FloatArray) -> FloatArray:
-        """Loss of each row, (n,)."""
-        raise NotImplementedError
-
-    def conjugate(self, dual: FloatArray) -> FloatArray:
-        """Conjugate at each row, (n,); inf outside its domain."""
-        raise NotImplementedError
-
-    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:
-        """argmin over beta of step * conjugate(beta) + ||beta - point||²/2, row by row."""
-        raise NotImplementedError
-
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:
-        """Generalized Jacobian of :meth:`conjugate_prox`, (n, p, p), or its diagonal (n, p)."""
-        raise NotImplementedError
 
     def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient (n, p) and Hessian, (n, p) if diagonal or (n, p, p), of the conjugate."""
@@ -88,14 +72,14 @@ class LogLikelihood(PredictionLoss):
         beta = -dual[:, 0]
         return -1.0 - np.log(beta, out=np.full(len(beta), -np.inf), where=beta > 0.0)
 
-    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
         root = np.hypot(point, 2.0 * np.sqrt(step))
         # the form without cancellation
         positive = np.maximum(point, 0.0)
         direct = 0.5 * (np.minimum(point, 0.0) - root)
         return np.where(point > 0.0, -2.0 * step / (root + positive), direct)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
         beta = self.conjugate_prox(point, step)
         squares = beta * beta
         return squares / (squares + step)
@@ -143,7 +127,7 @@ class Poisson(PredictionLoss):
         inside = (rest > 0.0) | ((y == 0.0) & (rest >= 0.0))
         return np.where(inside, -xlogy(y, np.where(rest > 0.0, rest, 1.0)), np.inf)[:, 0]
 
-    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
         # with g = 1 - beta > 0: g² - (1 - point) g - step y = 0
         v, product = 1.0 - point, step * self.targets
         root = np.hypot(v, 2.0 * np.sqrt(product))
@@ -151,7 +135,7 @@ class Poisson(PredictionLoss):
         low = np.divide(2.0 * product, negative, out=np.zeros_like(v), where=negative > 0.0)
         return 1.0 - np.where(v > 0.0, 0.5 * (v + root), low)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
         rest = 1.0 - self.conjugate_prox(point, step)
         squares = rest * rest
         total = squares + step * self.targets
@@ -167,6 +151,10 @@ class Residual(PredictionLoss):
 
     .. math:: \ell_i(z) = \ell(y_i - z), \qquad
               \ell_i^*(\beta) = \langle\beta, y_i\rangle + \ell^*(-\beta)
+
+    The ``unit`` of relative gaps is the mean loss of the best constant; that of the prediction
+    zero where targets are constant, which penalties may keep from being fitted exactly; and 1
+    where targets are zero.
 
     Parameters
     ----------
@@ -196,7 +184,7 @@ class Residual(PredictionLoss):
         residual = self.targets - constant
         mean = float(np.average(loss.value(residual), weights=weight))
         spread = float(np.average(np.square(residual).mean(axis=1), weights=weight))
-        self.unit = mean
+        self.unit = mean or float(np.average(loss.value(self.targets), weights=weight)) or 1.0
         self.step = mean / spread if spread > 0.0 and mean > 0.0 else 1.0
 
     def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
@@ -206,10 +194,10 @@ class Residual(PredictionLoss):
         earned = np.einsum("ij,ij->i", dual, self.targets)
         return earned + self.loss.conjugate(-dual)
 
-    def conjugate_prox(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
         return -self.loss.conjugate_prox(step * self.targets - point, step)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.conjugate_prox_jacobian(step * self.targets - point, step)
 
     def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:

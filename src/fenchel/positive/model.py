@@ -11,11 +11,9 @@ import numpy.typing as npt
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.features import Explicit, FeatureMap, KernelRows
-from fenchel.kernels import Gaussian
-from fenchel.positive._gradients import gradient_at_landmarks
+from fenchel.kernels import Box, as_measure, as_scalar_kernel
 from fenchel.positive._sampling import sample_by_conditionals
-from fenchel.positive.integrals import gaussian_width, kernel_products, moment, on_landmarks
-from fenchel.positive.measures import Box, as_measure
+from fenchel.positive.integrals import moment, on_landmarks, product_form
 
 _NO_RANK = 1e-9
 _NEGATIVE = 1e-10
@@ -121,8 +119,9 @@ class PSDModel:
     def gradient(self, X: npt.ArrayLike) -> FloatArray:
         """Gradient of f at rows X (n, d), (n, d).
 
-        In closed form for the Gaussian, Laplacian, Matérn, polynomial and linear kernels, and by
-        central differences, to about eight digits, for others.
+        In closed form for the Gaussian, Laplacian, Matérn, polynomial and linear kernels and
+        those with a ``gradient`` of their own, and by central differences, to about eight digits,
+        for others.
         """
         X = np.asarray(X, dtype=np.float64)
         coefficients = on_landmarks(self.feature_map_, self.factor_)
@@ -130,12 +129,9 @@ class PSDModel:
             return 2.0 * X @ self.matrix_
         if coefficients is not None:
             values = self.feature_map_.transform(X) @ self.factor_
-            exact = gradient_at_landmarks(
-                self.feature_map_.kernel_,
-                X,
-                self.feature_map_.landmarks_,
-                values @ coefficients.T,
-            )
+            kernel = as_scalar_kernel(self.feature_map_.kernel_)
+            weights = 2.0 * values @ coefficients.T
+            exact = kernel.gradient(X, self.feature_map_.landmarks_, weights)
             if exact is not None:
                 return exact
         gradient = np.empty_like(X)
@@ -190,35 +186,18 @@ class PSDModel:
                 f"coordinates must be distinct integers from 0 to {d - 1}, got {coordinates!r}"
             )
         others = [j for j in range(d) if j not in kept]
-        coefficients, landmarks, width = self._product("a marginal")
+        form = product_form(self.feature_map_, self.factor_, "a marginal")
         measure = as_measure(domain, d)
         if not isinstance(measure, Box):
             raise ValueError(f"domain must be None, a pair (low, high) or Box, got {domain!r}")
-        inner = coefficients @ coefficients.T
+        inner = form.coefficients @ form.coefficients.T
         if others:
-            low, high = measure.bounds
-            rest = kernel_products(
-                Gaussian(width[others]), landmarks[:, others], Box(low[others], high[others])
-            )
-            assert rest is not None
-            inner = inner * rest
-        rows = KernelRows(Gaussian(width[kept]))
-        rows.fit(landmarks[:, kept])
+            inner = inner * form.integrals(others, measure)
+        rows = KernelRows(form.factor(kept))
+        rows.fit(form.landmarks[:, kept])
         values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
         positive = values > 0.0
         return PSDModel(rows, vectors[:, positive] * np.sqrt(values[positive]))
-
-    def _product(self, what: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Coefficients, landmarks and widths of a product kernel."""
-        coefficients = on_landmarks(self.feature_map_, self.factor_)
-        width = gaussian_width(self.feature_map_.kernel_, self.n_features_in_)
-        if coefficients is None or width is None:
-            raise ValueError(
-                f"{what} needs a Gaussian kernel at landmarks (features='cholesky' or "
-                f"'nystroem'), got {self.feature_map_.kernel_!r} in "
-                f"{type(self.feature_map_).__name__}"
-            )
-        return coefficients, self.feature_map_.landmarks_, width
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, domain: Any = None
@@ -243,7 +222,9 @@ class PSDModel:
             In more than one dimension, if the kernel is not a product over coordinates; in
             one, if neither domain nor kernel bound the range.
         """
-        return sample_by_conditionals(self, n_samples, random_state, domain)
+        return sample_by_conditionals(
+            self, self.feature_map_, self.factor_, n_samples, random_state, domain
+        )
 
     def __add__(self, other: object) -> PSDModel:
         if not isinstance(other, PSDModel):

@@ -6,13 +6,13 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number, check_weights
+from fenchel._validation import check_number
 from fenchel.features import PivotedCholesky
 from fenchel.losses import Pinball
 from fenchel.losses.atoms import check_levels
+from fenchel.metrics import d2_pinball_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Residual
@@ -262,23 +262,8 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
 
         1 is perfect, 0 is no better than the best constant of ``y`` itself.
         """
-        prediction = self.predict(X).reshape(-1, len(self.levels_))
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(prediction, y)
-        y = y[:, None]
-        weight = check_weights(y, sample_weight)
-        scores = []
-        for level, column in zip(self.levels_, prediction.T, strict=True):
-            loss = Pinball(float(level))
-            constant = loss.minimizing_offset(y, weight)
-            unexplained = float(weight @ loss.value(y - column[:, None]))
-            total = float(weight @ loss.value(y - constant))
-            rounding = float(weight @ loss.value(1e-14 * np.abs(y)))
-            if total > rounding:
-                scores.append(1.0 - unexplained / total)
-            else:
-                scores.append(1.0 if unexplained <= rounding else 0.0)
-        return float(np.mean(scores))
+        prediction = self.predict(X)
+        return float(d2_pinball_score(y, prediction, self.levels_, sample_weight=sample_weight))
 
     def _gaps(self, features: FloatArray) -> FloatArray:
         gaps = np.empty((len(features), len(self.gap_factors_)))
@@ -303,7 +288,6 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         levels = np.sort(self.levels_)
         p, middle = len(levels), self._position()
         loss = Residual(Pinball(levels), prepared.targets, prepared.weight, p)
-        loss.unit = loss.unit or 1.0  # a constant
         features = prepared.features
         if isinstance(prepared.feature_map, PivotedCholesky):
             features = features[:, : self.gap_rank or MOST_GAP_FEATURES]

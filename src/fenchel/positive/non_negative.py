@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number, check_weights
-from fenchel.losses import Huber, Loss, Pinball, Squared
+from fenchel.losses import Loss, make_loss
+from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import PSDPart, PSDProblem
 
-LOSSES = ("squared", "huber", "pinball", "poisson")
+POISSON = "poisson"
+"""The name of the one loss that is not of residuals."""
 
 
 class NonNegativeRegressor(PositiveRegressor):
@@ -31,23 +31,28 @@ class NonNegativeRegressor(PositiveRegressor):
     Predictions are :math:`s f_A(x)`, with s the weighted mean of \|y\|: strengths do not depend
     on the units of y.
 
-    ===============  =====================================================  ==================
-    ``loss``         ℓ(y, z)                                                estimates
-    ===============  =====================================================  ==================
-    ``"squared"``    ½(y - z)²                                              the mean
-    ``"huber"``      ½ξ² up to \|ξ\| = κ, then κ\|ξ\| - ½κ², ξ = y - z      a robust centre
-    ``"pinball"``    max(τξ, (τ - 1)ξ)                                      the τ-quantile
-    ``"poisson"``    z - y log z + y log y - y                              the mean of counts
-    ===============  =====================================================  ==================
+    ===================  =================================================  ==================
+    ``loss``             ℓ(y, z)                                            estimates
+    ===================  =================================================  ==================
+    ``"squared"``        ½(y - z)²                                          the mean
+    ``"huber"``          ½ξ² up to \|ξ\| = κ, then κ\|ξ\| - ½κ², ξ = y - z  a robust centre
+    ``"pinball"``        max(τξ, (τ - 1)ξ)                                  the τ-quantile
+    ``"absolute"``, ...  see :func:`fenchel.losses.make_loss`
+    ``"poisson"``        z - y log z + y log y - y                          the mean of counts
+    a ``Loss``           itself, of y - z, with thresholds divided by s
+    ===================  =================================================  ==================
 
     Parameters
     ----------
-    loss : {"squared", "huber", "pinball", "poisson"}, default="squared"
-        See the table.
+    loss : str or Loss, default="squared"
+        See the table; in the units of y, see :meth:`fenchel.losses.Loss.rescaled`. For a loss of
+        predictions of your own see :func:`fenchel.positive.solve`.
     level : float, default=0.5
-        τ in (0, 1), for "pinball".
+        τ in (0, 1), of "pinball" and "squared_pinball".
     kappa : float, default=1.0
-        κ > 0 in the units of y, for "huber".
+        κ > 0 in the units of y, of "huber".
+    epsilon : float, default=0.1
+        ε >= 0 in the units of y, of the insensitive losses.
     alpha : float, default=1e-4
         Strength of the squared norm of A, > 0 (λ₂ of the paper).
     trace_penalty : float, default=1e-4
@@ -76,6 +81,8 @@ class NonNegativeRegressor(PositiveRegressor):
         Rank of A.
     scale_ : float
         s.
+    loss_ : Loss or None
+        The loss of residuals in the units of y; None for another.
     certificate_ : Certificate
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples,)
@@ -120,10 +127,11 @@ class NonNegativeRegressor(PositiveRegressor):
 
     def __init__(
         self,
-        loss: str = "squared",
+        loss: Any = "squared",
         *,
         level: float = 0.5,
         kappa: float = 1.0,
+        epsilon: float = 0.1,
         alpha: float = 1e-4,
         trace_penalty: float = 1e-4,
         kernel: Any = None,
@@ -137,6 +145,7 @@ class NonNegativeRegressor(PositiveRegressor):
         self.loss = loss
         self.level = level
         self.kappa = kappa
+        self.epsilon = epsilon
         self.alpha = alpha
         self.trace_penalty = trace_penalty
         self.kernel = kernel
@@ -176,24 +185,10 @@ class NonNegativeRegressor(PositiveRegressor):
         1 is perfect, 0 is no better than the best constant of ``y`` itself. It is R² for the
         squared loss, and of the deviance for the Poisson loss.
         """
-        prediction = self.predict(X)[:, None]
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(prediction, y)
-        targets = y[:, None]
-        self._check_targets(targets)
-        weight = check_weights(targets, sample_weight)
-        loss = self._prediction_loss(targets, weight, 1.0)
-        unexplained = float(weight @ loss.value(prediction))
-        if isinstance(loss, Residual):
-            constant = loss.loss.minimizing_offset(targets, weight)
-            rounding = float(weight @ loss.loss.value(1e-14 * np.abs(targets)))
-        else:
-            constant = np.average(targets, axis=0, weights=weight)
-            rounding = 1e-14 * float(weight @ y)
-        total = float(weight @ loss.value(np.broadcast_to(constant, targets.shape)))
-        if total > rounding:
-            return 1.0 - unexplained / total
-        return 1.0 if unexplained <= rounding else 0.0
+        prediction, loss = self.predict(X), self._residual_loss()
+        if loss is None:
+            return d2_poisson_score(y, prediction, sample_weight=sample_weight)
+        return float(d2_score(y, prediction, loss, sample_weight=sample_weight))
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         loss = self._prediction_loss(prepared.targets, prepared.weight, float(prepared.scale[0]))
@@ -201,6 +196,7 @@ class NonNegativeRegressor(PositiveRegressor):
         return PSDProblem(loss, [part], prepared.weight)
 
     def _keep(self, prepared: Prepared, problem: PSDProblem, solution: PSDSolution) -> None:
+        self.loss_ = self._residual_loss()
         self.scale_ = float(prepared.scale[0])
         factor = np.sqrt(self.scale_) * solution.model.factors[0]
         self.model_ = PSDModel(self.feature_map_, factor)
@@ -208,34 +204,33 @@ class NonNegativeRegressor(PositiveRegressor):
         self.dual_coef_ = np.zeros(prepared.n_rows)
         self.dual_coef_[prepared.kept] = problem.weight * solution.dual[:, 0]
 
+    def _residual_loss(self) -> Loss | None:
+        """The loss of residuals in the units of y; None for one of predictions."""
+        if isinstance(self.loss, str) and self.loss == POISSON:
+            return None
+        return make_loss(
+            self.loss,
+            kappa=self.kappa,
+            epsilon=self.epsilon,
+            level=self.level,
+            others=(POISSON,),
+        )
+
     def _prediction_loss(
         self, targets: FloatArray, weight: FloatArray, scale: float
     ) -> PredictionLoss:
         """The loss for targets (n, 1) that were divided by ``scale``."""
-        if self.loss == "poisson":
+        loss = self._residual_loss()
+        if loss is None:
             return Poisson(targets[:, 0], weight)
-        kinds: dict[str, Any] = {
-            "squared": Squared,
-            "huber": lambda: Huber(float(self.kappa) / scale),
-            "pinball": lambda: Pinball(float(self.level)),
-        }
-        loss: Loss = kinds[self.loss]()
-        made = Residual(loss, targets, weight)
-        if not made.unit > 0.0:  # a constant, which the penalty keeps from being fitted exactly
-            made.unit = float(np.average(loss.value(targets), weights=weight)) or 1.0
-        return made
+        return Residual(loss.rescaled(scale), targets, weight)
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}")
-        check_number(self, "kappa", low=0.0, open_low=True)
-        check_number(self, "level", low=0.0, open_low=True)
-        if self.level >= 1.0:
-            raise ValueError(f"level must be a number in (0, 1), got {self.level!r}")
+        self._residual_loss()
 
     def _check_targets(self, targets: FloatArray) -> None:
-        if self.loss == "poisson" and targets.min() < 0.0:
+        if self._residual_loss() is None and targets.min() < 0.0:
             row = int(np.argmin(targets[:, 0]))
             raise ValueError(
                 f"y must be >= 0 with loss='poisson', got {targets[row, 0]:g} in row {row} of "
@@ -248,4 +243,4 @@ class NonNegativeRegressor(PositiveRegressor):
         return tags
 
 
-__all__ = ["LOSSES", "NonNegativeRegressor"]
+__all__ = ["NonNegativeRegressor"]

@@ -20,14 +20,16 @@ from fenchel.positive._solution import (
     total,
 )
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
-from fenchel.positive.problem import PSDProblem
+from fenchel.positive.problem import PSDProblem, Push
 from fenchel.solvers import Callback
+from fenchel.solvers.accelerated import Moving, accelerated, every
 
 _HALVINGS = 40
 _SHRINK = 0.1
 _CENTRED = 1.0
 _LAST = 0.1
 _ROUNDING = 1e-14
+_MORE_STEPS = "increase max_iter, or use solver='auto'"
 
 
 class PSDSolver(Protocol):
@@ -329,42 +331,50 @@ class DualFista:
     ) -> PSDSolution:
         _check(self, problem)
         record = Record(problem, self.tol, callback)
-        point = start_of(problem, warm_start)
+        point, size = start_of(problem, warm_start), problem.loss.step
         none = np.zeros(0)
-        dual, ahead, momentum = point.dual, point, 1.0
-        step = problem.loss.step
-        for iteration in range(self.max_iter + 1):
-            if iteration % self.check == 0 and record.certify(point, none, iteration):
+        if record.certify(point, none, 0):
+            return record.solution(0, _MORE_STEPS)
+
+        def step(ahead: Moving) -> Moving:
+            nonlocal point, size
+            here = point
+            if ahead[0] is not point.dual:  # with momentum, and its push with it
+                push = _as_push(problem, ahead)
+                spectra = problem.cone.solve(push.gram, point.spectra.multipliers)
+                here, size = Point(ahead[0], push, spectra, np.nan), 1.05 * size
+            point, size = _backtracked(problem, here, size)
+            return point.dual, *point.push.gram, *point.push.linear
+
+        start = point.dual, *point.push.gram, *point.push.linear
+        points = accelerated(step, start, problem.weight[:, None])
+        done = 0
+        for done, _ in every(points, self.check, self.max_iter):
+            if record.certify(point, none, done):
                 break
-            if iteration == self.max_iter:
-                break
-            z = problem.predictions(problem.model(ahead.push, ahead.spectra))
-            smooth = problem.unpenalized(ahead.push, ahead.spectra)
-            while True:
-                new = problem.loss.conjugate_prox(ahead.dual + step * z, step)
-                point = point_of(problem, new, None, ahead.spectra.multipliers)
-                move = new - ahead.dual
-                weighted = problem.weight[:, None] * move
-                bound = smooth - np.vdot(weighted, z) + np.vdot(weighted, move) / (2.0 * step)
-                value = problem.unpenalized(point.push, point.spectra)
-                if value <= bound + _ROUNDING * abs(value):
-                    break
-                step *= 0.5
-            if np.vdot(ahead.dual - new, problem.weight[:, None] * (new - dual)) > 0.0:
-                ahead, momentum = point, 1.0
-            else:
-                following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-                beyond = new + (momentum - 1.0) / following * (new - dual)
-                ahead = Point(
-                    beyond,
-                    push := problem.push(beyond),
-                    problem.cone.solve(push.gram, point.spectra.multipliers),
-                    np.nan,
-                )
-                momentum = following
-                step *= 1.05
-            dual = new
-        return record.solution(iteration, "increase max_iter, or use solver='auto'")
+        return record.solution(done, _MORE_STEPS)
+
+
+def _as_push(problem: PSDProblem, moving: Moving) -> Push:
+    """The push behind a dual point, which is linear in it."""
+    psd = len(problem.psd)
+    return Push(list(moving[1 : 1 + psd]), list(moving[1 + psd :]))
+
+
+def _backtracked(problem: PSDProblem, here: Point, size: float) -> tuple[Point, float]:
+    """Proximal step from a point, with the first halving of the size at which it is one."""
+    z = problem.predictions(problem.model(here.push, here.spectra))
+    smooth = problem.unpenalized(here.push, here.spectra)
+    while True:
+        new = problem.loss.conjugate_prox(here.dual + size * z, size)
+        point = point_of(problem, new, None, here.spectra.multipliers)
+        move = new - here.dual
+        weighted = problem.weight[:, None] * move
+        bound = smooth - np.vdot(weighted, z) + np.vdot(weighted, move) / (2.0 * size)
+        value = problem.unpenalized(point.push, point.spectra)
+        if value <= bound + _ROUNDING * abs(value):
+            return point, size
+        size *= 0.5
 
 
 def _check(solver: PSDSolver, problem: PSDProblem) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fenchel.regression.expectile import ExpectileRegressor
 from fenchel.regression.group_lasso import GroupLasso
-from fenchel.regression.lasso import Lasso, LassoPath, lasso_path
+from fenchel.regression.lasso import Lasso
 from fenchel.regression.linear import LinearRegression, Ridge
+from fenchel.regression.path import LassoPath, lasso_path
 from fenchel.regression.quantile import QuantileRegressor
 from fenchel.regression.ridge import KernelRidge
 from fenchel.regression.svr import SVR

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
-
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number, check_weights
+from fenchel._validation import check_number
+from fenchel.kernels import level_coupling
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
+from fenchel.metrics import crossing_loss, d2_score
 from fenchel.regression._base import KernelRegressor
-
-_EIGENVALUE_CUT = 1e-13
-
-
-def level_coupling(levels: FloatArray, gamma: float) -> FloatArray:
-    """S of shape (p, q) with S Sᵀ = exp(-gamma (τ_j - τ_k)²); gamma may be 0 or inf."""
-    if gamma == np.inf:
-        return np.eye(len(levels))
-    if gamma == 0.0:
-        return np.ones((len(levels), 1))
-    matrix = np.exp(-gamma * np.subtract.outer(levels, levels) ** 2)
-    values, vectors = np.linalg.eigh(matrix)
-    kept = values > _EIGENVALUE_CUT * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 class LevelRegressor(KernelRegressor):
@@ -128,28 +113,12 @@ class LevelRegressor(KernelRegressor):
 
         with levels in increasing order; 0 means that no curves cross there.
         """
-        ordered = self._decision(X)[:, np.argsort(self.levels_)]
-        return float(np.maximum(ordered[:, :-1] - ordered[:, 1:], 0.0).mean(axis=0).sum())
+        return crossing_loss(self._decision(X), self.levels_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean over levels of D², the share of the loss of the best constant explained.
 
         1 is perfect, 0 is no better than the best constant of ``y`` itself.
         """
-        prediction = self._decision(X)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(prediction, y)
-        weight = check_weights(y, sample_weight)
-        y = y[:, None]
-        scores = []
-        for j, level in enumerate(self.levels_):
-            loss = self._level_loss(level)
-            constant = loss.minimizing_offset(y, weight)
-            unexplained = float(weight @ loss.value(y - prediction[:, [j]]))
-            total = float(weight @ loss.value(y - constant))
-            rounding = float(weight @ loss.value(1e-14 * np.abs(y)))
-            if total > rounding:
-                scores.append(1.0 - unexplained / total)
-            else:
-                scores.append(1.0 if unexplained <= rounding else 0.0)
-        return float(np.mean(scores))
+        losses = [self._level_loss(level) for level in self.levels_]
+        return float(d2_score(y, self._decision(X), losses, sample_weight=sample_weight))

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._typing import AnyArray, IntArray
-from fenchel._validation import check_number
-from fenchel.regression._linear_base import Fit, LinearModel, Rows
-from fenchel.regression._norm_problem import NormProblem, check_form, fista, judged
-from fenchel.regression._norms import GroupNorm
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.design import CentredRows
+from fenchel.norms import GroupNorm
+from fenchel.regression._linear import NormModel
+from fenchel.solvers import NormFista, Solution
 
 _NORMS = (1, 2, np.inf)
 
 
-class GroupLasso(LinearModel):
+class GroupLasso(NormModel):
     r"""Least squares with a group norm of the coefficients as penalty or as constraint.
 
     .. math:: \min_{W, b}\; \alpha \|W\|_{q,p}
@@ -49,6 +49,8 @@ class GroupLasso(LinearModel):
         Relative duality gap at which the fit has converged.
     max_iter : int, default=20000
         Limit on the number of gradient steps.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
 
     Attributes
     ----------
@@ -69,7 +71,7 @@ class GroupLasso(LinearModel):
     certificate_ : Certificate
         Of the very problem above. The dual point is the best multiple of the residuals; in the
         penalized form its dual norm, that with 1/q + 1/q* = 1/p + 1/p* = 1, is kept below alpha.
-    status_, n_iter_, n_features_in_, feature_names_in_
+    status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     References
@@ -100,6 +102,7 @@ class GroupLasso(LinearModel):
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 20_000,
+        verbose: int = 0,
     ) -> None:
         self.groups = groups
         self.alpha = alpha
@@ -109,32 +112,29 @@ class GroupLasso(LinearModel):
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
+        self.verbose = verbose
 
     def check_parameters(self) -> None:  # noqa: D102
-        check_form(self)
+        super().check_parameters()
         for name in ("q", "p"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Real) or value not in _NORMS:
                 raise ValueError(f"{name} must be 1, 2 or inf, got {value!r}")
-        check_number(self, "tol", low=0.0, open_low=True)
-        check_number(self, "max_iter", low=1, integer=True)
 
-    def _solve(self, rows: Rows) -> Fit:
-        strength, constrained = check_form(self)
-        self.labels_ = labels = group_labels(self.groups, rows.X.shape[1])
-        norm = GroupNorm(labels, float(self.q), float(self.p))
-        design, target = rows.weighted()
-        root = rows.root if self.fit_intercept else None
-        problem = NormProblem(design, target, len(target), norm, strength, constrained, root)
-        zero = np.zeros((design.shape[1], target.shape[1]))
-        tol = float(self.tol)
-        coef, n_iter = fista(problem, zero, 0.9 * tol, int(self.max_iter))
-        self.norm_ = norm.value(coef)
+    def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
+        labels = group_labels(self.groups, n_features)
+        return GroupNorm(labels, float(self.q), float(self.p))
+
+    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
+        problem = self.make_problem(rows)
+        solver = NormFista(float(self.tol), int(self.max_iter))
+        solution = solver.solve(problem, start, self._callback())
+        norm, coef = problem.norm, solution.weights
+        self.labels_, self.norm_ = norm.labels, norm.value(coef)
         self.group_norms_ = norm.lengths(coef)
         self.selected_groups_ = np.flatnonzero(self.group_norms_)
         self.selected_ = np.flatnonzero(np.any(coef != 0.0, axis=1))
-        certificate = problem.certify(coef)
-        return Fit(coef, certificate, judged(certificate.relative_gap, tol, n_iter), n_iter)
+        return solution
 
 
 def group_labels(groups: Any, n_features: int) -> IntArray:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_number
-from fenchel.certificate import Certificate
-from fenchel.regression._lars import LassoPath, along, knots, lasso_path
-from fenchel.regression._linear_base import Fit, LinearModel, Rows
-from fenchel.regression._norm_problem import NormProblem, check_form, fista, judged
-from fenchel.regression._norms import GroupNorm
-
-_PATH_SIZE = 2000  # rows or columns up to which the path is a remedy for slow descent
+from fenchel.design import CentredRows
+from fenchel.norms import GroupNorm
+from fenchel.regression._linear import NormModel
+from fenchel.solvers import Lars, LassoDescent, NormSolver, Solution, side_by_side
 
 
-class Lasso(LinearModel):
+class Lasso(NormModel):
     r"""Least squares with sparse coefficients, by a penalty or by a bound on their ℓ₁ norm.
 
     .. math:: \min_{w, b}\; \alpha \|w\|_1
@@ -45,6 +38,8 @@ class Lasso(LinearModel):
         Relative duality gap at which the fit has converged.
     max_iter : int, default=10000
         Limit on the number of sweeps of coordinate descent, or of gradient steps.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
 
     Attributes
     ----------
@@ -61,7 +56,7 @@ class Lasso(LinearModel):
         Of the very problem above, the sum over outputs. The dual point is the best multiple of
         the residuals (y - w·x - b), with max_j \|Σ_i s_i θ_i x_ij\| <= alpha Σ_i s_i in the
         penalized form; in the constrained form every such point is feasible.
-    status_, n_iter_, n_features_in_, feature_names_in_
+    status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     See Also
@@ -108,88 +103,35 @@ class Lasso(LinearModel):
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 10_000,
+        verbose: int = 0,
     ) -> None:
         self.alpha = alpha
         self.radius = radius
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
+        self.verbose = verbose
 
-    def check_parameters(self) -> None:  # noqa: D102
-        check_form(self)
-        check_number(self, "tol", low=0.0, open_low=True)
-        check_number(self, "max_iter", low=1, integer=True)
+    def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
+        return GroupNorm(np.zeros(n_features, dtype=np.intp), 1.0, 1.0)
 
-    def _solve(self, rows: Rows) -> Fit:
-        strength, constrained = check_form(self)
-        tol, limit = float(self.tol), int(self.max_iter)
-        design, target = rows.weighted()
-        norm = GroupNorm(np.zeros(design.shape[1], dtype=np.intp), 1.0, 1.0)
-        root = rows.root if self.fit_intercept else None
-        coef = np.zeros((design.shape[1], target.shape[1]))
-        certificates, steps = [], 0
-        for k in range(target.shape[1]):
-            problem = NormProblem(
-                design, target[:, k : k + 1], len(target), norm, strength, constrained, root
-            )
-            solve = _on_path if constrained else _descend
-            coef[:, k : k + 1], done = solve(problem, tol, limit)
-            certificates.append(problem.certify(coef[:, k : k + 1]))
-            steps = max(steps, done)
-        certificate = Certificate.of_sum(certificates)
-        self._describe(coef, design, target)
-        status = judged(certificate.relative_gap, tol, steps)
-        return Fit(coef, certificate, status, steps)
-
-    def _describe(self, coef: FloatArray, design: FloatArray, target: FloatArray) -> None:
-        self.selected_ = np.flatnonzero(np.any(coef != 0.0, axis=1))
-        radius = np.abs(coef).sum(axis=0)
-        strength, constrained = check_form(self)
-        alpha = np.full(len(radius), strength)
-        if constrained:
-            alpha = np.abs(design.T @ (target - design @ coef)).max(axis=0) / len(target)
-        single = len(radius) == 1
-        self.alpha_ = float(alpha[0]) if single else alpha
-        self.radius_ = float(radius[0]) if single else radius
+    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
+        problem, tol = self.make_problem(rows), float(self.tol)
+        solver: NormSolver = LassoDescent(tol, int(self.max_iter))
+        if problem.constrained:
+            solver = Lars(tol, int(self.max_iter))
+        parts = [problem.output(j) for j in range(problem.n_outputs)]
+        starts = [None if start is None else start[:, [j]] for j in range(problem.n_outputs)]
+        found = [
+            solver.solve(part, own, self._callback())
+            for part, own in zip(parts, starts, strict=True)
+        ]
+        solution = side_by_side(found, tol)
+        self.selected_ = np.flatnonzero(np.any(solution.weights != 0.0, axis=1))
+        ends = zip(parts, [each.weights for each in found], strict=True)
+        both = np.array([(part.multiplier(w), part.norm.value(w)) for part, w in ends])
+        self.alpha_, self.radius_ = both.T if len(parts) > 1 else both[0].tolist()
+        return solution
 
 
-def _descend(problem: NormProblem, tol: float, max_iter: int) -> tuple[FloatArray, int]:
-    """Coordinate descent, and the path where that is not enough."""
-    from sklearn.linear_model import enet_path  # noqa: PLC0415  (not with every estimator)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate says it
-        _, coefs, _, steps = enet_path(
-            problem.design,
-            np.ascontiguousarray(problem.target[:, 0]),
-            l1_ratio=1.0,
-            alphas=[problem.strength],
-            precompute=False,
-            check_input=False,
-            return_n_iter=True,
-            max_iter=max_iter,
-            tol=0.45 * tol,  # of ‖y‖², the baseline is half of that
-        )
-    coef: FloatArray = coefs
-    if steps[0] >= max_iter and min(problem.design.shape) <= _PATH_SIZE:
-        gap = problem.certify(coef).gap
-        alphas, points = knots(problem.design, problem.target[:, 0])
-        other = (along(-alphas, -problem.strength) @ points)[:, None]
-        if gap > tol * problem.baseline and problem.certify(other).gap < gap:
-            coef = other
-    return coef, int(steps[0])
-
-
-def _on_path(problem: NormProblem, tol: float, max_iter: int) -> tuple[FloatArray, int]:
-    """The point of the path with this ‖w‖₁, and FISTA from there where the path is not exact."""
-    _, points = knots(problem.design, problem.target[:, 0])
-    radii = np.maximum.accumulate(np.abs(points).sum(axis=1))
-    weights = along(radii, problem.strength)
-    coef = problem.inside((weights @ points)[:, None])
-    done = int(np.count_nonzero(radii < problem.strength))
-    if problem.certify(coef).relative_gap > tol:
-        coef, done = fista(problem, coef, 0.9 * tol, max_iter)
-    return coef, max(done, 1)
-
-
-__all__ = ["Lasso", "LassoPath", "lasso_path"]
+__all__ = ["Lasso"]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-from scipy.linalg import LinAlgError, svd
 
 from fenchel._typing import FloatArray
 from fenchel._validation import check_number
-from fenchel.certificate import Certificate, Status
-from fenchel.design import Plain
+from fenchel.design import CentredRows, Plain
 from fenchel.losses import Squared
-from fenchel.problem import Certified, Problem
-from fenchel.regression._linear_base import Fit, LinearModel, Rows, fewer_rows
-from fenchel.solvers import ClosedForm, Solution
-from fenchel.solvers.base import settled
-from fenchel.solvers.loop import Loop
+from fenchel.norm_problem import NormProblem
+from fenchel.norms import GroupNorm
+from fenchel.problem import Problem
+from fenchel.regression._linear import LinearModel
+from fenchel.solvers import ClosedForm, LeastSquares, Solution
 
 
 class LinearRegression(LinearModel):
@@ -45,7 +41,7 @@ class LinearRegression(LinearModel):
         Singular values of the rows √s_i (x_i - x̄), without x̄ if there is no intercept.
     certificate_ : Certificate
         See the notes.
-    status_, n_iter_, n_features_in_, feature_names_in_
+    status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     Notes
@@ -75,34 +71,17 @@ class LinearRegression(LinearModel):
     def __init__(self, *, fit_intercept: bool = True) -> None:
         self.fit_intercept = fit_intercept
 
-    def _solve(self, rows: Rows) -> Fit:
-        design, target = rows.weighted()
-        count = len(design)
-        design, target = fewer_rows(design, target)
-        left, values, right = svd(design, full_matrices=False, check_finite=False)
-        threshold = max(rows.X.shape) * np.finfo(float).eps * values[0]
-        self.rank_ = rank = int(np.count_nonzero(values > threshold))
-        self.singular_values_ = values * np.sqrt(rows.weight.mean())
-        left, kept, right = left[:, :rank], values[:rank, None], right[:rank]
-        coef = right.T @ (left.T @ target / kept)
-        coef += right.T @ (left.T @ (target - design @ coef) / kept)  # digits lost in the first
-        coef[~design.any(axis=0)] = 0.0  # and not 1e-17 for columns that are constant
-        residual = target - design @ coef
-        inside = left @ (left.T @ residual)
-        certificate = _projected(design, target, residual, inside, count)
-        return Fit(coef, certificate, Status(True, "solved by singular values"), 1)
+    def make_problem(self, rows: CentredRows) -> NormProblem:
+        """Return the problem, on fewer rows if they are many."""
+        length = GroupNorm(np.zeros(rows.features.shape[1], dtype=np.intp), 2.0, 2.0)
+        return NormProblem.of(rows, length, strength=0.0).reduced()
 
-
-def _projected(
-    design: FloatArray, target: FloatArray, residual: FloatArray, inside: FloatArray, m: int
-) -> Certificate:
-    """Certificate of least squares; ``inside`` is the part of the residual in the range."""
-    theta = residual - inside
-    primal, gap = (float(np.vdot(v, v)) / (2 * m) for v in (residual, inside))
-    unit = float(np.vdot(target, target)) / (2 * m)
-    left = float(np.linalg.norm(design.T @ theta))
-    size = float(np.linalg.norm(design) * np.linalg.norm(theta))
-    return Certificate(primal, primal - gap, unit, left / size if size > 0.0 else 0.0)
+    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
+        problem = self.make_problem(rows)
+        solution = LeastSquares().solve(problem)
+        self.rank_ = problem.singular.rank
+        self.singular_values_ = problem.singular.values * np.sqrt(rows.weight.mean())
+        return solution
 
 
 class Ridge(LinearModel):
@@ -135,7 +114,7 @@ class Ridge(LinearModel):
         "primal" is the space of columns, "dual" that of rows.
     certificate_ : Certificate
         In units of the objective above.
-    status_, n_iter_, n_features_in_, feature_names_in_
+    status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     References
@@ -165,47 +144,22 @@ class Ridge(LinearModel):
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "tol", low=0.0, open_low=True)
 
-    def _solve(self, rows: Rows) -> Fit:
-        problem = Problem(
+    def make_problem(self, rows: CentredRows) -> Problem:
+        """Return the problem with the present parameters."""
+        return Problem(
             loss=Squared(),
-            design=Plain(np.ascontiguousarray(rows.X), np.eye(rows.y.shape[1])),
-            targets=np.ascontiguousarray(rows.y),
+            design=Plain(np.ascontiguousarray(rows.features), np.eye(rows.targets.shape[1])),
+            targets=np.ascontiguousarray(rows.targets),
             sample_weight=rows.weight,
             alpha=float(self.alpha),
-            fit_intercept=bool(self.fit_intercept),
+            fit_intercept=rows.fit_intercept,
         )
-        n_rows, n_columns = rows.X.shape
+
+    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
+        n_rows, n_columns = rows.features.shape
         self.solved_in_ = "dual" if n_rows <= n_columns else "primal"
-        solution = _solution(problem, float(self.tol))
-        certificate, status = solution.certificate, solution.status
-        return Fit(solution.weights, certificate, status, solution.n_iter, solution.offset)
-
-
-def _solution(problem: Problem, tol: float) -> Solution:
-    """The closed form, by singular values where the squares of the data lose too many digits."""
-    loop: Loop[Certified] = Loop(tol)
-    try:
-        solution = ClosedForm(tol).solve(problem)
-    except LinAlgError:  # not positive definite after rounding
-        solution = None
-    if solution is not None and solution.status.converged:
-        return solution
-    features = problem.design.features
-    assert features is not None
-    root = np.sqrt(problem.weight)[:, None]
-    left, values, right = svd(root * features, full_matrices=False, check_finite=False)
-    factors = (values / (1.0 + values**2))[:, None]
-    weights = right.T @ (factors * (left.T @ (root * problem.targets)))
-    found = problem.certify(problem.targets - features @ weights, weights=weights)
-    if solution is not None:  # the better model, and the better bound, whosever it is
-        other = Certified(solution.dual, solution.weights, solution.offset, solution.certificate)
-        model = min(found, other, key=lambda c: c.certificate.primal)
-        bound = max(found, other, key=lambda c: c.certificate.dual)
-        primal, dual = model.certificate.primal, bound.certificate.dual
-        certificate = problem.certificate(primal, dual, bound.dual)
-        found = replace(model, dual=bound.dual, certificate=certificate)
-    how = "solved by singular values; rounding errors dominate; increase alpha"
-    return settled(loop, found, 1, how)
+        solver = ClosedForm(float(self.tol), singular_values=True)
+        return solver.solve(self.make_problem(rows))
 
 
 __all__ = ["LinearRegression", "Ridge"]

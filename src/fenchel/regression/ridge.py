@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel.kernels import OperatorKernel
-from fenchel.kernels.operator_valued import output_matrix
+from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import Prepared

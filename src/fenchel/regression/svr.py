@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fenchel._validation import check_number
-from fenchel.losses import Absolute, Huber, L2Norm, Loss, Squared
+from fenchel.losses import Loss, make_loss
 from fenchel.regression._multi import TargetRegressor
-
-LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber")
 
 
 class SVR(TargetRegressor):
@@ -22,8 +19,9 @@ class SVR(TargetRegressor):
     ======================================  ==============================================
     ``"epsilon_insensitive"``               max(0, \|ξ\| - ε)
     ``"squared_epsilon_insensitive"``       ½ max(0, \|ξ\| - ε)²
-    ``"huber"``                             ½ξ² up to \|ξ\| = ε, then ε\|ξ\| - ½ε²
-    a :class:`fenchel.losses.Loss`          itself; ``epsilon`` is not used
+    ``"huber"``                             ½ξ² up to \|ξ\| = κ, then κ\|ξ\| - ½κ²
+    ``"pinball"``, ...                      see :func:`fenchel.losses.make_loss`
+    a :class:`fenchel.losses.Loss`          itself
     ======================================  ==============================================
 
     Several outputs share their support: whole rows of dual coefficients are zero.
@@ -33,8 +31,11 @@ class SVR(TargetRegressor):
     loss : str or Loss, default="epsilon_insensitive"
         See the table.
     epsilon : float, default=0.1
-        Width of the tube, or residual at which the Huber loss turns linear; in the units
-        of y.
+        ε >= 0 in the units of y, of the insensitive losses: the width of the tube.
+    kappa : float, default=1.0
+        κ > 0 in the units of y, of "huber": the residual at which it turns linear.
+    level : float, default=0.5
+        τ in (0, 1), of "pinball" and "squared_pinball".
     kernel : None, str, kernel, callable or OperatorKernel, default=None
         See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common but the loss,
         unless an :class:`fenchel.kernels.OperatorKernel` couples them.
@@ -85,8 +86,8 @@ history_, n_features_in_, feature_names_in_
       b = y_i - f_i - ε sign(a_i) where 0 < \|a_i\| < C;
     - ``"squared_epsilon_insensitive"``: max aᵀy - ε‖a‖₁ - ½aᵀ(K + I/(2C))a;
       b = y_i - f_i - (ε + \|a_i\|/(2C)) sign(a_i) where a_i is not zero;
-    - ``"huber"``: max aᵀy - ½aᵀ(K + I/C)a, \|a_i\| <= C ε; b = y_i - f_i - a_i/C where
-      \|a_i\| < C ε.
+    - ``"huber"``: max aᵀy - ½aᵀ(K + I/C)a, \|a_i\| <= C κ; b = y_i - f_i - a_i/C where
+      \|a_i\| < C κ.
 
     ``"squared_epsilon_insensitive"`` with ``epsilon=0`` is :class:`KernelRidge` of the same
     alpha.
@@ -112,6 +113,8 @@ history_, n_features_in_, feature_names_in_
         loss: Any = "epsilon_insensitive",
         *,
         epsilon: float = 0.1,
+        kappa: float = 1.0,
+        level: float = 0.5,
         kernel: Any = None,
         alpha: float = 1e-3,
         fit_intercept: bool = True,
@@ -126,6 +129,8 @@ history_, n_features_in_, feature_names_in_
     ) -> None:
         self.loss = loss
         self.epsilon = epsilon
+        self.kappa = kappa
+        self.level = level
         self.kernel = kernel
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -140,22 +145,9 @@ history_, n_features_in_, feature_names_in_
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
-        if isinstance(self.loss, Loss):
-            return
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES} or a Loss, got {self.loss!r}")
-        check_number(self, "epsilon", low=0.0, open_low=self.loss == "huber")
+        self.make_loss(None)
 
-    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
-        if isinstance(self.loss, Loss):
-            if self.loss.n_outputs not in (None, n_targets):
-                raise ValueError(
-                    f"loss is made for {self.loss.n_outputs} outputs, but y has {n_targets}"
-                )
-            return self.loss
-        epsilon = float(self.epsilon)
-        if self.loss == "huber":
-            return Huber(epsilon) if n_targets == 1 else Squared().huber(epsilon, norm=2)
-        if self.loss == "squared_epsilon_insensitive":
-            return Squared().insensitive(epsilon)
-        return (Absolute() if n_targets == 1 else L2Norm()).insensitive(epsilon)
+    def make_loss(self, n_targets: int | None) -> Loss:  # noqa: D102
+        return make_loss(
+            self.loss, n_targets, epsilon=self.epsilon, kappa=self.kappa, level=self.level
+        )

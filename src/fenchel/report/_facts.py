@@ -9,10 +9,16 @@ import numpy as np
 from scipy.sparse import issparse
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.plotting._reading import final, name_of, statistic
-from fenchel.plotting._slices import Table
+from fenchel.inspection import (
+    FeatureTable,
+    final_estimator,
+    levels_of,
+    rows_for_final,
+    statistic_of,
+    target_name_of,
+)
 from fenchel.report._distance import Far, far_rows
-from fenchel.report._levels import Calibration, Crossings, calibration, crossings, levels_of
+from fenchel.report._levels import Calibration, Crossings, calibration, crossings
 from fenchel.report._scores import Score, measures_of, scores
 from fenchel.report._training import Training
 
@@ -100,14 +106,14 @@ def gather(
     warnings: list[str],
 ) -> Facts:
     """Measure all that applies to this model."""
-    model = final(estimator)
+    model = final_estimator(estimator)
     targets, predictions = _checked(estimator, X, y)
     curves = levels_of(model)
     seen = None if training is None else training.seen(X, targets)
     scored = np.arange(len(targets))
     if seen is not None and LEAST_UNSEEN <= np.count_nonzero(~seen) < len(seen):
         scored = np.flatnonzero(~seen)
-    kind = statistic(model)
+    kind = statistic_of(model)
     measures = measures_of(estimator, targets.shape[1])
     constants = _constants(training, measures, targets[scored])
     calibrated = curves is not None and kind != "expectiles"
@@ -115,7 +121,7 @@ def gather(
         estimator=estimator,
         model=model,
         data=data,
-        target=name_of(y) if target is None else target,
+        target=target_name_of(y) if target is None else target,
         n_rows=len(targets),
         n_seen=None if seen is None else int(np.count_nonzero(seen)),
         scored=scored,
@@ -129,22 +135,12 @@ def gather(
         if curves is not None and calibrated
         else (),
         crossings=None if curves is None or len(curves) < 2 else crossings(model, predictions),
-        far=far_rows(model, inner(estimator, X)),
+        far=far_rows(model, rows_for_final(estimator, X)),
         columns=_columns(X),
         predictions=predictions,
         targets=targets,
         warnings=list(warnings),
     )
-
-
-def inner(estimator: Any, X: Any) -> Any:
-    """The rows as the model inside pipelines and searches sees them."""
-    for name in ("best_estimator_", "regressor_"):
-        if hasattr(estimator, name):
-            return inner(getattr(estimator, name), X)
-    if not hasattr(estimator, "steps"):
-        return X
-    return inner(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X)
 
 
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
@@ -162,7 +158,7 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         raise ValueError("y must be finite, and holds NaN or infinity")
     targets = targets.reshape(len(targets), -1)
     predictions = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(targets), -1)
-    levels = levels_of(final(estimator))
+    levels = levels_of(estimator)
     wanted = targets.shape[1] if levels is None else len(levels)
     if predictions.shape[1] != wanted or (levels is not None and targets.shape[1] > 1):
         raise ValueError(
@@ -194,7 +190,7 @@ def _n_training(model: Any, training: Training | None) -> int | None:
 
 
 def _columns(X: Any) -> list[Column]:
-    table = Table.of(X)
+    table = FeatureTable.of(X)
     return [_column(name, values) for name, values in zip(table.names, table.columns, strict=True)]
 
 
@@ -206,4 +202,4 @@ def _column(name: str, values: AnyArray) -> Column:
     return Column(name, None, len(labels), str(labels[np.argmax(counts)]))
 
 
-__all__ = ["LEAST_UNSEEN", "Column", "Facts", "gather", "inner"]
+__all__ = ["LEAST_UNSEEN", "Column", "Facts", "gather"]

@@ -8,7 +8,7 @@ import html
 import math
 from collections.abc import Iterable, Sequence
 
-from fenchel.plotting._style import short
+from fenchel.inspection import short_name
 
 _VOID = {"img", "meta"}
 _LONGEST = 500
@@ -27,7 +27,7 @@ def escaped(value: object, width: int = _LONGEST) -> Html:
     """
     text = str(value)
     before, after = (" " if edge.isspace() else "" for edge in (text[:1], text[1:][-1:]))
-    return Html(html.escape(f"{before}{short(text, width)}{after}", quote=True))
+    return Html(html.escape(f"{before}{short_name(text, width)}{after}", quote=True))
 
 
 def element(tag: str, *children: object, **attributes: object) -> Html:

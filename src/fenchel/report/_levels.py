@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from fenchel._typing import FloatArray
 from fenchel.kernels import OperatorKernel
-from fenchel.losses import NonCrossing
-from fenchel.model_selection import ConformalQuantileRegressor
+from fenchel.metrics import calibration_band, crossing_amounts, quantile_coverage
 from fenchel.positive import NonCrossingQuantileRegressor
 
 CONFIDENCE = 0.95
@@ -50,40 +48,30 @@ class Crossings:
         return self.rows / self.n_rows
 
 
-def levels_of(model: Any) -> FloatArray | None:
-    """Levels of the columns of its predictions; None for models that predict targets."""
-    levels = getattr(model, "levels_", None)
-    if levels is None or isinstance(model, ConformalQuantileRegressor):
-        return None  # the latter has levels of the model inside, and predicts one number
-    return np.asarray(levels, dtype=np.float64)
-
-
 def calibration(
     levels: FloatArray, predictions: FloatArray, y: FloatArray
 ) -> tuple[Calibration, ...]:
     """Nominal against observed levels, with a central binomial interval around each."""
-    n, tail = len(y), 0.5 * (1.0 - CONFIDENCE)
-    found = []
-    for level, curve in sorted(zip(levels, predictions.T, strict=True), key=lambda p: p[0]):
-        low, high = (float(binom.ppf(part, n, level)) / n for part in (tail, 1.0 - tail))
-        observed, below = float(np.mean(y <= curve)), float(np.mean(y < curve))
-        found.append(Calibration(float(level), observed, below, low, high))
-    return tuple(found)
+    low, high = calibration_band(levels, len(y), CONFIDENCE)
+    observed = quantile_coverage(y, predictions)
+    below = quantile_coverage(y, predictions, strict=True)
+    columns = np.column_stack([levels, observed, below, low, high])[np.argsort(levels)]
+    return tuple(Calibration(*column) for column in columns.tolist())
 
 
 def crossings(model: Any, predictions: FloatArray) -> Crossings:
     """Count the rows where curves cross by more than rounding."""
-    ordered = predictions[:, np.argsort(model.levels_)]
-    steps = ordered[:, :-1] - ordered[:, 1:]
+    amounts = crossing_amounts(predictions, model.levels_)
     slack = _ROUNDING * float(np.abs(predictions).max(initial=0.0))
-    crossed = np.any(steps > slack, axis=1)
-    largest = max(float(steps.max(initial=0.0)), 0.0) if np.any(crossed) else 0.0
-    return Crossings(int(crossed.sum()), len(ordered), largest, _guarantee(model))
+    crossed = np.any(amounts > slack, axis=1)
+    largest = float(amounts.max(initial=0.0)) if np.any(crossed) else 0.0
+    return Crossings(int(crossed.sum()), len(amounts), largest, _guarantee(model))
 
 
 def _guarantee(model: Any) -> str:
     """What is known of other rows than these."""
-    if isinstance(getattr(model, "loss_", None), NonCrossing):
+    loss = getattr(model, "loss_", None)
+    if loss is not None and loss.cone is not None:
         return (
             "The order of the curves is a constraint of the fit, so it is guaranteed at the rows "
             "of the fit, up to rounding. It is not guaranteed at other rows."
@@ -119,6 +107,5 @@ __all__ = [
     "Crossings",
     "calibration",
     "crossings",
-    "levels_of",
     "too_far_out",
 ]

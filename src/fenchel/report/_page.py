@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from fenchel.plotting._style import percent as level_text
-from fenchel.plotting._style import short
+from fenchel.inspection import model_title, percent, short_name
 from fenchel.report import _html as h
 from fenchel.report._facts import Column, Facts
 from fenchel.report._levels import CONFIDENCE
@@ -15,12 +13,6 @@ from fenchel.report._words import about_certificate, about_distance, about_rows,
 
 _MOST_COLUMNS = 30
 _NAME = 80
-_TITLES = {
-    "QuantileRegressor": "Quantiles",
-    "ExpectileRegressor": "Expectiles",
-    "SVR": "Support vector regression",
-    "KernelRidge": "Kernel ridge regression",
-}
 _PARAMETERS = ("alpha", "level_gamma", "epsilon", "non_crossing", "fit_intercept")
 _ROWS = {
     "held-out": "held-out rows",
@@ -32,7 +24,7 @@ _ROWS = {
 
 def page(facts: Facts, drawn: list[Picture]) -> str:
     """The whole page."""
-    title = f"{_title(facts.model)} of {short(facts.target, _NAME)}"
+    title = f"{model_title(facts.model)} of {short_name(facts.target, _NAME)}"
     sections = [
         *_head(title, facts),
         *_fitted(facts),
@@ -47,14 +39,9 @@ def page(facts: Facts, drawn: list[Picture]) -> str:
     return h.document(title, h.element("main", *sections))
 
 
-def _title(model: Any) -> str:
-    name = type(model).__name__
-    return _TITLES.get(name, name)
-
-
 def _head(title: str, facts: Facts) -> Iterator[h.Html]:
     yield h.element("h1", title)
-    label = f"{short(facts.data, _NAME)}, " if facts.data else ""
+    label = f"{short_name(facts.data, _NAME)}, " if facts.data else ""
     yield h.element("p", f"A report on {label}{facts.n_rows} rows", class_="lead")
     yield h.element("p", about_rows(facts))
     yield h.element("h2", "Warnings", id="warnings")
@@ -69,16 +56,16 @@ def _fitted(facts: Facts) -> Iterator[h.Html]:
     model, training = facts.model, facts.training
     rows: list[tuple[object, object]] = [("model", type(model).__name__)]
     if facts.levels is not None:
-        levels = ", ".join(level_text(float(t)) for t in facts.levels)
+        levels = ", ".join(percent(float(t)) for t in facts.levels)
         rows.append((f"levels of its {facts.statistic}", levels))
-    rows.append(("target", short(facts.target, _NAME)))
+    rows.append(("target", short_name(facts.target, _NAME)))
     rows.append(("features", h.joined([h.number(len(facts.columns), f"{len(facts.columns)}")])))
     if training is not None and training.data:
-        rows.append(("fitted on", short(training.data, _NAME)))
+        rows.append(("fitted on", short_name(training.data, _NAME)))
     if facts.n_training is not None:
         rows.append(("rows of the fit", h.number(facts.n_training, str(facts.n_training))))
     if facts.data:
-        rows.append(("report on", short(facts.data, _NAME)))
+        rows.append(("report on", short_name(facts.data, _NAME)))
     rows.append(("rows of the report", h.number(facts.n_rows, str(facts.n_rows))))
     if hasattr(model, "kernel_"):
         rows.append(("kernel", repr(model.kernel_)))
@@ -145,7 +132,7 @@ def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
         if facts.kind_of_rows in ("training", "mixed")
         else ""
     )
-    band = level_text(CONFIDENCE)
+    band = percent(CONFIDENCE)
     yield h.element(
         "p",
         "A quantile of level τ should have the share τ of new rows at or below it. The band "
@@ -154,7 +141,7 @@ def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     )
     rows = [
         (
-            h.number(c.level, level_text(c.level)),
+            h.number(c.level, percent(c.level)),
             h.percent(c.observed),
             h.joined([h.percent(c.low), " to ", h.percent(c.high)]),
             "within" if c.inside else "outside",
@@ -244,7 +231,7 @@ def _features(columns: list[Column]) -> Iterator[h.Html]:
     words = [c for c in columns if c.numbers is None]
     if numbers:
         rows = (
-            (short(c.name, _NAME), *(h.number(v) for v in c.numbers or ()))
+            (short_name(c.name, _NAME), *(h.number(v) for v in c.numbers or ()))
             for c in numbers[:_MOST_COLUMNS]
         )
         caption = f"Numbers, in the rows of the report{_cut(len(numbers))}"
@@ -252,9 +239,9 @@ def _features(columns: list[Column]) -> Iterator[h.Html]:
     if words:
         rows_of_words = (
             (
-                short(c.name, _NAME),
+                short_name(c.name, _NAME),
                 h.number(c.n_labels, str(c.n_labels)),
-                short(c.most_frequent, _NAME),
+                short_name(c.most_frequent, _NAME),
             )
             for c in words[:_MOST_COLUMNS]
         )

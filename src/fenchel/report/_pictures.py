@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from fenchel.inspection import FeatureTable
 from fenchel.kernels import Precomputed
 from fenchel.plotting import (
     ConvergenceDisplay,
@@ -19,7 +20,6 @@ from fenchel.plotting import (
     QuantileCalibrationDisplay,
     SupportDisplay,
 )
-from fenchel.plotting._slices import Table
 from fenchel.report._facts import Facts
 
 MOST_ROWS = 2000  # drawn in a picture
@@ -47,7 +47,7 @@ def pictures(facts: Facts, X: Any) -> list[Picture]:
 
 
 def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
-    table = Table.of(X)
+    table = FeatureTable.of(X)
     numeric = [j for j, column in enumerate(facts.columns) if _drawable(column.numbers)]
     inside = facts.levels is None and hasattr(facts.model, "levels_")  # levels of no column
     if inside or isinstance(getattr(facts.model, "kernel_", None), Precomputed):

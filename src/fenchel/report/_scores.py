@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.losses import Pinball, SquaredPinball
-from fenchel.plotting._reading import final, statistic
-from fenchel.plotting._style import percent
-from fenchel.report._levels import levels_of
+from fenchel.inspection import level_losses, levels_of, percent, statistic_of
+from fenchel.losses import Loss
+from fenchel.metrics import explained_share
 
 
 @dataclass(frozen=True)
@@ -48,23 +47,22 @@ class Score:
     @property
     def explained(self) -> float | None:
         """Share of the loss of the constant that the model saves."""
-        return 1.0 - self.model / self.baseline if self.baseline > 0.0 else None
+        return explained_share(self.model, self.baseline) if self.baseline > 0.0 else None
 
 
 def measures_of(estimator: Any, n_outputs: int) -> list[Measure]:
     """The losses that a model is scored by: those of its levels, or of residuals."""
-    model = final(estimator)
-    levels = levels_of(model)
-    if levels is None:
+    losses, levels = level_losses(estimator), levels_of(estimator)
+    if losses is None or levels is None:
         return [m for k in range(n_outputs) for m in _of_residuals(k, n_outputs)]
-    expectiles = statistic(model) == "expectiles"
-    return [_of_level(j, float(level), expectiles) for j, level in enumerate(levels)]
+    squared = "squared " if statistic_of(estimator) == "expectiles" else ""
+    return [
+        _of_level(j, f"{squared}pinball loss at {percent(float(level))}", loss)
+        for j, (level, loss) in enumerate(zip(levels, losses, strict=True))
+    ]
 
 
-def _of_level(column: int, level: float, expectiles: bool) -> Measure:
-    loss = (SquaredPinball if expectiles else Pinball)(level)
-    name = f"{'squared ' if expectiles else ''}pinball loss at {percent(level)}"
-
+def _of_level(column: int, name: str, loss: Loss) -> Measure:
     def best(y: FloatArray) -> float:
         return float(loss.minimizing_offset(y[:, None], np.ones(len(y)))[0])
 

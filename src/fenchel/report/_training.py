@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.plotting._slices import Table
+from fenchel.inspection import FeatureTable
 from fenchel.report._scores import measures_of
 
 _Bits = npt.NDArray[np.uint64]
@@ -105,7 +105,7 @@ class Training:
 
 def hashes(X: Any, y: FloatArray) -> npt.NDArray[np.uint32]:
     """A hash of each row and its targets; equal numbers are equal whatever their type."""
-    columns = [*Table.of(X).columns, *np.asarray(y, dtype=np.float64).reshape(len(y), -1).T]
+    columns = [*FeatureTable.of(X).columns, *np.asarray(y, dtype=np.float64).reshape(len(y), -1).T]
     total = np.zeros(len(y), dtype=np.uint64)
     for values in columns:
         total = _mixed(total + _ODD + _bits(values))

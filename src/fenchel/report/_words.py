@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from fenchel.features import KERNEL_ERROR_LEVEL
-from fenchel.plotting._style import percent
-from fenchel.regression._base import KernelRegressor
+from fenchel.inspection import percent
+from fenchel.positive import HeteroscedasticRegressor
 from fenchel.report._distance import QUANTILE
 from fenchel.report._facts import Facts
 from fenchel.report._levels import LEAST_ROWS, too_far_out
@@ -55,9 +55,9 @@ def about_certificate(facts: Facts) -> list[str]:
     if certificate is None:
         return []
     unit = (
-        "the objective of the best constant model"
-        if isinstance(facts.model, KernelRegressor)
-        else "its natural unit"
+        "one nat a row"  # a log-likelihood, which has no zero to be relative to
+        if isinstance(facts.model, HeteroscedasticRegressor)
+        else "the objective of the best constant model"
     )
     sentences = [
         "Solving the same problem more exactly could lower its objective, the penalized loss on "

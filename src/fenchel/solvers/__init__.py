@@ -7,11 +7,26 @@ from collections.abc import Callable, Sequence
 from fenchel.certificate import Callback, Progress, Status
 from fenchel.problem import Problem
 from fenchel.solvers.augmented_lagrangian import AugmentedLagrangian
-from fenchel.solvers.base import Solution, Solver, WarmStart
+from fenchel.solvers.base import (
+    NormSolver,
+    Solution,
+    Solver,
+    WarmStart,
+    needs_plain_features,
+    needs_scalar_kernel,
+    settled,
+    side_by_side,
+    solution_of,
+)
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.conic import Conic
 from fenchel.solvers.fista import Fista
+from fenchel.solvers.lars import Lars
+from fenchel.solvers.lasso_descent import LassoDescent
+from fenchel.solvers.least_squares import LeastSquares
+from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton import Newton
+from fenchel.solvers.norm_fista import NormFista
 from fenchel.solvers.outputwise import Outputwise
 from fenchel.solvers.pdcd import PDCD
 from fenchel.solvers.smo import SMO
@@ -91,7 +106,14 @@ __all__ = [
     "ClosedForm",
     "Conic",
     "Fista",
+    "Iterate",
+    "Lars",
+    "LassoDescent",
+    "LeastSquares",
+    "Loop",
     "Newton",
+    "NormFista",
+    "NormSolver",
     "Outputwise",
     "Progress",
     "Solution",
@@ -101,5 +123,10 @@ __all__ = [
     "WarmStart",
     "first_that_can",
     "make_solver",
+    "needs_plain_features",
+    "needs_scalar_kernel",
+    "settled",
+    "side_by_side",
+    "solution_of",
     "takes_gram",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -43,15 +44,27 @@ def accelerated(
     momentum = 1.0
     while True:
         new = step(ahead)
-        if np.vdot(ahead[0] - new[0], weight * (new[0] - last[0])) > 0.0:
+        moves = [a - b for a, b in zip(new, last, strict=True)]
+        if np.vdot(ahead[0] - new[0], weight * moves[0]) > 0.0:
             ahead, momentum = new, 1.0
         else:
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
             ratio = (momentum - 1.0) / following
-            ahead = tuple(a + ratio * (a - b) for a, b in zip(new, last, strict=True))
+            ahead = tuple([a + ratio * move for a, move in zip(new, moves, strict=True)])
             momentum = following
         last = new
         yield new[0]
 
 
-__all__ = ["Moving", "accelerated"]
+def every(
+    points: Iterator[FloatArray], check: int, max_iter: int
+) -> Iterator[tuple[int, FloatArray]]:
+    """Number and point of each ``check``-th step, and of the last one of ``max_iter``."""
+    done = 0
+    while done < max_iter:
+        steps = min(check, max_iter - done)
+        done += steps
+        yield done, next(islice(points, steps - 1, None))
+
+
+__all__ = ["Moving", "accelerated", "every"]

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fenchel.certificate import Callback
-from fenchel.problem import Certified, Problem
+from fenchel.certificate import Callback, Certified
+from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of
 from fenchel.solvers.coordinates import State, block_curvature, judged, pdcd_sweep, unsuitable
 from fenchel.solvers.loop import Iterate, Loop

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
+import numpy as np
+
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback, Certificate, Progress, Status
-from fenchel.problem import Certified, Problem
+from fenchel.certificate import Callback, Certificate, Certified, Progress, Status
+from fenchel.norm_problem import NormProblem
+from fenchel.problem import Problem
 from fenchel.solvers.loop import Iterate, Loop
 
 
@@ -102,6 +106,23 @@ class Solver(Protocol):
         ...
 
 
+class NormSolver(Protocol):
+    """An algorithm for least squares with a norm as penalty or bound, or with none."""
+
+    def requires(self, problem: NormProblem) -> str | None:
+        """Return None if it can solve this problem, else a sentence on what is missing."""
+        ...
+
+    def solve(
+        self,
+        problem: NormProblem,
+        warm_start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Return the best certified weights, starting from weights (d, outputs)."""
+        ...
+
+
 def printer(name: str) -> Callback:
     """Return a callback that prints one line for each certificate."""
 
@@ -147,3 +168,19 @@ def settled(loop: Loop[Certified], point: Certified, count: int, how: str) -> So
     if not loop.reached:
         message += f" > tol={loop.tol:g}: {remedy}"
     return solution_of(loop, Status(loop.reached, message))
+
+
+def side_by_side(parts: Sequence[Solution], tol: float) -> Solution:
+    """Solution of outputs that were solved one by one, with the sum of their certificates."""
+    if len(parts) == 1:
+        return parts[0]
+    loop: Loop[Certified] = Loop(tol)
+    together = Certified(
+        np.hstack([part.dual for part in parts]),
+        np.hstack([part.weights for part in parts]),
+        np.concatenate([part.offset for part in parts]),
+        Certificate.of_sum(part.certificate for part in parts),
+    )
+    failed = [part.status.message for part in parts if not part.status.converged]
+    how = "solved output by output; " + (failed[0] if failed else "decrease tol")
+    return settled(loop, together, max(part.n_iter for part in parts), how)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback
-from fenchel.problem import Certified, Problem
-from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel, settled
+from fenchel.certificate import Callback, Certified
+from fenchel.problem import Problem
+from fenchel.solvers.base import (
+    Solution,
+    WarmStart,
+    needs_plain_features,
+    needs_scalar_kernel,
+    settled,
+)
 from fenchel.solvers.loop import Loop
 
 
@@ -29,14 +35,20 @@ class ClosedForm:
     ----------
     tol : float
         Relative gap below which the solution counts as converged.
+    singular_values : bool
+        Where the squares of the data lose too many digits for that, go on with the singular
+        values of the data themselves: for plain features and independent outputs only.
     """
 
     takes_gram: ClassVar[bool] = True
     tol: float = 1e-6
+    singular_values: bool = False
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for the plain squared loss, else a sentence on what is missing."""
         missing = needs_scalar_kernel(problem)
+        if missing is None and self.singular_values:
+            missing = needs_plain_features(problem) or _needs_independence(problem)
         if missing is not None:
             return missing
         box = problem.loss.box(problem.n_outputs)
@@ -52,6 +64,20 @@ class ClosedForm:
     ) -> Solution:
         """Return the solution, certified; ``warm_start`` has no use here."""
         loop: Loop[Certified] = Loop(self.tol, callback)
+        how = "solved in closed form; rounding errors dominate; increase alpha"
+        if not self.singular_values:
+            return settled(loop, self._certified(problem), 1, how)
+        try:
+            certified = self._certified(problem)
+        except LinAlgError:  # not positive definite after rounding
+            certified = None
+        if certified is None or certified.certificate.relative_gap > self.tol:
+            other = _by_singular_values(problem)
+            certified = other if certified is None else _best_of(problem, other, certified)
+            how = how.replace("in closed form", "by singular values")
+        return settled(loop, certified, 1, how)
+
+    def _certified(self, problem: Problem) -> Certified:
         residual, weights = _solution(problem)
         certified = problem.certify(residual)
         if weights is not None and certified.certificate.relative_gap > self.tol:
@@ -59,9 +85,7 @@ class ClosedForm:
             direct = problem.certify(residual, weights=weights)
             if direct.certificate.gap < certified.certificate.gap:
                 certified = direct
-        return settled(
-            loop, certified, 1, "solved in closed form; rounding errors dominate; increase alpha"
-        )
+        return certified
 
 
 def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:
@@ -69,13 +93,13 @@ def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:
     design = problem.design
     values, basis = design.output_spectrum
     targets = np.broadcast_to(problem.targets, (problem.n_rows, problem.n_outputs))
-    solver: _InRows | _InFeatures | _InSpectrum
-    if not all_equal(values):
-        solver = _InSpectrum(problem, values)
-    elif design.features is None or problem.n_rows <= design.width:
+    solver: _InRows | _InSpectrum | _InFeatures
+    if design.features is not None and problem.n_rows > design.width:
+        solver = _InFeatures(problem, design.features, values)
+    elif all_equal(values):
         solver = _InRows(problem, float(values[-1]))
     else:
-        solver = _InFeatures(problem, float(values[-1]))
+        solver = _InSpectrum(problem, values)
     root = np.sqrt(problem.weight)[:, None]
     residual, pulled = solver.solve(root * (targets @ basis))
     if problem.fit_intercept:
@@ -112,36 +136,66 @@ class _InSpectrum:
     """The same for several values s, from the spectrum of the kernel, kept for all strengths."""
 
     def __init__(self, problem: Problem, values: FloatArray) -> None:
-        design = problem.design
-        spectrum, self.vectors = design.spectrum(problem.sample_weight)
-        self.values = values
+        spectrum, self.vectors = problem.design.spectrum(problem.sample_weight)
         self.shrink = 1.0 / (1.0 + np.outer(spectrum / problem.alpha, values))
-        self.scaled: FloatArray | None = None
-        if design.features is not None and self.vectors.shape[1] < problem.n_rows:
-            self.scaled = np.sqrt(problem.weight)[:, None] * design.features
 
-    def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        inside = self.vectors @ ((self.vectors.T @ y) * self.shrink)
-        if self.scaled is None:
-            return inside, None
-        pulled = self.scaled.T @ inside
-        return y - self.scaled @ (pulled * self.values), pulled
+    def solve(self, y: FloatArray) -> tuple[FloatArray, None]:
+        return self.vectors @ ((self.vectors.T @ y) * self.shrink), None
 
 
 class _InFeatures:
-    """For one value s from the smaller matrix Φᵀ c Φ, with Φᵀ √c of the result."""
+    """The same from the smaller matrix Φᵀ c Φ, with Φᵀ √c of the result."""
 
-    def __init__(self, problem: Problem, value: float) -> None:
-        features = problem.design.features
-        assert features is not None
-        self.value = value
+    def __init__(self, problem: Problem, features: FloatArray, values: FloatArray) -> None:
+        self.values = values
         self.scaled = np.sqrt(problem.weight)[:, None] * features
-        self.system = value * (self.scaled.T @ self.scaled)
-        np.einsum("ii->i", self.system)[:] += 1.0
+        self.square = self.scaled.T @ self.scaled
+        self.spectrum = None if all_equal(values) else eigh(self.square)
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        pulled = _solve(self.system, self.scaled.T @ y)
-        return y - self.scaled @ (pulled * self.value), pulled
+        pulled = self.scaled.T @ y
+        if self.spectrum is None:
+            system = float(self.values[-1]) * self.square
+            np.einsum("ii->i", system)[:] += 1.0
+            pulled = _solve(system, pulled)
+        else:
+            spectrum, vectors = self.spectrum
+            shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), self.values)
+            pulled = vectors @ ((vectors.T @ pulled) / shrink)
+        return y - self.scaled @ (pulled * self.values), pulled
+
+
+def _needs_independence(problem: Problem) -> str | None:
+    """Say what is missing where outputs are coupled."""
+    coupling = problem.design.coupling
+    assert coupling is not None
+    if np.array_equal(coupling, np.eye(len(coupling))):
+        return None
+    return "needs independent outputs; singular_values=False takes any coupling"
+
+
+def _by_singular_values(problem: Problem) -> Certified:
+    """The solution from the singular values of the rows, centred where there is an intercept."""
+    features = problem.design.features
+    assert features is not None
+    targets = np.broadcast_to(problem.targets, (problem.n_rows, problem.n_outputs))
+    root = np.sqrt(problem.weight)[:, None]
+    if problem.fit_intercept:
+        share = problem.weight / problem.weight.sum()
+        features, targets = features - share @ features, targets - share @ targets
+    left, values, right = svd(root * features, full_matrices=False, check_finite=False)
+    factors = (values / (1.0 + values**2))[:, None]
+    weights = right.T @ (factors * (left.T @ (root * targets)))
+    return problem.certify(targets - features @ weights, weights=weights)
+
+
+def _best_of(problem: Problem, one: Certified, other: Certified) -> Certified:
+    """The better model, and the better bound, whosever it is."""
+    model = min(one, other, key=lambda c: c.certificate.primal)
+    bound = max(one, other, key=lambda c: c.certificate.dual)
+    primal, dual = model.certificate.primal, bound.certificate.dual
+    certificate = problem.certificate(primal, dual, bound.dual)
+    return replace(model, dual=bound.dual, certificate=certificate)
 
 
 def all_equal(values: FloatArray) -> bool:

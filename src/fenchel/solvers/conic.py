@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback
+from fenchel.certificate import Callback, Certified
 from fenchel.losses.forms import Box
-from fenchel.problem import Certified, Problem
+from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, settled
 from fenchel.solvers.loop import Loop
 

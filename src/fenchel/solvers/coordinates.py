@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.losses._compiled import prox_row
-from fenchel.problem import Certified, Problem
+from fenchel.certificate import Certified
+from fenchel.losses.compiled import prox_row
+from fenchel.problem import Problem
 from fenchel.solvers.base import needs_plain_features
 from fenchel.solvers.loop import Iterate
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback
-from fenchel.problem import Certified, Problem
-from fenchel.solvers.accelerated import Moving, accelerated
+from fenchel.certificate import Callback, Certified
+from fenchel.problem import Problem
+from fenchel.solvers.accelerated import Moving, accelerated, every
 from fenchel.solvers.base import Solution, WarmStart, solution_of
 from fenchel.solvers.coordinates import judged
+from fenchel.solvers.curvature import largest_eigenvalue
 from fenchel.solvers.loop import Iterate, Loop
 
 _ROOT_STEPS = 60
@@ -87,26 +86,19 @@ class Fista:
             return (new,)
 
         points = accelerated(step, (dual,), problem.weight[:, None])
-        for done in range(self.check, self.max_iter + self.check, self.check):
-            dual = next(islice(points, self.check - 1, None))
+        for done, dual in every(points, self.check, self.max_iter):
             yield judged(problem, done, dual, offset)
 
 
 def _curvature(problem: Problem) -> float:
-    """Largest eigenvalue of √c K √c, K with all its outputs, by Lanczos iterations."""
+    """Largest eigenvalue of √c K √c, K with all its outputs."""
     root = np.sqrt(problem.weight)[:, None]
-    size = problem.n_rows * problem.n_outputs
 
     def product(v: FloatArray) -> FloatArray:
         push = root * v.reshape(-1, problem.n_outputs)
         return (root * problem.design.image(push)).ravel()
 
-    if size <= 3:
-        matrix = np.column_stack([product(row) for row in np.eye(size)])
-        return float(np.linalg.eigvalsh(matrix)[-1])
-    operator = LinearOperator((size, size), matvec=product, dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(size)
-    return 1.01 * float(eigsh(operator, 1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
+    return largest_eigenvalue(product, problem.n_rows * problem.n_outputs)
 
 
 def _proximal(

@@ -1,9 +1,9 @@
-"""Leave-one-out residuals of kernel ridge regression without fitting again."""
+"""Kernel ridge regression without each row: residuals and predictions, not fitted again."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, lapack, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, lapack, solve_triangular
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.solvers.closed_form import all_equal
@@ -173,6 +173,58 @@ def leave_one_out(
     return np.asarray((residual @ basis) / spectrum.complement(values) @ basis.T)
 
 
+def ridge_smoother(
+    features: FloatArray,
+    weight: FloatArray,
+    scale: float,
+    *,
+    gram: bool,
+    fit_intercept: bool,
+) -> tuple[FloatArray, FloatArray]:
+    r"""With which share the target of each row enters the prediction at a point x.
+
+    .. math:: h(x) + b = \sum_i H_i(x)\, y_i, \qquad H(x) = \varphi(x)^\top P + u
+
+    Without row i the prediction is :math:`h(x) + b - H_i(x)\, e_i`, with e the leave-one-out
+    residuals: y_i is then replaced by its prediction.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, r)
+        Features of the rows, or their Gram matrix, with kernel values as φ(x).
+    weight : ndarray of shape (n,)
+        The weights c = s / (alpha Σs).
+    scale : float
+        What the kernel is multiplied with.
+    gram, fit_intercept
+        As in :class:`Spectrum`.
+
+    Returns
+    -------
+    P : ndarray of shape (r, n)
+    u : ndarray of shape (n,)
+    """
+    if gram:
+        system = scale * features
+        np.einsum("ii->i", system)[:] += 1.0 / weight
+        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        slopes = cho_solve(factor, np.eye(len(weight)), overwrite_b=True, check_finite=False)
+        constant = np.zeros(len(weight))
+        if fit_intercept:
+            sums = slopes.sum(axis=0)
+            constant = sums / sums.sum()
+            slopes -= np.outer(sums, constant)
+        return scale * slopes, constant
+    constant = weight / weight.sum() if fit_intercept else np.zeros(len(weight))
+    mean = constant @ features
+    pulled = (features - mean).T * weight
+    system = scale * (pulled @ (features - mean))
+    np.einsum("ii->i", system)[:] += 1.0
+    factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+    slopes = scale * cho_solve(factor, pulled, check_finite=False)
+    return slopes, constant - mean @ slopes
+
+
 def _in_rows(
     features: FloatArray, weight: FloatArray, t: float, gram: bool, fit_intercept: bool
 ) -> FloatArray:
@@ -233,4 +285,4 @@ def _without(values: FloatArray, where: AnyArray) -> FloatArray:
     return np.where(where, np.nan, values)
 
 
-__all__ = ["LeaveOneOutPath", "Spectrum", "leave_one_out"]
+__all__ = ["LeaveOneOutPath", "Spectrum", "leave_one_out", "ridge_smoother"]

@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.problem import Certified, Problem
+from fenchel.certificate import Certified
+from fenchel.problem import Problem
 from fenchel.solvers.newton_system import Kinks, solve_in_kernel, solve_in_kinks, solve_in_weights
 
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.certificate import Callback
-from fenchel.problem import Certified, Problem
+from fenchel.certificate import Callback, Certified
+from fenchel.problem import Problem
 from fenchel.solvers import _greedy
 from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel
 from fenchel.solvers.loop import Loop

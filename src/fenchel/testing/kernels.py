@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import stats
+from scipy.stats import qmc
 from sklearn.base import clone
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.kernels import as_kernel, resolve
-from fenchel.testing._saying import require, require_shape
+from fenchel.kernels import Box, Normal, as_kernel, as_scalar_kernel, resolve
+from fenchel.testing._saying import require, require_shape, show
 
 _TOL = 1e-10
+_STEP = 1e-5  # of central differences, in widths: their error and their rounding are about 1e-10
+_DIFFERENCE = 1e-6
+_POINTS = 2**12
+_SAMPLINGS = 8
+_DEVIATIONS = 8.0
 
 
 def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
@@ -20,7 +27,10 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
     Symmetry; smallest eigenvalue of the Gram matrix at least -1e-10 times the largest, on rows
     some of which are equal; ``diag``; ``k(X) = k(X, X)``; columns and blocks as parts of the
     Gram matrix; ``clone``; and that neither evaluation nor measuring length scales changes the
-    kernel or the rows.
+    kernel or the rows. Where the kernel has them: ``gradient`` against central differences of the
+    values; ``product_integrals`` over a box, against a normal density, and in up to three
+    dimensions over half and all of space, against a scrambled Sobol rule with the error that its
+    repetitions show; the product of its factors (``factor``) against the kernel.
 
     Parameters
     ----------
@@ -55,6 +65,9 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
     )
     try:
         _check(fixed, rows)
+        _check_factors(fixed, rows)
+        _check_gradient(fixed, rows)
+        _check_integrals(fixed, rows)
     except AssertionError as error:
         raise AssertionError(f"{name}: {error}") from None
 
@@ -75,9 +88,7 @@ def _check(kernel: Any, X: FloatArray) -> None:
     largest = float(np.abs(gram).max())
 
     def same(found: AnyArray, truth: AnyArray, sentence: str) -> None:
-        require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
-        difference = float(np.abs(found - truth).max())
-        require(difference <= _TOL * largest, f"{sentence}: they differ by {difference:.3g}")
+        _same(found, truth, largest, sentence)
 
     same(gram.T, gram, "k(X) must be symmetric")
     spectrum = np.linalg.eigvalsh(gram)
@@ -101,3 +112,147 @@ def _check(kernel: Any, X: FloatArray) -> None:
     same(clone(kernel)(X), gram, "a clone must be the same kernel")
     same(kernel(X), gram, "k(X) must be the same each time")
     require(np.array_equal(X, before), "the kernel changes the rows that it is given")
+
+
+def _same(found: AnyArray, truth: AnyArray, largest: float, sentence: str) -> None:
+    require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
+    difference = float(np.abs(found - truth).max())
+    require(difference <= _TOL * largest, f"{sentence}: they differ by {difference:.3g}")
+
+
+def _check_factors(kernel: Any, X: FloatArray) -> None:
+    """A product of kernels of single columns, in any order of the columns."""
+    own, gram, d = as_scalar_kernel(kernel), kernel(X), X.shape[1]
+    largest = float(np.abs(gram).max())
+    whole = own.factor(range(d))
+    if whole is None:
+        return
+    product = np.ones_like(gram)
+    for j in range(d):
+        single = own.factor([j])
+        require(single is not None, f"factor([{j}]) must be a kernel as factor of all columns is")
+        assert single is not None
+        product *= single(X[:, [j]])
+    _same(product, gram, largest, "the product of the factors must be the kernel")
+    backward = list(range(d))[::-1]
+    turned = own.factor(backward)
+    require(turned is not None, f"factor({backward}) must be a kernel as factor of all columns is")
+    assert turned is not None
+    _same(turned(X[:, backward]), gram, largest, f"factor({backward}) must be of these columns")
+
+
+def _widths(kernel: Any, X: FloatArray) -> FloatArray:
+    """Along each coordinate the distance at which k falls to a half; the spread if it does not."""
+    spread = X.std(axis=0)
+    spread = np.where(spread > 0.0, spread, 1.0)
+    if not kernel.is_stationary():
+        return spread
+    start, half = X[:1], 0.5 * float(kernel.diag(X[:1])[0])
+    width = spread.copy()
+    for j in range(X.shape[1]):
+        for power in np.arange(-20.0, 20.0, 0.5):
+            moved = start.copy()
+            moved[0, j] += spread[j] * 2.0**power
+            if kernel(moved, start)[0, 0] < half:
+                width[j] *= 2.0**power
+                break
+    return width
+
+
+def _check_gradient(kernel: Any, X: FloatArray) -> None:
+    """Against central differences of the values."""
+    own, d = as_scalar_kernel(kernel), X.shape[1]
+    random, width = np.random.default_rng(1), _widths(kernel, X)
+    rows, Z = (X[0] + width / np.sqrt(d) * random.standard_normal((n, d)) for n in (6, 4))
+    weights = random.standard_normal((6, 4))
+    given = rows.copy(), Z.copy(), weights.copy()
+    gradient = own.gradient(*given)
+    if gradient is None:
+        return
+    require_shape(gradient, (6, d), "gradient(X, Z, weights)")
+    require(
+        all(map(np.array_equal, given, (rows, Z, weights))),
+        "gradient changes the arrays that it is given",
+    )
+    size = float(np.abs(kernel(rows, Z)).max())
+    expected = np.empty_like(gradient)
+    for j in range(d):
+        move = np.zeros(d)
+        move[j] = _STEP * width[j]
+        ahead, behind = (
+            np.einsum("nm,nm->n", weights, kernel(x, Z)) for x in (rows + move, rows - move)
+        )
+        expected[:, j] = (ahead - behind) / (2.0 * _STEP * width[j])
+    # in units of a change of the kernel by its own size over its width
+    apart = np.abs(gradient - expected) * width / max(size, float(np.abs(expected * width).max()))
+    i, c = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    require(
+        apart[i, c] <= _DIFFERENCE,
+        f"gradient, coordinate {c}, at {show(rows[i])} is {gradient[i, c]:.6g}, and differences "
+        f"give {expected[i, c]:.6g}",
+    )
+
+
+def _check_integrals(kernel: Any, X: FloatArray) -> None:
+    """Against a rule that knows only values."""
+    d, width = X.shape[1], _widths(kernel, X)
+    near = width / np.sqrt(d)
+    Z = X[0] + 0.7 * near * np.random.default_rng(2).standard_normal((4, d))
+    covariance = np.outer(near, near) * (0.5 * np.eye(d) + 0.25)
+    measures: dict[str, Box | Normal] = {
+        "a box": Box(X[0] - 1.3 * near, X[0] + 0.9 * near),
+        "a normal density": Normal(X[0] + 0.2 * near, covariance),
+    }
+    if d <= 3:  # beyond, no simple rule is good on all of space
+        measures["half of space"] = Box(np.full(d, -np.inf), X[0] + 0.5 * near)
+        measures["all of space"] = Box(np.full(d, -np.inf), np.full(d, np.inf))
+    for name, measure in measures.items():
+        _check_integrals_over(measure, name, kernel, Z, width)
+
+
+def _check_integrals_over(
+    measure: Box | Normal, name: str, kernel: Any, Z: FloatArray, width: FloatArray
+) -> None:
+    given = Z.copy()
+    try:
+        found = as_scalar_kernel(kernel).product_integrals(given, measure)
+    except ValueError:  # infinite, as it may say
+        require(name.endswith("space"), f"product_integrals must not fail for {name}")
+        return
+    if found is None:
+        return
+    require_shape(found, (len(Z), len(Z)), "product_integrals(Z, measure)")
+    require(np.array_equal(given, Z), "product_integrals changes the rows that it is given")
+    copies = []
+    for seed in range(_SAMPLINGS):
+        unit = qmc.Sobol(Z.shape[1], rng=np.random.default_rng(seed)).random(_POINTS)
+        points, weights = _rule(measure, unit, Z.mean(axis=0), width)
+        values = kernel(points, Z)
+        copies.append(values.T @ (weights[:, None] * values))
+    expected = np.mean(copies, axis=0)
+    error = float(np.std(copies, axis=0, ddof=1).max()) / np.sqrt(_SAMPLINGS)
+    apart = np.abs(found - expected)
+    a, b = np.unravel_index(int(np.argmax(apart)), apart.shape)
+    require(
+        apart[a, b] <= _DEVIATIONS * error + 1e-7 * float(np.abs(expected).max()),
+        f"product_integrals over {name} of rows {show(Z[a])} and {show(Z[b])} is "
+        f"{found[a, b]:.9g}, and a Sobol rule gives {expected[a, b]:.9g} ± {error:.1g}",
+    )
+
+
+def _rule(
+    measure: Box | Normal, unit: FloatArray, centre: FloatArray, width: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Points and weights for a measure from points of the unit cube, (n, d) and (n,)."""
+    n = len(unit)
+    unit = np.clip(unit, 1e-12, 1.0 - 1e-12)
+    if isinstance(measure, Normal):
+        points = measure.centre + stats.norm.ppf(unit) @ np.linalg.cholesky(measure.matrix).T
+        return points, np.full(n, 1.0 / n)
+    low, high = measure.bounds
+    if np.all(np.isfinite(high - low)):
+        return low + (high - low) * unit, np.full(n, float(np.prod(high - low)) / n)
+    far = stats.t(3, loc=centre, scale=width)
+    start, share = far.cdf(low), far.cdf(high) - far.cdf(low)
+    points = far.ppf(start + share * unit)
+    return points, np.prod(share) / (n * far.pdf(points).prod(axis=1))

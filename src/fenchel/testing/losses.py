@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.losses import Loss
+from fenchel.testing._capabilities import check_capabilities
 from fenchel.testing._prox import (
     check_balance,
     check_domain,
@@ -35,8 +36,10 @@ def check_loss(
     :math:`\xi = (v - \beta)/t`; that no point near or far is a better prox; Jacobians by finite
     differences, symmetric and between 0 and I; steps given row by row; a solid domain; that
     dual points are balanced within it; the envelope against its definition; the minimizing
-    offset against a numerical one, and weights against repetition; and the ε-insensitive
-    version in all of these, and against a numerical infimal convolution.
+    offset against a numerical one, and weights against repetition; what the loss says of itself
+    by ``box``, ``conic_parts``, ``output``, ``local``, ``epsilon``, ``radial`` and ``bounded``;
+    the loss in other units, ``rescaled``; and the ε-insensitive version in all but these, and
+    against a numerical infimal convolution.
 
     A loss with a ``cone`` is infinite outside of it and finite at the nearest points in it; its
     domain need not be solid, and it has no ε-insensitive version.
@@ -102,6 +105,7 @@ def check_loss(
         other = Trial(loss, size, scale, random_state + 2)
         _tell(name, _check_cone, other)
         _tell(name, check_balance, other)
+        _tell(name, check_capabilities, Trial(loss, size, scale, random_state + 3))
         if loss.cone is not None:
             continue
         epsilon = 0.4 * trial.scale

@@ -1,4 +1,4 @@
-"""What displays read off estimators and data: the fitted model inside, names, columns."""
+"""What displays take, checked and brought to arrays."""
 
 from __future__ import annotations
 
@@ -7,48 +7,6 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray
-
-STATISTICS = {
-    "QuantileRegressor": "quantiles",
-    "NonCrossingQuantileRegressor": "quantiles",
-    "ExpectileRegressor": "expectiles",
-}
-
-
-def final(estimator: Any) -> Any:
-    """The model inside pipelines and searches."""
-    for name in ("best_estimator_", "regressor_"):
-        if hasattr(estimator, name):
-            return final(getattr(estimator, name))
-    return final(estimator[-1]) if hasattr(estimator, "steps") else estimator
-
-
-def fitted(estimator: Any, *names: str, what: str) -> Any:
-    """The model inside, which must have these attributes."""
-    model = final(estimator)
-    missing = [name for name in names if not hasattr(model, name)]
-    if missing:
-        raise ValueError(
-            f"estimator must be fitted and have {' and '.join(names)}, {what}, "
-            f"got {type(model).__name__} without {' and '.join(missing)}"
-        )
-    return model
-
-
-def statistic(model: Any) -> str:
-    """What the levels of a model are levels of."""
-    elicited = getattr(getattr(model, "loss_", None), "statistic", None)
-    if elicited in STATISTICS.values():
-        return str(elicited)
-    return STATISTICS.get(type(model).__name__, "levels")
-
-
-def name_of(y: Any, output: int = 0) -> str:
-    """Name of a target; "y" where it has none."""
-    if hasattr(y, "columns"):
-        return str(y.columns[output])
-    name = getattr(y, "name", None)
-    return "y" if name is None else str(name)
 
 
 def column(y: Any, output: int = 0) -> FloatArray:
@@ -91,15 +49,4 @@ def checked_levels(levels: Any, number: int) -> FloatArray:
     return array
 
 
-__all__ = [
-    "STATISTICS",
-    "checked_levels",
-    "column",
-    "final",
-    "fitted",
-    "matrix",
-    "name_of",
-    "one_output",
-    "statistic",
-    "vector",
-]
+__all__ = ["checked_levels", "column", "matrix", "one_output", "vector"]

@@ -22,7 +22,7 @@ class Box:
 
     Examples
     --------
-    >>> from fenchel.positive import Box
+    >>> from fenchel.kernels import Box
     >>> Box([0.0, 0.0], [1.0, 2.0]).dimension
     2
     """
@@ -71,7 +71,7 @@ class Normal:
 
     Examples
     --------
-    >>> from fenchel.positive import Normal
+    >>> from fenchel.kernels import Normal
     >>> Normal([0.0, 0.0], 2.0).matrix
     array([[2., 0.],
            [0., 2.]])

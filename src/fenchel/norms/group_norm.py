@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.regression import _group_prox as loops
+from fenchel.norms import _loops as loops
 
 _CODES = {1.0: 1, 2.0: 2, np.inf: 0}
 _DUAL = {1.0: np.inf, 2.0: 2.0, np.inf: 1.0}
@@ -29,6 +29,18 @@ class GroupNorm:
         Group of each row, 0 to k - 1.
     q, p : {1, 2, inf}
         The norms inside and outside.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.norms import GroupNorm
+    >>> norm = GroupNorm(np.array([0, 0, 1]), q=2.0, p=1.0)
+    >>> norm.value(np.array([[3.0], [4.0], [2.0]]))
+    7.0
     """
 
     labels: IntArray
@@ -51,6 +63,11 @@ class GroupNorm:
     def rows_before(self) -> IntArray:
         """Number of rows before each group, and of all."""
         return np.concatenate([[0], np.cumsum(np.bincount(self.labels))]).astype(np.intp)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is the sum of all absolute values, whatever the groups."""
+        return self.q == 1.0 and self.p == 1.0
 
     @cached_property
     def dual(self) -> GroupNorm:

@@ -14,13 +14,7 @@ from rich.text import Text
 from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES, Measures
 from fenchel.datasets import DatasetInfo
-
-_TITLES = {
-    "QuantileRegressor": "Quantiles",
-    "ExpectileRegressor": "Expectiles",
-    "SVR": "Support vector regression",
-    "KernelRidge": "Kernel ridge regression",
-}
+from fenchel.inspection import model_title, percent
 
 
 def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[str, Any]:
@@ -99,7 +93,7 @@ def print_fit(fit: Fit, measures: Measures, label: str, target: str) -> None:
     console, model = Console(highlight=False), fit.model
     names = fit.columns.names
     on = names[0] if len(names) == 1 else f"{len(names)} columns"
-    title = f"{_TITLES[type(model).__name__]} of {target} on {on}: {label}, {measures.n_rows} rows"
+    title = f"{model_title(model)} of {target} on {on}: {label}, {measures.n_rows} rows"
     console.print(Text(title, style="bold"))
     console.print(_measured(model, measures))
     facts = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
@@ -119,7 +113,7 @@ def print_fit(fit: Fit, measures: Measures, label: str, target: str) -> None:
 def print_measures(model: Any, measures: Measures, label: str, target: str) -> None:
     """Table of an evaluation."""
     console = Console(highlight=False)
-    title = f"{_TITLES[type(model).__name__]} of {target}: {label}, {measures.n_rows} rows"
+    title = f"{model_title(model)} of {target}: {label}, {measures.n_rows} rows"
     console.print(Text(title, style="bold"))
     console.print(_measured(model, measures))
     facts = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
@@ -151,9 +145,7 @@ def _measured(model: Any, measures: Measures) -> RichTable:
     table.add_column(LOSS_NAMES[type(model).__name__], justify="right")
     for column in measures.columns:
         start = (
-            [f"{100.0 * (column.level or 0.0):g} %", f"{100.0 * column.coverage:.1f} %"]
-            if of_levels
-            else []
+            [percent(column.level or 0.0), f"{100.0 * column.coverage:.1f} %"] if of_levels else []
         )
         table.add_row(*start, f"{column.loss:.5g}")
     return table

@@ -1,0 +1,85 @@
+"""Rows of linear models: weighted means taken off, weights taken in, many turned into few."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+from fenchel._typing import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class CentredRows:
+    """Rows of positive weight, with the weighted means taken off if there is an intercept.
+
+    For the squared loss the best intercept is then known for any coefficients.
+    """
+
+    features: FloatArray
+    """(m, d), in the order of columns."""
+    targets: FloatArray
+    """(m, p)."""
+    weight: FloatArray
+    means: FloatArray
+    """Of the features, (d,); zero without intercept."""
+    target_means: FloatArray
+    """(p,), zero without intercept."""
+    fit_intercept: bool
+
+    @classmethod
+    def of(
+        cls, X: FloatArray, y: FloatArray, weight: FloatArray, fit_intercept: bool
+    ) -> CentredRows:
+        """Leave out rows of X (n, d) and y (n, p) without weight, and centre the others."""
+        if not np.all(weight > 0.0):
+            kept = weight > 0.0
+            X, y, weight = X[kept], y[kept], weight[kept]
+        if fit_intercept:
+            features, means = _centred(X, weight)
+            targets, target_means = _centred(y, weight)
+        else:
+            features, means = np.asfortranarray(X), np.zeros(X.shape[1])
+            targets, target_means = np.asfortranarray(y), np.zeros(y.shape[1])
+        return cls(features, targets, weight, means, target_means, fit_intercept)
+
+    @property
+    def root(self) -> FloatArray:
+        """Square roots of the weights over their mean, (m, 1): 1 where all are equal."""
+        return np.sqrt(self.weight / self.weight.mean())[:, None]
+
+    def weighted(self) -> tuple[FloatArray, FloatArray]:
+        """X and y of the problem without weights: ½‖y - X w‖²/m is the weighted mean loss."""
+        if np.ptp(self.weight) == 0.0:
+            return self.features, self.targets
+        return np.asfortranarray(self.root * self.features), self.root * self.targets
+
+    def intercept(self, coef: FloatArray) -> FloatArray:
+        """The best intercept (p,) for coefficients (d, p)."""
+        return self.target_means - self.means @ coef
+
+
+def _centred(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Columns without their weighted means; exactly zero where constant up to rounding."""
+    mean = weight @ values / weight.sum()
+    centred = np.empty(values.shape, order="F")
+    np.subtract(values, mean, out=centred)
+    highest, lowest = centred.max(axis=0), centred.min(axis=0)
+    constant = np.maximum(highest, -lowest) <= 64 * np.finfo(float).eps * np.abs(mean)
+    centred[:, constant] = 0.0
+    return centred, mean
+
+
+def fewer_rows(features: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Many rows turned into d + p, orthogonally: all residuals keep their lengths."""
+    cut, width = features.shape[1], features.shape[1] + targets.shape[1]
+    if len(features) <= 2 * width:
+        return None
+    both = np.empty((len(features), width), order="F")
+    both[:, :cut], both[:, cut:] = features, targets
+    (factor,) = qr(both, mode="r", overwrite_a=True, check_finite=False)
+    return np.ascontiguousarray(factor[:width, :cut]), factor[:width, cut:].copy()
+
+
+__all__ = ["CentredRows", "fewer_rows"]

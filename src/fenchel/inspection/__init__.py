@@ -1,0 +1,39 @@
+"""What is read off fitted estimators and tables, for pictures, reports and the command line."""
+
+from __future__ import annotations
+
+from fenchel.inspection.models import (
+    final_estimator,
+    fitted_model,
+    level_losses,
+    levels_of,
+    model_title,
+    rows_for_final,
+    statistic_of,
+)
+from fenchel.inspection.tables import (
+    FeatureSlice,
+    FeatureTable,
+    PartialDependence,
+    feature_slice,
+    partial_dependence,
+)
+from fenchel.inspection.text import percent, short_name, target_name_of
+
+__all__ = [
+    "FeatureSlice",
+    "FeatureTable",
+    "PartialDependence",
+    "feature_slice",
+    "final_estimator",
+    "fitted_model",
+    "level_losses",
+    "levels_of",
+    "model_title",
+    "partial_dependence",
+    "percent",
+    "rows_for_final",
+    "short_name",
+    "statistic_of",
+    "target_name_of",
+]

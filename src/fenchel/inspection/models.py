@@ -1,0 +1,228 @@
+"""The model inside pipelines and searches, and what its predictions are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.losses import Loss, Pinball, SquaredPinball
+from fenchel.model_selection import ConformalQuantileRegressor
+
+_STATISTICS = {
+    "QuantileRegressor": "quantiles",
+    "NonCrossingQuantileRegressor": "quantiles",
+    "ExpectileRegressor": "expectiles",
+}
+_TITLES = {
+    "QuantileRegressor": "Quantiles",
+    "ExpectileRegressor": "Expectiles",
+    "SVR": "Support vector regression",
+    "KernelRidge": "Kernel ridge regression",
+}
+_WRAPPED = ("best_estimator_", "regressor_")  # of searches, of TransformedTargetRegressor
+
+
+def final_estimator(estimator: Any) -> Any:
+    """The model inside pipelines, searches and transformed targets.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, where it is a search.
+
+    Returns
+    -------
+    estimator
+        The last step of the last; ``estimator`` itself if nothing is around it.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from fenchel import SVR
+    >>> from fenchel.inspection import final_estimator
+    >>> type(final_estimator(make_pipeline(StandardScaler(), SVR()))).__name__
+    'SVR'
+    """
+    for name in _WRAPPED:
+        if hasattr(estimator, name):
+            return final_estimator(getattr(estimator, name))
+    return final_estimator(estimator[-1]) if hasattr(estimator, "steps") else estimator
+
+
+def rows_for_final(estimator: Any, X: Any) -> Any:
+    """Rows as the model inside pipelines and searches sees them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted.
+    X : DataFrame or array-like of shape (n_samples, n_features)
+        Rows in the form that ``estimator.predict`` takes.
+
+    Returns
+    -------
+    DataFrame or array-like
+        Rows in the form that the ``predict`` of :func:`final_estimator` takes.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import MinMaxScaler
+    >>> from fenchel import SVR
+    >>> from fenchel.inspection import rows_for_final
+    >>> model = make_pipeline(MinMaxScaler(), SVR()).fit([[0.0], [4.0]], [0.0, 1.0])
+    >>> rows_for_final(model, [[1.0]])
+    array([[0.25]])
+    """
+    for name in _WRAPPED:
+        if hasattr(estimator, name):
+            return rows_for_final(getattr(estimator, name), X)
+    if not hasattr(estimator, "steps"):
+        return X
+    return rows_for_final(estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X)
+
+
+def fitted_model(estimator: Any, *attributes: str, what: str) -> Any:
+    """The model inside, which must have these fitted attributes.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As in :func:`final_estimator`.
+    *attributes : str
+        What it must have.
+    what : str
+        What these are, for the error.
+
+    Returns
+    -------
+    estimator
+        The model.
+
+    Raises
+    ------
+    ValueError
+        If it lacks one of them; the sentence names which.
+    """
+    model = final_estimator(estimator)
+    missing = [name for name in attributes if not hasattr(model, name)]
+    if missing:
+        raise ValueError(
+            f"estimator must be fitted and have {' and '.join(attributes)}, {what}, "
+            f"got {type(model).__name__} without {' and '.join(missing)}"
+        )
+    return model
+
+
+def levels_of(estimator: Any) -> FloatArray | None:
+    """Levels of the columns of predictions; None for models that predict targets.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    ndarray of shape (n_levels,) or None
+
+    Examples
+    --------
+    >>> from fenchel import SVR, QuantileRegressor
+    >>> from fenchel.inspection import levels_of
+    >>> levels_of(QuantileRegressor([0.1, 0.9]).fit([[0.0], [1.0]], [0.0, 1.0]))
+    array([0.1, 0.9])
+    >>> levels_of(SVR().fit([[0.0], [1.0]], [0.0, 1.0])) is None
+    True
+    """
+    model = final_estimator(estimator)
+    levels = getattr(model, "levels_", None)
+    if levels is None or isinstance(model, ConformalQuantileRegressor):
+        return None  # the latter has levels of the model inside, and predicts one number
+    return np.asarray(levels, dtype=np.float64)
+
+
+def statistic_of(estimator: Any) -> str:
+    """What the levels of a model are levels of: "quantiles", "expectiles", or else "levels".
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    str
+    """
+    model = final_estimator(estimator)
+    elicited = getattr(getattr(model, "loss_", None), "statistic", None)
+    if elicited in _STATISTICS.values():
+        return str(elicited)
+    return _STATISTICS.get(type(model).__name__, "levels")
+
+
+def level_losses(estimator: Any) -> list[Loss] | None:
+    """The losses that elicit what a model of levels predicts; None for other models.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    list of Loss, or None
+        For each column of predictions the pinball loss of its level, squared for expectiles,
+        without the insensitivity or the constraints of the fit.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.inspection import level_losses
+    >>> model = QuantileRegressor([0.1, 0.9], epsilon=0.2).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> level_losses(model)
+    [Pinball([0.1]), Pinball([0.9])]
+    """
+    levels = levels_of(estimator)
+    if levels is None:
+        return None
+    loss = SquaredPinball if statistic_of(estimator) == "expectiles" else Pinball
+    return [loss(float(level)) for level in levels]
+
+
+def model_title(estimator: Any) -> str:
+    """What a model is, for a heading.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Bare or inside pipelines and searches.
+
+    Returns
+    -------
+    str
+        The name of the class where there is no better one.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge, Lasso
+    >>> from fenchel.inspection import model_title
+    >>> model_title(KernelRidge()), model_title(Lasso())
+    ('Kernel ridge regression', 'Lasso')
+    """
+    name = type(final_estimator(estimator)).__name__
+    return _TITLES.get(name, name)
+
+
+__all__ = [
+    "final_estimator",
+    "fitted_model",
+    "level_losses",
+    "levels_of",
+    "model_title",
+    "rows_for_final",
+    "statistic_of",
+]

@@ -1,0 +1,307 @@
+"""Tables by column, and rows of them that differ in one feature only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.inspection.text import short_name
+
+_BLOCK = 2**16  # rows predicted at a time
+_MOST_NAMED, _WIDTH = 3, 24  # features named in a note, and letters of each name
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Columns of an array or DataFrame, by name and by position.
+
+    Attributes
+    ----------
+    X : DataFrame or ndarray of shape (n_samples, n_features)
+        The table.
+    names : list of str
+        Names of the columns; x0, x1, … for arrays.
+    columns : list of ndarray
+        Their values.
+
+    Examples
+    --------
+    >>> from fenchel.inspection import FeatureTable
+    >>> table = FeatureTable.of([[1.0, 2.0], [3.0, 4.0]])
+    >>> table.names, table.numbers(table.position("x1"))
+    (['x0', 'x1'], array([2., 4.]))
+    """
+
+    X: Any
+    names: list[str]
+    columns: list[AnyArray]
+
+    @classmethod
+    def of(cls, X: Any) -> FeatureTable:
+        """Read an array or a DataFrame."""
+        if hasattr(X, "iloc"):
+            columns = [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
+            return cls(X, [str(name) for name in X.columns], columns)
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got {X.ndim}")
+        return cls(X, [f"x{j}" for j in range(X.shape[1])], list(X.T))
+
+    def position(self, feature: int | str | None) -> int:
+        """Where a feature that is a number stands; the first of them by default."""
+        numeric = [j for j, column in enumerate(self.columns) if _is_number(column)]
+        names = self.names
+        if not numeric:
+            raise ValueError("a picture is drawn along a feature that is a number, and X has none")
+        if feature is None:
+            return numeric[0]
+        if isinstance(feature, str):
+            if feature not in names:
+                raise ValueError(f"feature must be one of {', '.join(names)}, got {feature!r}")
+            place = names.index(feature)
+        else:
+            place = int(feature)
+            if not 0 <= place < len(names):
+                raise ValueError(f"feature must be in 0..{len(names) - 1}, got {feature!r}")
+        if place not in numeric:
+            raise ValueError(
+                f"feature must be a number to draw along, and {names[place]!r} is not"
+            )
+        return place
+
+    def numbers(self, position: int) -> FloatArray:
+        """The values of a feature."""
+        values = np.asarray(self.columns[position], dtype=np.float64)
+        if not np.any(np.isfinite(values)):
+            raise ValueError(f"{self.names[position]!r} must have a finite value, got none")
+        return values
+
+    def constant(self, position: int, n_points: int) -> tuple[Any, Any]:
+        """The typical value of a column, and a column of nothing else, of the same kind."""
+        values = self.columns[position]
+        if _is_number(values):
+            typical = float(np.nanmedian(values))
+            return typical, np.full(n_points, typical)
+        labels, counts = np.unique(values.astype(str), return_counts=True)
+        first = int(np.flatnonzero(values.astype(str) == labels[np.argmax(counts)])[0])
+        index = np.full(n_points, first)
+        frame = hasattr(self.X, "iloc")  # whose array knows its categories
+        return values[first], self.X.iloc[index, position].array if frame else values[index]
+
+    def rows(self, index: IntArray, changed: dict[int, Any]) -> Any:
+        """Rows by their positions, some columns changed, in the form of X."""
+        if hasattr(self.X, "iloc"):
+            made = self.X.iloc[index].reset_index(drop=True)
+            for j, values in changed.items():
+                made.isetitem(j, values)
+            return made
+        objects = self.X.dtype == object
+        made = self.X[index].astype(object if objects else np.float64)
+        for j, values in changed.items():
+            made[:, j] = values
+        return made
+
+
+@dataclass(frozen=True)
+class FeatureSlice:
+    """Rows along one feature, the others at typical values.
+
+    Attributes
+    ----------
+    rows : DataFrame or ndarray
+        The rows, for ``predict``.
+    grid : ndarray of shape (n_points,)
+        Values of the feature in them.
+    values : ndarray of shape (n_samples,)
+        Its values in the data.
+    name : str
+        Its name.
+    fixed : dict
+        The values of the other features, by name.
+    """
+
+    rows: Any
+    grid: FloatArray
+    values: FloatArray
+    name: str
+    fixed: dict[str, Any]
+
+    @property
+    def note(self) -> str:
+        """Say where the other features are held; empty if there are none."""
+        if not self.fixed:
+            return ""
+        if len(self.fixed) > _MOST_NAMED:
+            return f"the other {len(self.fixed)} features at their median or most frequent value"
+        parts = [
+            f"{short_name(name, _WIDTH)} = "
+            + (f"{value:.4g}" if isinstance(value, float) else short_name(value, _WIDTH))
+            for name, value in self.fixed.items()
+        ]
+        return f"at {', '.join(parts)}"
+
+
+def feature_slice(
+    X: Any, feature: int | str | None = None, grid_resolution: int = 300
+) -> FeatureSlice:
+    """Make rows along a feature of a table, the other features at their typical values.
+
+    Those are the median, or for what is not a number the most frequent value.
+
+    Parameters
+    ----------
+    X : DataFrame or array-like of shape (n_samples, n_features)
+        The data.
+    feature : int or str, optional
+        The feature, the first that is a number by default.
+    grid_resolution : int, default=300
+        Number of rows, evenly from its least to its largest value.
+
+    Returns
+    -------
+    FeatureSlice
+
+    Raises
+    ------
+    ValueError
+        If the feature is unknown or not a number.
+
+    Examples
+    --------
+    >>> from fenchel.inspection import feature_slice
+    >>> feature_slice([[0.0, 1.0], [4.0, 3.0], [5.0, 8.0]], grid_resolution=2).rows
+    array([[0., 3.],
+           [5., 3.]])
+    """
+    table = FeatureTable.of(X)
+    chosen = table.position(feature)
+    grid = _grid(table.numbers(chosen), grid_resolution)
+    changed: dict[int, Any] = {chosen: grid}
+    fixed: dict[str, Any] = {}
+    for j, name in enumerate(table.names):
+        if j != chosen:
+            fixed[name], changed[j] = table.constant(j, grid_resolution)
+    rows = table.rows(np.zeros(grid_resolution, dtype=np.intp), changed)
+    return FeatureSlice(rows, grid, table.numbers(chosen), table.names[chosen], fixed)
+
+
+@dataclass(frozen=True)
+class PartialDependence:
+    """Mean predictions over rows, along a grid of one feature.
+
+    Attributes
+    ----------
+    grid : ndarray of shape (n_points,)
+        Values of the feature.
+    curves : ndarray of shape (n_points, n_outputs)
+        Mean predictions.
+    values : ndarray of shape (n_samples,)
+        Values of the feature in the data.
+    name : str
+        Its name.
+    n_rows : int
+        Number of rows that were averaged over.
+    """
+
+    grid: FloatArray
+    curves: FloatArray
+    values: FloatArray
+    name: str
+    n_rows: int
+
+
+def partial_dependence(
+    predict: Any,
+    X: Any,
+    feature: int | str | None = None,
+    *,
+    grid_resolution: int = 300,
+    subsample: int = 1000,
+    random_state: Any = 0,
+) -> PartialDependence:
+    r"""Set a feature to each value of a grid in all rows, and average the predictions.
+
+    .. math:: \frac1n \sum_i h(x_{i1}, \dots, x_{i,j-1}, t, x_{i,j+1}, \dots)
+
+    Parameters
+    ----------
+    predict : callable
+        Of rows in the form of X.
+    X : DataFrame or array-like of shape (n_samples, n_features)
+        The data.
+    feature : int or str, optional
+        The feature, the first that is a number by default.
+    grid_resolution : int, default=300
+        Number of values, evenly from its least to its largest.
+    subsample : int, default=1000
+        The number of rows, drawn at random, to average over if there are more.
+    random_state : int, RandomState or None, default=0
+        Draws these rows.
+
+    Returns
+    -------
+    PartialDependence
+
+    Raises
+    ------
+    ValueError
+        If the feature is unknown or not a number.
+
+    References
+    ----------
+    Friedman (2001), Greedy function approximation, section 8.2.
+
+    Examples
+    --------
+    >>> from fenchel.inspection import partial_dependence
+    >>> X = [[0.0, 1.0], [1.0, 3.0]]
+    >>> partial_dependence(lambda rows: rows.sum(axis=1), X, grid_resolution=2).curves
+    array([[2.],
+           [3.]])
+    """
+    if subsample < 1:
+        raise ValueError(f"subsample must be at least 1, got {subsample!r}")
+    table = FeatureTable.of(X)
+    chosen = table.position(feature)
+    values = table.numbers(chosen)
+    grid = _grid(values, grid_resolution)
+    sample = np.arange(len(values))
+    if len(sample) > subsample:
+        sample = np.sort(check_random_state(random_state).permutation(len(values))[:subsample])
+    means = []
+    for part in _parts(grid, len(sample)):
+        rows = table.rows(np.tile(sample, len(part)), {chosen: part.repeat(len(sample))})
+        predicted = np.asarray(predict(rows), dtype=np.float64)
+        means.append(predicted.reshape(len(part), len(sample), -1).mean(axis=1))
+    return PartialDependence(grid, np.concatenate(means), values, table.names[chosen], len(sample))
+
+
+def _parts(grid: FloatArray, n_rows: int) -> Iterator[FloatArray]:
+    step = max(1, _BLOCK // n_rows)
+    for start in range(0, len(grid), step):
+        yield grid[start : start + step]
+
+
+def _grid(values: FloatArray, n_points: int) -> FloatArray:
+    if n_points < 2:
+        raise ValueError(f"grid_resolution must be at least 2, got {n_points!r}")
+    finite = values[np.isfinite(values)]
+    return np.linspace(finite.min(), finite.max(), n_points)
+
+
+def _is_number(column: AnyArray) -> bool:
+    return bool(np.issubdtype(column.dtype, np.number))
+
+
+__all__ = [
+    "FeatureSlice",
+    "FeatureTable",
+    "PartialDependence",
+    "feature_slice",
+    "partial_dependence",
+]

@@ -1,0 +1,145 @@
+"""The protocol of a kernel, that of scikit-learn's Gaussian-process kernels with additions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.gaussian_process.kernels import Kernel
+
+from fenchel._typing import FloatArray
+from fenchel.kernels.measures import Box, Normal
+
+
+class ScalarKernel(Kernel):
+    """Base class: a kernel whose parameters are fixed, not optimized by a marginal likelihood.
+
+    Subclasses define ``_evaluate(X, Y)`` for two-dimensional float arrays, and where they know
+    them ``product_integrals``, ``gradient`` and ``factor``, which are of use to densities and
+    other non-negative models. ``+``, ``*`` and ``**`` with numbers, with each other and with
+    scikit-learn's own kernels come from there.
+    """
+
+    def __call__(self, X: npt.ArrayLike, Y: Any = None, eval_gradient: bool = False) -> FloatArray:
+        """Return k(X, Y), (n_X, n_Y); k(X, X) if Y is None."""
+        if eval_gradient:
+            raise ValueError(
+                f"{type(self).__name__} has no gradient in its parameters: "
+                "eval_gradient must be False"
+            )
+        X = two_dimensional(X)
+        return self._evaluate(X, X if Y is None else two_dimensional(Y))
+
+    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+    def diag(self, X: npt.ArrayLike) -> FloatArray:
+        """Return k(x, x) for each row, (n,): 1 for stationary kernels."""
+        return np.ones(len(two_dimensional(X)))
+
+    def is_stationary(self) -> bool:
+        """Whether k(x, x') depends on x - x' only."""
+        return True
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """Rows as length scales are to be measured on: here X itself."""
+        return X
+
+    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
+        r"""Integrals of products of two kernel values in closed form, None if there is none.
+
+        .. math:: M_{jl} = \int k(x, z_j)\, k(x, z_l)\, d\mu(x)
+
+        Parameters
+        ----------
+        Z : ndarray of shape (m, n_features)
+            Rows z.
+        measure : Box or Normal
+            What is integrated against.
+
+        Returns
+        -------
+        ndarray of shape (m, m) or None
+
+        Raises
+        ------
+        ValueError
+            If the integrals are infinite.
+        """
+        return None
+
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
+        r"""Gradients of combinations of kernel values, None if they are not known.
+
+        .. math:: G_i = \sum_j w_{ij} \nabla_x k(x, z_j) \big|_{x = x_i}
+
+        Combinations, because the (n, m, n_features) array of all gradients is rarely needed.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            Where.
+        Z : ndarray of shape (m, n_features)
+            Rows z.
+        weights : ndarray of shape (n, m)
+            The coefficients w.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features) or None
+        """
+        return None
+
+    def factor(self, columns: Sequence[int]) -> ScalarKernel | None:
+        r"""Return the kernel of some columns if k is a product over columns, else None.
+
+        .. math:: k(x, x') = \prod_c k_c(x_c, x'_c)
+
+        Parameters
+        ----------
+        columns : sequence of int
+            The columns C in the order in which the rows of the result hold them.
+
+        Returns
+        -------
+        ScalarKernel or None
+            :math:`\prod_{c \in C} k_c`.
+        """
+        return None
+
+    __hash__ = None  # type: ignore[assignment]  # parameters may change
+
+    def __eq__(self, other: object) -> bool:
+        """Whether class and parameters are the same."""
+        if type(self) is not type(other):
+            return False
+        mine, theirs = self.get_params(), other.get_params()
+        return all(_same(value, theirs[name]) for name, value in mine.items())
+
+    def __repr__(self) -> str:
+        """Show the constructor call."""
+        arguments = ", ".join(f"{k}={_short(v)}" for k, v in self.get_params().items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def two_dimensional(X: npt.ArrayLike) -> FloatArray:
+    """Rows as an array of float64, (n_samples, n_features)."""
+    X = np.asarray(X, dtype=np.float64)
+    if X.ndim != 2:
+        raise ValueError(f"a kernel takes two-dimensional arrays, got {X.ndim} dimension(s)")
+    return X
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Equality of parameters; an array equals only an array of the same length."""
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return type(first) is type(second) and np.array_equal(first, second)
+    return bool(first == second)
+
+
+def _short(value: Any) -> str:
+    if callable(value) and hasattr(value, "__qualname__"):
+        return str(value.__qualname__)
+    return np.array2string(value, precision=3) if isinstance(value, np.ndarray) else repr(value)

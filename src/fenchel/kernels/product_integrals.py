@@ -1,0 +1,173 @@
+r"""Closed forms of :math:`M_{jl} = \int k(x, z_j) k(x, z_l) d\mu(x)` for families of kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import comb, erf, erfcx, gammaln, kv
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.kernels.measures import Box, Normal
+
+_MOST_MONOMIALS = 20_000  # their joint moments would be a matrix of 3 GiB
+
+
+def gaussian_products(Z: FloatArray, width: FloatArray, measure: Box | Normal) -> FloatArray:
+    """Of Gaussian kernels: any box, and normal densities."""
+    if isinstance(measure, Normal):
+        return _gaussian_normal(Z, width, measure)
+    return _gaussian_box(Z, width, measure)
+
+
+def matern_products(
+    Z: FloatArray, scale: FloatArray, nu: float, measure: Box | Normal
+) -> FloatArray | None:
+    """Of Matérn kernels of any smoothness nu < inf: all of R^d; nu = 1/2 in one dimension."""
+    if isinstance(measure, Box) and measure.whole:
+        return _matern_whole(Z, scale, nu)
+    if nu != 0.5 or Z.shape[1] > 1:
+        return None
+    if isinstance(measure, Normal):
+        return _laplacian_normal(Z[:, 0], float(scale[0]), measure)
+    return _laplacian_interval(Z[:, 0], float(scale[0]), measure)
+
+
+def _gaussian_box(Z: FloatArray, width: FloatArray, measure: Box) -> FloatArray:
+    """Products of differences of error functions, coordinate by coordinate."""
+    low, high = measure.bounds
+    total = np.ones((len(Z), len(Z)))
+    for z, s, a, b in zip(Z.T, width, low, high, strict=True):
+        middle = 0.5 * (z[:, None] + z)
+        total *= np.exp(-(((z[:, None] - z) / (2.0 * s)) ** 2))
+        total *= 0.5 * np.sqrt(np.pi) * s * (erf((b - middle) / s) - erf((a - middle) / s))
+    return total
+
+
+def _gaussian_normal(Z: FloatArray, width: FloatArray, measure: Normal) -> FloatArray:
+    """exp(-Σ ((x - m)/s)²) against N(mean, cov) is a normal density of the middles m."""
+    covariance, d = measure.matrix, len(width)
+    inner = np.diag(0.5 * width**2)
+    chol = np.linalg.cholesky(covariance + inner)
+    scaled = Z / (2.0 * width)
+    far = scaled[:, None, :] - scaled
+    total = np.exp(-np.einsum("abj,abj->ab", far, far))
+    middles = 0.5 * (Z[:, None, :] + Z) - measure.centre
+    white = solve_triangular(chol, middles.reshape(-1, d).T, lower=True)
+    total *= np.exp(-0.5 * np.einsum("ja,ja->a", white, white)).reshape(total.shape)
+    factor = np.exp(0.5 * np.log(0.5 * width**2).sum() - np.log(np.diag(chol)).sum())
+    return np.asarray(total * factor)
+
+
+def _matern_whole(Z: FloatArray, scale: FloatArray, nu: float) -> FloatArray:
+    """Matérn kernels of smoothness nu convolve to one of smoothness 2 nu + d/2."""
+    d = len(scale)
+    unit = scale / np.sqrt(2.0 * nu) if nu != 0.5 else scale
+    scaled = Z / unit
+    distance = np.sqrt(np.square(scaled[:, None, :] - scaled).sum(axis=2))
+    smooth = 2.0 * nu + 0.5 * d
+
+    def spectral(order: float) -> float:
+        return (
+            d * np.log(2.0) + 0.5 * d * np.log(np.pi) + gammaln(order + 0.5 * d) - gammaln(order)
+        )
+
+    size = 2.0 * spectral(nu) - spectral(smooth) + np.log(unit).sum()
+    near = distance < 1e-8
+    safe = np.where(near, 1.0, distance)
+    bessel = np.exp((1.0 - smooth) * np.log(2.0) - gammaln(smooth)) * safe**smooth
+    values = np.where(near, 1.0, bessel * kv(smooth, safe))
+    return np.asarray(np.exp(size) * values)
+
+
+def _laplacian_interval(z: FloatArray, scale: float, measure: Box) -> FloatArray:
+    """Three pieces: left of both landmarks, between, right of both, cut by the interval."""
+    (low,), (high,) = measure.bounds
+    left, right = np.minimum(z[:, None], z), np.maximum(z[:, None], z)
+    between = np.maximum(np.minimum(right, high) - np.maximum(left, low), 0.0)
+    total = between * np.exp(-(right - left) / scale)
+    mean = 0.5 * (left + right)
+    # ∫ exp(2 (x - mean) / scale) up to the left one, and its mirror image
+    for sign, ends, start in (
+        (1.0, np.minimum(left, high), low),
+        (-1.0, np.maximum(right, low), high),
+    ):
+        outer = np.exp(sign * 2.0 * (ends - mean) / scale)
+        inner = np.exp(sign * 2.0 * (start - mean) / scale) if np.isfinite(start) else 0.0
+        total += 0.5 * scale * np.where(sign * (ends - start) > 0.0, outer - inner, 0.0)
+    return np.asarray(total)
+
+
+def _laplacian_normal(z: FloatArray, scale: float, measure: Normal) -> FloatArray:
+    """The same pieces against a normal density."""
+    mean, deviation = float(measure.centre[0]), float(np.sqrt(measure.matrix[0, 0]))
+    left, right = np.minimum(z[:, None], z), np.maximum(z[:, None], z)
+    rate = 2.0 / scale
+
+    def tail(t: FloatArray) -> FloatArray:
+        """E exp(rate (x - t)) over x < t, without overflow."""
+        u = (rate * deviation**2 - (t - mean)) / (deviation * np.sqrt(2.0))
+        direct = np.exp(rate * (mean - t) + 0.5 * (rate * deviation) ** 2)
+        scaled = 0.5 * erfcx(np.maximum(u, 0.0)) * np.exp(-0.5 * ((t - mean) / deviation) ** 2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            plain = 0.5 * (1.0 - erf(np.minimum(u, 0.0))) * direct
+        return np.where(u > 0.0, scaled, plain)
+
+    root = deviation * np.sqrt(2.0)
+    between = 0.5 * (erf((right - mean) / root) - erf((left - mean) / root))
+    decay = np.exp(-(right - left) / scale)
+    mirrored = 2.0 * mean - right
+    return np.asarray(decay * (between + tail(left) + tail(mirrored)))
+
+
+def polynomial_products(
+    Z: FloatArray, degree: int, gain: float, offset: float, measure: Box | Normal
+) -> FloatArray | None:
+    """Of (gain <x, z> + offset) ** degree: bounded boxes and normal densities.
+
+    Expanded into monomials of standardized coordinates, whose moments are products.
+    """
+    d = Z.shape[1]
+    orders = np.arange(2 * degree + 1)
+    if isinstance(measure, Normal):
+        shift, turn, volume = measure.centre, np.linalg.cholesky(measure.matrix), 1.0
+        odd = np.array([1.0, *np.cumprod(np.arange(1.0, 2 * degree + 1, 2.0))])
+        moments = np.where(orders % 2 == 0, np.repeat(odd, 2)[: len(orders)], 0.0)
+    else:
+        low, high = measure.bounds
+        if not np.all(np.isfinite(low) & np.isfinite(high)):
+            raise ValueError(
+                "domain must be bounded, or a normal density, with a polynomial kernel, whose "
+                "integral is infinite otherwise"
+            )
+        shift, turn = 0.5 * (low + high), np.diag(0.5 * (high - low))
+        volume = float(np.prod(high - low))
+        moments = np.where(orders % 2 == 0, 1.0 / (orders + 1.0), 0.0)
+    if comb(d + degree, degree) > _MOST_MONOMIALS:
+        return None
+    powers = _powers(d, degree)
+    rest = degree - powers.sum(axis=1)
+    count = gammaln(degree + 1.0) - gammaln(powers + 1.0).sum(axis=1) - gammaln(rest + 1.0)
+    slope, constant = gain * Z @ turn, gain * Z @ shift + offset
+    coefficients = np.exp(count) * constant[:, None] ** rest
+    joint = np.ones((len(powers), len(powers)))
+    for j in range(d):
+        coefficients *= slope[:, [j]] ** powers[:, j]
+        joint *= moments[powers[:, None, j] + powers[:, j]]
+    return np.asarray(volume * coefficients @ joint @ coefficients.T)
+
+
+def _powers(d: int, degree: int) -> IntArray:
+    """Exponents of all monomials up to a degree, (number, d)."""
+    rows = np.zeros((1, 0), dtype=np.intp)
+    for _ in range(d):
+        left = degree - rows.sum(axis=1)
+        rows = np.concatenate(
+            [
+                np.column_stack([np.repeat(rows[[i]], n + 1, axis=0), np.arange(n + 1)])
+                for i, n in enumerate(left)
+            ]
+        )
+    return rows
+
+
+__all__ = ["gaussian_products", "matern_products", "polynomial_products"]

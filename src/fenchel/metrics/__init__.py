@@ -1,0 +1,47 @@
+"""Metrics of quantiles, expectiles and intervals, in the manner of scikit-learn's."""
+
+from __future__ import annotations
+
+from fenchel.metrics.explained import (
+    d2_pinball_score,
+    d2_poisson_score,
+    d2_score,
+    d2_squared_pinball_score,
+    explained_share,
+)
+from fenchel.metrics.intervals import (
+    interval_coverage,
+    mean_interval_score,
+    mean_interval_width,
+)
+from fenchel.metrics.levels import (
+    calibration_band,
+    crossing_amounts,
+    crossing_loss,
+    quantile_coverage,
+)
+from fenchel.metrics.mean_losses import (
+    mean_loss,
+    mean_pinball_loss,
+    mean_squared_pinball_loss,
+    row_losses,
+)
+
+__all__ = [
+    "calibration_band",
+    "crossing_amounts",
+    "crossing_loss",
+    "d2_pinball_score",
+    "d2_poisson_score",
+    "d2_score",
+    "d2_squared_pinball_score",
+    "explained_share",
+    "interval_coverage",
+    "mean_interval_score",
+    "mean_interval_width",
+    "mean_loss",
+    "mean_pinball_loss",
+    "mean_squared_pinball_loss",
+    "quantile_coverage",
+    "row_losses",
+]

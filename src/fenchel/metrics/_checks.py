@@ -1,0 +1,77 @@
+"""What metrics take, checked and brought to matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.utils import check_array, check_consistent_length
+
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import check_weights
+from fenchel.losses import Loss
+from fenchel.losses.atoms import check_levels
+
+MULTIOUTPUT = ("uniform_average", "raw_values")
+
+
+def checked(
+    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Targets (n, 1) or (n, p), predictions (n, p) and weights (n,)."""
+    y = check_array(y_true, ensure_2d=False, dtype=np.float64, input_name="y_true")
+    y, prediction = y.reshape(len(y), -1), predictions(y_pred)
+    check_consistent_length(y, prediction)
+    if y.shape[1] not in (1, prediction.shape[1]):
+        raise ValueError(
+            f"y_true must have one column, or {prediction.shape[1]} as y_pred has, got "
+            f"{y.shape[1]}"
+        )
+    return y, prediction, check_weights(y, sample_weight)
+
+
+def predictions(y_pred: ArrayLike) -> FloatArray:
+    """Predictions as a matrix; they may be infinite."""
+    values = np.asarray(y_pred, dtype=np.float64)
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise ValueError(f"y_pred must have one or two dimensions, got shape {values.shape}")
+    return values.reshape(len(values), -1)
+
+
+def levels_for(levels: ArrayLike, y_pred: FloatArray) -> FloatArray:
+    """One level for each column of predictions."""
+    array = check_levels(np.asarray(levels, dtype=np.float64))
+    if len(array) != y_pred.shape[1]:
+        raise ValueError(
+            f"levels must name the {y_pred.shape[1]} columns of y_pred, got {len(array)} levels"
+        )
+    return array
+
+
+def parts(
+    y: FloatArray, prediction: FloatArray, loss: Loss | Sequence[Loss]
+) -> list[tuple[Loss, FloatArray, FloatArray]]:
+    """Each loss with the columns of targets and predictions that it is of."""
+    if isinstance(loss, Loss):
+        return [(loss, np.broadcast_to(y, prediction.shape), prediction)]
+    if len(loss) != prediction.shape[1]:
+        raise ValueError(
+            f"loss must be one, or one for each of the {prediction.shape[1]} columns of y_pred, "
+            f"got {len(loss)}"
+        )
+    if y.shape[1] > 1:
+        raise ValueError(
+            f"y_true must have one column where there is a loss for each column of y_pred, got "
+            f"{y.shape[1]}"
+        )
+    return [(one, y, prediction[:, [j]]) for j, one in enumerate(loss)]
+
+
+def averaged(values: FloatArray, multioutput: str) -> float | FloatArray:
+    """One value for each column, or their mean."""
+    if multioutput not in MULTIOUTPUT:
+        raise ValueError(f"multioutput must be one of {MULTIOUTPUT}, got {multioutput!r}")
+    return values if multioutput == "raw_values" else float(values.mean())
+
+
+__all__ = ["MULTIOUTPUT", "averaged", "checked", "levels_for", "parts", "predictions"]

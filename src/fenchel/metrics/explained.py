@@ -1,0 +1,246 @@
+"""D²: the share of the loss of the best constant that predictions save."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import kl_div
+
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel.losses import Loss, Pinball, SquaredPinball
+from fenchel.metrics._checks import averaged, checked, levels_for, parts, predictions
+
+_ROUNDING = 1e-14  # of a target: residuals below are those of a constant in floating point
+
+
+def explained_share(loss: float, baseline: float, rounding: float = 0.0) -> float:
+    r"""Share of the loss of a baseline that is saved, :math:`1 - \ell / \ell_0`.
+
+    Parameters
+    ----------
+    loss, baseline : float
+        Loss of the predictions and of what they are held against, >= 0.
+    rounding : float, default=0.0
+        A baseline up to this is as good as zero: the share is then 1 if the loss is too, and 0
+        otherwise.
+
+    Returns
+    -------
+    float
+        At most 1.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import explained_share
+    >>> explained_share(1.0, 4.0), explained_share(0.0, 0.0), explained_share(1.0, 0.0)
+    (0.75, 1.0, 0.0)
+    """
+    if baseline > rounding:
+        return 1.0 - loss / baseline
+    return 1.0 if loss <= rounding else 0.0
+
+
+def d2_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    loss: Loss | Sequence[Loss],
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
+) -> float | FloatArray:
+    r"""D² of any loss of residuals: the share of the loss of the best constant explained.
+
+    .. math:: 1 - \frac{\sum_i s_i\, \ell(y_i - h(x_i))}{\min_c \sum_i s_i\, \ell(y_i - c)}
+
+    For the squared loss it is R². Targets that are constant up to rounding give 1 if
+    they are predicted as exactly as that, and 0 otherwise.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Targets; one column where there is a loss for each column of ``y_pred``.
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Predictions.
+    loss : Loss or sequence of Loss
+        One of :mod:`fenchel.losses` for whole rows, or one for each column of ``y_pred``.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights s.
+    multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
+        Whether to average the scores of several losses or to return each.
+
+    Returns
+    -------
+    float or ndarray of shape (n_losses,)
+        1 is perfect, 0 no better than the best constant of ``y_true`` itself.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree, or weights are negative or all zero.
+
+    Examples
+    --------
+    >>> from fenchel.losses import Squared
+    >>> from fenchel.metrics import d2_score
+    >>> d2_score([0.0, 1.0, 2.0], [0.0, 1.0, 1.0], Squared())
+    0.5
+    """
+    y, prediction, weight = checked(y_true, y_pred, sample_weight)
+    scores = []
+    for one, t, z in parts(y, prediction, loss):
+        left = weight @ one.value(t - z)
+        total = weight @ one.value(t - one.minimizing_offset(t, weight))
+        rounding = weight @ one.value(_ROUNDING * np.abs(t))
+        scores.append(explained_share(float(left), float(total), float(rounding)))
+    return averaged(np.array(scores), multioutput)
+
+
+def d2_pinball_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    levels: ArrayLike = 0.5,
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
+) -> float | FloatArray:
+    r"""D² of predicted quantiles: the share of the pinball loss explained, level by level.
+
+    .. math:: 1 - \frac{\sum_i s_i\, \rho_{\tau_j}(y_i - h_j(x_i))}
+                       {\min_c \sum_i s_i\, \rho_{\tau_j}(y_i - c)}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets.
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
+        Predicted quantiles, one column for each level.
+    levels : float or sequence of float, default=0.5
+        Levels in (0, 1), in the order of the columns.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights s.
+    multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
+        Whether to average over the levels or to return the score of each.
+
+    Returns
+    -------
+    float or ndarray of shape (n_levels,)
+        1 is perfect, 0 no better than the quantile of ``y_true`` itself.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree or a level is not in (0, 1).
+
+    References
+    ----------
+    Koenker, Machado (1999), Goodness of fit and related inference processes for quantile
+    regression, eq. (3).
+
+    Examples
+    --------
+    >>> from fenchel.metrics import d2_pinball_score
+    >>> d2_pinball_score([1.0, 2.0, 3.0], [1.0, 2.0, 2.0], 0.5)
+    0.5
+    """
+    losses = [Pinball(level) for level in levels_for(levels, predictions(y_pred))]
+    return d2_score(y_true, y_pred, losses, sample_weight=sample_weight, multioutput=multioutput)
+
+
+def d2_squared_pinball_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    levels: ArrayLike = 0.5,
+    *,
+    sample_weight: ArrayLike | None = None,
+    multioutput: str = "uniform_average",
+) -> float | FloatArray:
+    """D² of predicted expectiles: the share of the squared pinball loss explained.
+
+    As :func:`d2_pinball_score`, with the loss of :func:`mean_squared_pinball_loss`; at level
+    0.5 it is R².
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets.
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
+        Predicted expectiles, one column for each level.
+    levels : float or sequence of float, default=0.5
+        Levels in (0, 1), in the order of the columns.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+    multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
+        Whether to average over the levels or to return the score of each.
+
+    Returns
+    -------
+    float or ndarray of shape (n_levels,)
+        1 is perfect, 0 no better than the expectile of ``y_true`` itself.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree or a level is not in (0, 1).
+
+    Examples
+    --------
+    >>> from fenchel.metrics import d2_squared_pinball_score
+    >>> d2_squared_pinball_score([0.0, 1.0, 2.0], [0.0, 1.0, 1.0], 0.5)
+    0.5
+    """
+    losses = [SquaredPinball(level) for level in levels_for(levels, predictions(y_pred))]
+    return d2_score(y_true, y_pred, losses, sample_weight=sample_weight, multioutput=multioutput)
+
+
+def d2_poisson_score(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    r"""D² of predicted means of counts: the share of the Poisson deviance explained.
+
+    .. math:: 1 - \frac{\sum_i s_i\, d(y_i, z_i)}{\sum_i s_i\, d(y_i, \bar y)}, \qquad
+              d(y, z) = z - y - y \log \frac{z}{y}
+
+    It is :func:`sklearn.metrics.d2_tweedie_score` with ``power=1``, but takes predictions of
+    zero: right where the target is zero, and infinitely wrong elsewhere.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Counts, >= 0.
+    y_pred : array-like of shape (n_samples,)
+        Predicted means z, >= 0.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights s.
+
+    Returns
+    -------
+    float
+        1 is perfect, 0 no better than the mean of ``y_true``.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree or a target is negative.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import d2_poisson_score
+    >>> round(d2_poisson_score([0.0, 1.0, 2.0], [0.0, 1.0, 3.0]), 3)
+    0.864
+    """
+    y, prediction, weight = checked(y_true, y_pred, sample_weight)
+    if y.min() < 0.0:
+        raise ValueError(f"y_true must be >= 0 for the Poisson deviance, got {y.min():g}")
+    left = weight @ kl_div(y, prediction)[:, 0]
+    total = weight @ kl_div(y, np.average(y, axis=0, weights=weight))[:, 0]
+    return explained_share(float(left), float(total), _ROUNDING * float(weight @ y[:, 0]))
+
+
+__all__ = [
+    "d2_pinball_score",
+    "d2_poisson_score",
+    "d2_score",
+    "d2_squared_pinball_score",
+    "explained_share",
+]

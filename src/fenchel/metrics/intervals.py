@@ -1,0 +1,139 @@
+"""How often intervals hold the target, and how wide they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import check_weights
+from fenchel.metrics._checks import checked
+
+
+def interval_coverage(
+    y_true: ArrayLike, intervals: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    r"""Share of rows whose target lies in its interval, ends included.
+
+    .. math:: \frac{1}{\sum_i s_i} \sum_i s_i\, 1(l_i \le y_i \le u_i)
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets.
+    intervals : array-like of shape (n_samples, 2)
+        Lower and upper ends, as ``predict_interval`` returns them; they may be infinite.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights s.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import interval_coverage
+    >>> interval_coverage([1.0, 2.0], [[0.0, 1.0], [3.0, 4.0]])
+    0.5
+    """
+    y, ends, weight = checked(y_true, _ends(intervals), sample_weight)
+    inside = (ends[:, 0] <= y[:, 0]) & (y[:, 0] <= ends[:, 1])
+    return float(np.average(inside, weights=weight))
+
+
+def mean_interval_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None = None) -> float:
+    r"""Mean width of intervals, :math:`\sum_i s_i (u_i - l_i) / \sum_i s_i`.
+
+    Parameters
+    ----------
+    intervals : array-like of shape (n_samples, 2)
+        Lower and upper ends.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights s.
+
+    Returns
+    -------
+    float
+        In the units of y.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import mean_interval_width
+    >>> mean_interval_width([[0.0, 1.0], [3.0, 6.0]])
+    2.0
+    """
+    ends = _ends(intervals)
+    return float(
+        np.average(ends[:, 1] - ends[:, 0], weights=check_weights(ends[:, 0], sample_weight))
+    )
+
+
+def mean_interval_score(
+    y_true: ArrayLike,
+    intervals: ArrayLike,
+    coverage: float,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""Mean interval score: the width, and a penalty for targets outside.
+
+    .. math:: (u - l) + \frac{2}{\delta} \max(0, l - y) + \frac{2}{\delta} \max(0, y - u),
+              \qquad \delta = 1 - \mathrm{coverage}
+
+    It is least in expectation for the quantiles of the levels δ/2 and 1 - δ/2, and is 2/δ times
+    the sum of their pinball losses.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets.
+    intervals : array-like of shape (n_samples, 2)
+        Lower and upper ends.
+    coverage : float
+        What the intervals are meant to cover, in (0, 1).
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights.
+
+    Returns
+    -------
+    float
+        In the units of y; smaller is better.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree or the coverage is not in (0, 1).
+
+    References
+    ----------
+    Gneiting, Raftery (2007), Strictly proper scoring rules, prediction, and estimation, eq. (43).
+
+    Examples
+    --------
+    >>> from fenchel.metrics import mean_interval_score
+    >>> mean_interval_score([1.0, 2.0], [[0.0, 1.0], [3.0, 4.0]], 0.5)
+    3.0
+    """
+    if not 0.0 < coverage < 1.0:
+        raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+    y, ends, weight = checked(y_true, _ends(intervals), sample_weight)
+    low, high = ends.T
+    outside = np.maximum(low - y[:, 0], 0.0) + np.maximum(y[:, 0] - high, 0.0)
+    return float(np.average(high - low + 2.0 / (1.0 - coverage) * outside, weights=weight))
+
+
+def _ends(intervals: ArrayLike) -> FloatArray:
+    ends = np.asarray(intervals, dtype=np.float64)
+    if ends.ndim != 2 or ends.shape[1] != 2:
+        raise ValueError(
+            f"intervals must have two columns, lower and upper ends, got shape {ends.shape}"
+        )
+    return ends
+
+
+__all__ = ["interval_coverage", "mean_interval_score", "mean_interval_width"]

@@ -1,0 +1,177 @@
+"""Whether predicted quantiles are what they say, and whether curves cross."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import binom
+
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import check_weights
+from fenchel.metrics._checks import checked, levels_for, predictions
+
+
+def quantile_coverage(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    strict: bool = False,
+    sample_weight: ArrayLike | None = None,
+) -> FloatArray:
+    r"""Share of rows at or below each predicted quantile: the observed level.
+
+    .. math:: \hat\tau_j = \frac{1}{\sum_i s_i} \sum_i s_i\, 1(y_i \le h_j(x_i))
+
+    On new rows it is near the level τ_j of a true quantile, see :func:`calibration_band`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets.
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
+        Predicted quantiles, one column for each level.
+    strict : bool, default=False
+        Whether to count the rows strictly below.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights s.
+
+    Returns
+    -------
+    ndarray of shape (n_levels,)
+        Shares in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If shapes do not agree.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import quantile_coverage
+    >>> quantile_coverage([1.0, 2.0], [[0.0, 1.0], [0.0, 2.0]])
+    array([0., 1.])
+    """
+    y, prediction, weight = checked(y_true, y_pred, sample_weight)
+    covered = y < prediction if strict else y <= prediction
+    return np.average(covered, axis=0, weights=weight)
+
+
+def calibration_band(levels: ArrayLike, n_samples: int, confidence: float = 0.95) -> FloatArray:
+    r"""Central interval of the observed level of a true quantile, level by level.
+
+    .. math:: n \hat\tau_j \sim \mathrm{Binomial}(n, \tau_j)
+
+    for a continuous target and rows that are independent of the fit. It is meant for one level
+    at a time, not for all of them together.
+
+    Parameters
+    ----------
+    levels : array-like of shape (n_levels,)
+        Nominal levels τ, in [0, 1].
+    n_samples : int
+        Number n of rows.
+    confidence : float, default=0.95
+        Probability of the interval at each level, in (0, 1).
+
+    Returns
+    -------
+    ndarray of shape (2, n_levels)
+        Lower and upper ends.
+
+    Raises
+    ------
+    ValueError
+        If the confidence is not in (0, 1).
+
+    Examples
+    --------
+    >>> from fenchel.metrics import calibration_band
+    >>> calibration_band([0.1, 0.5], 100)
+    array([[0.05, 0.4 ],
+           [0.16, 0.6 ]])
+    """
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+    tail, levels = 0.5 * (1.0 - confidence), np.asarray(levels, dtype=np.float64)
+    ends = [binom.ppf(part, n_samples, levels) / n_samples for part in (tail, 1.0 - tail)]
+    return np.stack(ends)
+
+
+def crossing_amounts(y_pred: ArrayLike, levels: ArrayLike) -> FloatArray:
+    r"""By how much neighbouring curves cross at each row.
+
+    .. math:: \max(0, h_j(x_i) - h_{j+1}(x_i)) \quad \text{for } \tau_j < \tau_{j+1}
+
+    Parameters
+    ----------
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
+        Predictions, one column for each level.
+    levels : float or sequence of float
+        Levels of the columns, in any order.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_levels - 1)
+        Numbers >= 0, for neighbours in increasing order; 0 where curves are in order.
+
+    Raises
+    ------
+    ValueError
+        If there is not one level for each column.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import crossing_amounts
+    >>> crossing_amounts([[1.0, 2.0], [3.0, 2.5]], [0.1, 0.9])
+    array([[0. ],
+           [0.5]])
+    """
+    prediction = predictions(y_pred)
+    ordered = prediction[:, np.argsort(levels_for(levels, prediction))]
+    return np.maximum(ordered[:, :-1] - ordered[:, 1:], 0.0)
+
+
+def crossing_loss(
+    y_pred: ArrayLike, levels: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    r"""Mean amount by which curves of neighbouring levels cross.
+
+    .. math:: \sum_j \frac{1}{\sum_i s_i} \sum_i s_i \max(0, h_j(x_i) - h_{j+1}(x_i))
+
+    with levels in increasing order; 0 means that no curves cross at these rows.
+
+    Parameters
+    ----------
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
+        Predictions, one column for each level.
+    levels : float or sequence of float
+        Levels of the columns, in any order.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights s.
+
+    Returns
+    -------
+    float
+        At least 0, in the units of y.
+
+    Raises
+    ------
+    ValueError
+        If there is not one level for each column.
+
+    References
+    ----------
+    Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs,
+    section 5.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import crossing_loss
+    >>> crossing_loss([[1.0, 2.0], [3.0, 2.5]], [0.1, 0.9])
+    0.25
+    """
+    amounts = crossing_amounts(y_pred, levels)
+    weight = check_weights(amounts, sample_weight)
+    return float(np.average(amounts, axis=0, weights=weight).sum())
+
+
+__all__ = ["calibration_band", "crossing_amounts", "crossing_loss", "quantile_coverage"]

@@ -1,0 +1,173 @@
+"""Least squares with a norm as penalty or as constraint, and the certificate of any weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import svd
+
+from fenchel._typing import FloatArray
+from fenchel.certificate import Certificate, Certified
+from fenchel.design import CentredRows, fewer_rows
+from fenchel.norms import GroupNorm
+
+
+class SingularValues(NamedTuple):
+    """X = U diag(values) V, of which the first ``rank`` count as positive."""
+
+    left: FloatArray
+    values: FloatArray
+    right: FloatArray
+    rank: int
+
+
+@dataclass(frozen=True, eq=False)
+class NormProblem:
+    r"""The penalized or the constrained form, for centred and weighted rows.
+
+    .. math:: P(W) = \frac{1}{2m} \|Y - XW\|^2 + \alpha \|W\|, \qquad
+              D(\theta) = \frac1m \left(\langle\theta, Y\rangle - \tfrac12\|\theta\|^2\right)
+              \quad\text{where}\quad \|X^\top\theta\|_* \le \alpha m
+
+    .. math:: P(W) = \frac{1}{2m} \|Y - XW\|^2
+              \quad\text{where}\quad \|W\| \le \Lambda, \qquad
+              D(\theta) = \frac1m \left(\langle\theta, Y\rangle - \tfrac12\|\theta\|^2
+              - \Lambda \|X^\top\theta\|_*\right)
+
+    Every W has a feasible dual point: the best multiple of its residuals. For :math:`\alpha = 0`,
+    plain least squares, it is the part of the residuals outside of the range of X.
+
+    Parameters
+    ----------
+    features, targets : ndarray of shape (rows, d) and (rows, outputs)
+        X and Y.
+    count : float
+        m.
+    norm : GroupNorm
+        ‖·‖, with its dual norm.
+    strength : float
+        α, or Λ if ``constrained``.
+    constrained : bool
+        Which form.
+    root : ndarray of shape (rows, 1), optional
+        Square roots of the weights of the rows; X and Y are orthogonal to it where given.
+    """
+
+    features: FloatArray
+    targets: FloatArray
+    count: float
+    norm: GroupNorm
+    strength: float
+    constrained: bool = False
+    root: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls, rows: CentredRows, norm: GroupNorm, strength: float, constrained: bool = False
+    ) -> NormProblem:
+        """Return the problem of rows with weights."""
+        features, targets = rows.weighted()
+        root = rows.root if rows.fit_intercept else None
+        return cls(features, targets, len(targets), norm, strength, constrained, root)
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return self.targets.shape[1]
+
+    @property
+    def unpenalized(self) -> bool:
+        """Whether it is least squares, without penalty or constraint."""
+        return self.strength == 0.0 and not self.constrained
+
+    @property
+    def baseline(self) -> float:
+        """Objective of the best constant model: the unit of relative gaps."""
+        return float(np.vdot(self.targets, self.targets)) / (2.0 * self.count)
+
+    @cached_property
+    def singular(self) -> SingularValues:
+        """Singular values of X; those above max(m, d) · 2.2e-16 times the largest are positive."""
+        left, values, right = svd(self.features, full_matrices=False, check_finite=False)
+        size = max(self.count, self.features.shape[1])
+        rank = int(np.count_nonzero(values > size * np.finfo(float).eps * values[0]))
+        return SingularValues(left, values, right, rank)
+
+    def zero(self) -> FloatArray:
+        """The weights zero, (d, outputs)."""
+        return np.zeros((self.features.shape[1], self.n_outputs))
+
+    def certify(self, weights: FloatArray) -> Certified:
+        """Objective of W, and of the best multiple of its residuals as a dual point."""
+        residual = self.targets - self.features @ weights
+        if self.unpenalized:
+            return self._certify_least_squares(weights, residual)
+        size = self.norm.dual.value(self.features.T @ residual) / self.count
+        square = float(np.vdot(residual, residual)) / self.count
+        earned = float(np.vdot(residual, self.targets)) / self.count
+        primal, limit = 0.5 * square, np.inf
+        if self.constrained:
+            earned -= self.strength * size
+        else:
+            primal += self.strength * self.norm.value(weights)
+            limit = self.strength / size if size > 0.0 else np.inf
+        best = earned / square if square > 0.0 else 0.0
+        multiple = min(max(best, 0.0), limit)
+        lower = multiple * (earned - 0.5 * multiple * square)
+        certificate = Certificate(primal, lower, self.baseline, self._feasibility(residual))
+        return Certified(multiple * residual, weights, np.zeros(self.n_outputs), certificate)
+
+    def _certify_least_squares(self, weights: FloatArray, residual: FloatArray) -> Certified:
+        """The dual point has to meet Xᵀθ = 0: residuals without their part in the range."""
+        left = self.singular.left[:, : self.singular.rank]
+        inside = left @ (left.T @ residual)
+        theta = residual - inside
+        primal, gap = (float(np.vdot(v, v)) / (2.0 * self.count) for v in (residual, inside))
+        left_over = float(np.linalg.norm(self.features.T @ theta))
+        size = float(np.linalg.norm(self.features) * np.linalg.norm(theta))
+        feasibility = left_over / size if size > 0.0 else 0.0
+        certificate = Certificate(primal, primal - gap, self.baseline, feasibility)
+        return Certified(theta, weights, np.zeros(self.n_outputs), certificate)
+
+    def _feasibility(self, residual: FloatArray) -> float:
+        """What the dual point leaves of the constraint of the intercept, relatively."""
+        if self.root is None:
+            return 0.0
+        total = (self.root * np.abs(residual)).sum(axis=0)
+        left = np.abs((self.root * residual).sum(axis=0))
+        return float(np.max(np.divide(left, total, out=left, where=total > 0.0)))
+
+    def multiplier(self, weights: FloatArray) -> float:
+        """The α at which W solves the penalized form, if W is a solution."""
+        if not self.constrained:
+            return self.strength
+        pull = self.features.T @ (self.targets - self.features @ weights)
+        return self.norm.dual.value(pull) / self.count
+
+    def nearest(self, point: FloatArray, step: float) -> FloatArray:
+        """Prox of the penalty or projection on the ball."""
+        if self.constrained:
+            return self.norm.project(point, self.strength)
+        return self.norm.prox(point, step * self.strength)
+
+    def inside(self, weights: FloatArray) -> FloatArray:
+        """The weights, brought back where rounding has left the ball."""
+        size = self.norm.value(weights) if self.constrained else 0.0
+        return weights * (self.strength / size) if size > self.strength else weights
+
+    def output(self, j: int) -> NormProblem:
+        """The problem of one output, with the same strength."""
+        return replace(self, targets=self.targets[:, j : j + 1])
+
+    def reduced(self) -> NormProblem:
+        """The same problem on d + outputs rows, if those are fewer."""
+        fewer = fewer_rows(self.features, self.targets)
+        if fewer is None:
+            return self
+        return replace(self, features=fewer[0], targets=fewer[1], root=None)
+
+
+__all__ = ["NormProblem", "SingularValues"]

@@ -1,0 +1,134 @@
+"""What models that are linear in the columns of X share: the shell, and the form of a norm."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel.design import CentredRows
+from fenchel.estimator import CertifiedEstimator
+from fenchel.norm_problem import NormProblem
+from fenchel.norms import GroupNorm
+from fenchel.solvers import Solution
+
+_DEFAULT_ALPHA = 1e-3
+
+
+class LinearModel(RegressorMixin, CertifiedEstimator):
+    """Base class: subclasses check their parameters, make a problem and name its solver."""
+
+    fit_intercept: bool
+
+    def check_parameters(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the sentence names which.
+        """
+        self.check_parameters()
+        self.fit_prepared(self.prepare(X, y, sample_weight))
+        return self
+
+    def prepare(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> CentredRows:
+        """Validate data, and do what does not depend on strength."""
+        X, targets = self._validated(X, y)
+        check_magnitude(X, "X")
+        weight = check_weights(X, sample_weight)
+        return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
+
+    def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
+        """Solve on prepared rows, from weights (d, p), and set the fitted attributes."""
+        with threads_that_pay(min(prepared.features.shape)):
+            solution = self._solve(prepared, start)
+        offset = prepared.intercept(solution.weights) + solution.offset
+        single, coef = self._flat, solution.weights
+        self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
+        self.intercept_ = float(offset[0]) if single else offset
+        self._keep_end(solution, stacklevel=4)
+        return solution.weights
+
+    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
+        """Solve the problem of these rows, and keep what is not common to all linear models."""
+        raise NotImplementedError
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            As y was given.
+        """
+        return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class NormModel(LinearModel):
+    """Base class of least squares with a norm as penalty or as bound."""
+
+    alpha: float | None
+    radius: float | None
+    tol: float
+    max_iter: int
+    verbose: int
+
+    def check_parameters(self) -> None:
+        if self.alpha is not None and self.radius is not None:
+            raise ValueError(
+                f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
+                f"radius={self.radius!r}"
+            )
+        for name in ("alpha", "radius"):
+            if getattr(self, name) is not None:
+                check_number(self, name, low=0.0, open_low=True)
+        check_number(self, "tol", low=0.0, open_low=True)
+        check_number(self, "max_iter", low=1, integer=True)
+
+    def make_norm(self, n_features: int) -> GroupNorm:
+        """Return the norm of the coefficients."""
+        raise NotImplementedError
+
+    def make_problem(self, rows: CentredRows) -> NormProblem:
+        """Return the problem with the present parameters."""
+        norm = self.make_norm(rows.features.shape[1])
+        if self.radius is not None:
+            return NormProblem.of(rows, norm, float(self.radius), constrained=True)
+        alpha = _DEFAULT_ALPHA if self.alpha is None else float(self.alpha)
+        return NormProblem.of(rows, norm, alpha)
+
+
+__all__ = ["LinearModel", "NormModel"]

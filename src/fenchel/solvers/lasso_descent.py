@@ -1,0 +1,86 @@
+"""scikit-learn's coordinate descent for the Lasso, under our certificate."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fenchel._typing import FloatArray
+from fenchel.certificate import Callback, Certified
+from fenchel.norm_problem import NormProblem
+from fenchel.solvers.base import Solution, solution_of
+from fenchel.solvers.lars import needs_the_lasso, on_path
+from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.norm_fista import REMEDY
+
+_PATH_SIZE = 2000  # rows or columns up to which the path is a remedy for slow descent
+
+
+@dataclass(frozen=True)
+class LassoDescent:
+    """Coordinate descent of scikit-learn, and the path where that does not get there.
+
+    Parameters
+    ----------
+    tol : float
+        Relative duality gap at which it stops.
+    max_iter : int
+        Limit on the number of sweeps.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 10_000
+
+    def requires(self, problem: NormProblem) -> str | None:
+        """Return None for the penalized Lasso with one output, else what is missing."""
+        if problem.constrained:
+            return "needs a penalty in place of a bound; Lars takes both"
+        return needs_the_lasso(problem)
+
+    def solve(
+        self,
+        problem: NormProblem,
+        warm_start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Return the best certified weights."""
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        loop.run(self._iterates(problem, warm_start))
+        return solution_of(loop, loop.status(REMEDY, "sweeps"))
+
+    def _iterates(
+        self, problem: NormProblem, start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        weights, sweeps = self._descend(problem, start)
+        yield Iterate(sweeps, problem.certify(weights))
+        if min(problem.features.shape) <= _PATH_SIZE:
+            yield Iterate(sweeps, problem.certify(on_path(problem)[1]))
+
+    def _descend(self, problem: NormProblem, start: FloatArray | None) -> tuple[FloatArray, int]:
+        """Weights (d, 1), and the number of sweeps."""
+        from sklearn.linear_model import enet_path  # noqa: PLC0415  (not with every estimator)
+
+        rows = len(problem.targets)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate says it
+            _, coefs, _, sweeps = enet_path(
+                np.asfortranarray(problem.features),
+                np.ascontiguousarray(problem.targets[:, 0]),
+                l1_ratio=1.0,
+                alphas=[problem.strength * (problem.count / rows)],
+                precompute=False,
+                coef_init=None if start is None else start[:, 0],
+                check_input=False,
+                return_n_iter=True,
+                max_iter=self.max_iter,
+                tol=0.45 * self.tol,  # of ‖y‖², the baseline is half of that
+            )
+        weights: FloatArray = coefs
+        return weights, int(sweeps[0])
+
+
+__all__ = ["LassoDescent"]

@@ -1,0 +1,50 @@
+"""Least squares without penalty, by singular values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fenchel._typing import FloatArray
+from fenchel.certificate import Callback, Certified
+from fenchel.norm_problem import NormProblem
+from fenchel.solvers.base import Solution, settled
+from fenchel.solvers.loop import Loop
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    r"""The shortest of all minimizers, :math:`W = V^\top \Sigma^{-1} U^\top Y`.
+
+    With one step of iterative refinement; singular values that count as zero are left out.
+
+    Parameters
+    ----------
+    tol : float
+        Relative gap below which the solution counts as converged.
+    """
+
+    tol: float = 1e-6
+
+    def requires(self, problem: NormProblem) -> str | None:
+        """Return None where there is neither penalty nor bound."""
+        return None if problem.unpenalized else "needs strength=0; NormFista takes any"
+
+    def solve(
+        self,
+        problem: NormProblem,
+        warm_start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Return the solution, certified; ``warm_start`` has no use here."""
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        features, targets = problem.features, problem.targets
+        left, values, right, rank = problem.singular
+        left, values, right = left[:, :rank], values[:rank, None], right[:rank]
+        weights = right.T @ (left.T @ targets / values)
+        weights += right.T @ (left.T @ (targets - features @ weights) / values)
+        weights[~features.any(axis=0)] = 0.0  # and not 1e-17 for columns that are constant
+        how = "solved by singular values; scale the columns of X"
+        return settled(loop, problem.certify(weights), 1, how)
+
+
+__all__ = ["LeastSquares"]

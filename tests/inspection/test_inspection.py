@@ -1,0 +1,140 @@
+"""What is read off estimators and tables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor
+from fenchel.inspection import (
+    FeatureTable,
+    feature_slice,
+    final_estimator,
+    fitted_model,
+    level_losses,
+    levels_of,
+    model_title,
+    partial_dependence,
+    percent,
+    rows_for_final,
+    short_name,
+    statistic_of,
+    target_name_of,
+)
+from fenchel.losses import Pinball, SquaredPinball
+from fenchel.model_selection import ConformalQuantileRegressor
+from fenchel.positive import NonCrossingQuantileRegressor
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.uniform(size=(40, 2))
+Y = X[:, 0] + 0.1 * RANDOM.normal(size=40)
+LEVELS = [0.9, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("income", "income"),
+        ("a\n b\x00c", "a b c"),
+        (12, "12"),
+        ("ab" * 40, "ab" * 12 + "…" + "b" + "ab" * 11),
+    ],
+)
+def test_short(name, shown):
+    assert short_name(name) == shown
+    assert len(short_name(name)) <= 48
+
+
+def test_shares_and_targets():
+    assert percent(0.999999) == "99.9999 %"
+    assert percent(1 / 3, 2) == "33 %"
+    frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
+    assert target_name_of(frame, 1) == "b"
+    assert target_name_of(frame["a"]) == "a"
+    assert target_name_of(pd.Series([1.0])) == "y"
+
+
+def test_the_model_inside_and_its_rows():
+    search = GridSearchCV(make_pipeline(StandardScaler(), SVR()), {"svr__alpha": [1e-2]}, cv=2)
+    outer = make_pipeline(StandardScaler(with_std=False), search).fit(X, Y)
+    model = final_estimator(outer)
+    assert isinstance(model, SVR)
+    np.testing.assert_allclose(model.predict(rows_for_final(outer, X)), outer.predict(X))
+    around = TransformedTargetRegressor(KernelRidge(), transformer=StandardScaler()).fit(X, Y)
+    assert isinstance(final_estimator(around), KernelRidge)
+    assert rows_for_final(around, X) is X
+    assert fitted_model(outer, "dual_coef_", what="coefficients") is model
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(ValueError, match="have support_ and coef_, two things, got SVR without"):
+        fitted_model(SVR(), "support_", "coef_", what="two things")
+
+
+@pytest.mark.parametrize(
+    ("model", "statistic", "loss"),
+    [
+        (QuantileRegressor(LEVELS, epsilon=0.1), "quantiles", Pinball),
+        (QuantileRegressor(LEVELS, non_crossing="train"), "quantiles", Pinball),
+        (NonCrossingQuantileRegressor(LEVELS), "quantiles", Pinball),
+        (ExpectileRegressor(LEVELS), "expectiles", SquaredPinball),
+    ],
+)
+def test_levels_statistic_and_losses(model, statistic, loss):
+    model = make_pipeline(StandardScaler(), model).fit(X, Y)
+    np.testing.assert_array_equal(levels_of(model), LEVELS)
+    assert statistic_of(model) == statistic
+    residual = RANDOM.normal(size=(5, 1))
+    for level, found in zip(LEVELS, level_losses(model), strict=True):
+        np.testing.assert_array_equal(found.value(residual), loss(level).value(residual))
+
+
+@pytest.mark.parametrize("model", [KernelRidge(), ConformalQuantileRegressor()])
+def test_models_without_levels(model):
+    model.fit(X, Y)
+    assert levels_of(model) is None
+    assert level_losses(model) is None
+
+
+def test_titles():
+    assert model_title(make_pipeline(StandardScaler(), QuantileRegressor())) == "Quantiles"
+    assert model_title(Lasso()) == "Lasso"
+
+
+def test_a_slice_holds_other_features_at_typical_values():
+    frame = pd.DataFrame({"a": [0.0, 1.0, 5.0], "b": ["u", "v", "v"], "c": [3.0, 4.0, 8.0]})
+    path = feature_slice(frame, "c", 3)
+    assert path.rows["a"].tolist() == [1.0] * 3
+    assert path.rows["b"].tolist() == ["v"] * 3
+    assert path.rows["c"].tolist() == path.grid.tolist() == [3.0, 5.5, 8.0]
+    assert path.note == "at a = 1, b = v"
+    assert feature_slice([[1.0], [2.0]]).note == ""
+    assert feature_slice(np.eye(5)).note.startswith("the other 4 features")
+
+
+def test_partial_dependence_by_a_loop():
+    found = partial_dependence(lambda rows: rows[:, 0] * rows[:, 1], X, 1, grid_resolution=4)
+    np.testing.assert_allclose(found.curves[:, 0], found.grid * X[:, 0].mean())
+    assert found.n_rows == len(X)
+    assert partial_dependence(lambda rows: rows[:, 0], X, subsample=7).n_rows == 7
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: FeatureTable.of([1.0]), "X must have two dimensions"),
+        (lambda: feature_slice(X, "z"), "feature must be one of x0, x1, got 'z'"),
+        (lambda: feature_slice(X, 2), r"feature must be in 0..1, got 2"),
+        (lambda: feature_slice(X, grid_resolution=1), "grid_resolution must be at least 2"),
+        (lambda: partial_dependence(len, X, subsample=0), "subsample must be at least 1"),
+        (lambda: feature_slice(np.array([["a"]], dtype=object)), "X has none"),
+    ],
+)
+def test_bad_input(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()

@@ -1,0 +1,154 @@
+"""Integrals, gradients and factors of kernels against numerical ones, and of scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from sklearn.gaussian_process import kernels as sk
+
+from fenchel.kernels import (
+    Box,
+    Callable,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Normal,
+    OnColumns,
+    Polynomial,
+    as_scalar_kernel,
+    has_measured_scale,
+    level_coupling,
+    parts_of,
+)
+
+Z = np.array([[-0.4], [0.1], [0.9]])
+LINE = Box([-np.inf], [np.inf])
+KNOWN = [
+    (Gaussian(0.7), [LINE, Box([-1.0], [0.3]), Box([0.2], [np.inf]), Normal([0.2], 0.5)]),
+    (Laplacian(0.7), [LINE, Box([-1.0], [0.3]), Box([0.2], [np.inf]), Normal([0.2], 0.5)]),
+    (Matern(0.7, 0.5), [LINE, Box([-1.0], [0.3]), Box([0.2], [np.inf]), Normal([0.2], 0.5)]),
+    (Matern(0.7, 1.5), [LINE]),
+    (Matern(0.7, 2.5), [LINE]),
+    (Linear(), [Box([-1.0], [0.3]), Normal([0.2], 0.5)]),
+    (Polynomial(3, 0.5, 0.2), [Box([-1.0], [0.3]), Normal([0.2], 0.5)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "measure"), [(kernel, each) for kernel, measures in KNOWN for each in measures]
+)
+def test_product_integrals_on_the_line(kernel, measure):
+    low, high = (-9.0, 9.0) if isinstance(measure, Normal) else np.ravel(measure.bounds)
+
+    def density(x):
+        if isinstance(measure, Box):
+            return 1.0
+        return np.exp(-0.5 * (x - 0.2) ** 2 / 0.5) / np.sqrt(np.pi)
+
+    def integral(j, k):
+        inside = [float(z) for z in Z[:, 0] if max(low, -30.0) < z < min(high, 30.0)]
+        return quad(
+            lambda x: float(np.prod(kernel([[x]], Z[[j, k]]))) * density(x),
+            max(low, -30.0), min(high, 30.0), points=inside, limit=300, epsabs=1e-13,
+        )[0]  # fmt: skip
+
+    expected = [[integral(j, k) for k in range(3)] for j in range(3)]
+    assert np.allclose(kernel.product_integrals(Z, measure), expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "measure"),
+    [
+        (Matern(0.7, 1.5), Box([0.0], [1.0])),
+        (Matern(0.7, 2.5), Normal([0.0])),
+        (OnColumns(Gaussian(1.0), [0]), LINE),
+        (Callable(lambda X, Y: X @ Y.T), Box([0.0], [1.0])),
+    ],
+)
+def test_what_has_no_closed_form(kernel, measure):
+    assert kernel.product_integrals(Z, measure) is None
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(2)])
+def test_infinite_integrals_are_refused(kernel):
+    with pytest.raises(ValueError, match="whose integral is infinite"):
+        kernel.product_integrals(Z, LINE)
+
+
+def test_closed_forms_need_a_length_scale():
+    for ask in (
+        lambda kernel: kernel.product_integrals(Z, LINE),
+        lambda kernel: kernel.gradient(Z, Z, np.ones((3, 3))),
+        lambda kernel: kernel.factor([0]),
+    ):
+        with pytest.raises(ValueError, match="is read off data"):
+            ask(Gaussian("median"))
+
+
+def test_rough_kernels_have_the_slope_zero_at_a_landmark():
+    for kernel in (Laplacian(0.7), Matern(0.7, 0.5)):
+        assert np.array_equal(kernel.gradient(Z, Z, np.eye(3)), np.zeros((3, 1)))
+
+
+def test_factors_of_a_gaussian_kernel():
+    assert Gaussian([1.0, 2.0, 3.0]).factor([2, 0]) == Gaussian(np.array([3.0, 1.0]))
+    assert Gaussian(2.0).factor([1]) == Gaussian(2.0)
+    assert Laplacian(2.0).factor([0]) is None
+    assert Linear().factor([0]) is None
+
+
+@pytest.mark.parametrize(
+    ("foreign", "ours"),
+    [
+        (sk.RBF(0.7), Gaussian(0.7)),
+        (sk.Matern(0.7, nu=0.5), Matern(0.7, 0.5)),
+        (sk.Matern([0.7, 0.9], nu=1.5), Matern([0.7, 0.9], 1.5)),
+        (sk.Matern(0.7, nu=2.5), Matern(0.7, 2.5)),
+        (sk.Matern(0.7, nu=np.inf), Gaussian(0.7)),
+    ],
+    ids=repr,
+)
+def test_kernels_of_scikit_learn(foreign, ours):
+    assert as_scalar_kernel(foreign) == ours
+    X = np.random.default_rng(0).standard_normal((6, 2))
+    assert np.allclose(as_scalar_kernel(foreign)(X), foreign(X))
+
+
+def test_matern_kernels_of_any_smoothness():
+    """Scikit-learn has them: their integrals are known, their gradients are not."""
+    kernel = sk.Matern(0.7, nu=0.8)
+    own = as_scalar_kernel(kernel)
+    expected = quad(lambda x: float(np.prod(kernel([[x]], Z[:2]))), -30, 30, points=[-0.4, 0.1],
+                    limit=300)[0]  # fmt: skip
+    assert own.product_integrals(Z, LINE)[0, 1] == pytest.approx(expected, rel=1e-7)
+    assert own.gradient(Z, Z, np.ones((3, 3))) is None
+
+
+def test_other_kernels_have_values_only():
+    kernel = as_scalar_kernel(Gaussian(1.0) + sk.DotProduct())
+    assert np.array_equal(kernel(Z), (Gaussian(1.0) + sk.DotProduct())(Z))
+    assert kernel.product_integrals(Z, LINE) is None
+    assert kernel.gradient(Z, Z, np.ones((3, 3))) is None
+    assert kernel.factor([0]) is None
+    mine = Laplacian(1.0)
+    assert as_scalar_kernel(mine) is mine
+
+
+def test_parts_and_measured_scales():
+    kernel = OnColumns(Gaussian("median"), [0]) * sk.RBF(1.0) + 1.0
+    assert [type(part).__name__ for part in parts_of(kernel)] == ["Product", "ConstantKernel"]
+    assert parts_of(Gaussian()) == []
+    assert has_measured_scale(kernel)
+    assert not has_measured_scale(OnColumns(Gaussian(1.0), [0]) * sk.RBF(1.0))
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1e-9, np.inf])
+def test_level_coupling_is_a_factor(gamma):
+    levels = np.array([0.1, 0.5, 0.9])
+    S = level_coupling(levels, gamma)
+    apart = np.subtract.outer(levels, levels) ** 2
+    expected = np.eye(3) if gamma == np.inf else np.exp(-gamma * apart)
+    assert np.allclose(S @ S.T, expected, atol=1e-12)
+    assert S.shape[1] == np.linalg.matrix_rank(expected, tol=1e-13 * np.linalg.norm(expected, 2))

@@ -1,0 +1,76 @@
+"""Group norms against their definition, and proxes by their optimality conditions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from fenchel.norms import GroupNorm
+
+NUMBERS = (1, 2, np.inf)
+PAIRS = list(itertools.product(NUMBERS, NUMBERS))
+DUAL = {1: np.inf, 2: 2, np.inf: 1}
+GROUPS = np.array([2, 0, 0, 1, 2, 1, 0, 3, 3])
+each_pair = pytest.mark.parametrize(("q", "p"), PAIRS)
+
+
+def norm(W, labels, q, p):
+    """‖W‖_{q,p} from its definition."""
+    inside = [np.linalg.norm(W[labels == j].ravel(), q) for j in np.unique(labels)]
+    return np.linalg.norm(inside, p)
+
+
+@each_pair
+def test_value_and_dual_norm(q, p):
+    random = np.random.default_rng(1)
+    ours = GroupNorm(GROUPS, float(q), float(p))
+    for _ in range(20):
+        W, V = random.normal(size=(2, len(GROUPS), 2))
+        assert ours.value(W) == pytest.approx(norm(W, GROUPS, q, p), rel=1e-14)
+        dual = norm(V, GROUPS, DUAL[q], DUAL[p])
+        assert ours.dual.value(V) == pytest.approx(dual, rel=1e-14)
+        assert np.vdot(W, V) <= norm(W, GROUPS, q, p) * dual
+    # the dual norm is attained: by the prox of the norm with a tiny remainder
+    rest = V - ours.prox(V, 0.999 * ours.dual.value(V))
+    tight = ours.prox(V, 0.999 * ours.dual.value(V))
+    assert np.vdot(rest, tight) == pytest.approx(
+        norm(tight, GROUPS, q, p) * norm(rest, GROUPS, DUAL[q], DUAL[p]), rel=1e-9
+    )
+
+
+@each_pair
+def test_prox_by_its_optimality_conditions(q, p):
+    """U is the prox of t‖·‖ at W exactly if ‖W - U‖_* <= t and <W - U, U> = t‖U‖."""
+    random = np.random.default_rng(2)
+    for trial in range(60):
+        n_groups = random.integers(1, 5)
+        labels = np.append(np.arange(n_groups), random.integers(0, n_groups, 5))
+        W = random.normal(size=(len(labels), random.integers(1, 3))) * 10.0 ** random.integers(
+            -6, 6
+        )
+        if trial % 3 == 0:  # ties and zeros
+            W = np.round(2 * W / np.abs(W).max())
+        bound = norm(W, labels, DUAL[q], DUAL[p])
+        t = bound * random.uniform(0.01, 1.1)
+        U = GroupNorm(labels, float(q), float(p)).prox(W, t)
+        assert norm(W - U, labels, DUAL[q], DUAL[p]) <= t * (1 + 1e-12)
+        gap = t * norm(U, labels, q, p) - np.vdot(W - U, U)
+        assert abs(gap) <= 1e-13 * np.vdot(W, W)
+        if t >= bound:
+            assert np.abs(U).max() <= 1e-13 * np.abs(W).max()
+
+
+@each_pair
+def test_projection_is_on_the_ball_and_nearest(q, p):
+    random = np.random.default_rng(3)
+    ours = GroupNorm(GROUPS, float(q), float(p))
+    for _ in range(20):
+        W = random.normal(size=(len(GROUPS), 1))
+        radius = norm(W, GROUPS, q, p) * random.uniform(0.05, 1.2)
+        U = ours.project(W, radius)
+        assert norm(U, GROUPS, q, p) <= radius * (1 + 1e-12)
+        # W - U is in the normal cone at U: <W - U, V - U> <= 0 on the ball
+        support = radius * norm(W - U, GROUPS, DUAL[q], DUAL[p])
+        assert support - np.vdot(W - U, U) <= 1e-12 * np.vdot(W, W)
