@@ -31,18 +31,6 @@ FLOORS: list[set[str]] = [
 ALLOWED: dict[tuple[str, str], str] = {}
 # Modules at the top that all rooms share, whose public names are for everyone.
 SHARED = {"_grids", "_threads", "_typing", "_validation"}
-# (importing file, what it imports): private modules and names of other rooms that are still
-# imported. Nothing may be added; whoever gives one a public place takes it from here.
-PRIVATE_ALLOWED: set[tuple[str, str]] = {
-    # the base class of kernel regressors, which searches prepare once and fit many times
-    ("model_selection/_conformal_models.py", "regression._base.KernelRegressor"),
-    ("model_selection/_conformal_models.py", "regression._base.Prepared"),
-    ("model_selection/_leave_one_out.py", "regression._base.KernelRegressor"),
-    ("model_selection/estimators.py", "regression._base.KernelRegressor"),
-    ("model_selection/search.py", "regression._base.KernelRegressor"),
-    # curves as rows of a table
-    ("model_selection/functional.py", "functional._inputs.as_rows"),
-}
 MAX_LINES = 500
 
 PACKAGE = "fenchel"
@@ -89,7 +77,7 @@ def private_imports(text: str, path: Path, room: str) -> list[str]:
         # names between double underscores are public by convention
         private = [name for name in names if name.startswith("_") and not name.endswith("__")]
         imported = ".".join(rest)
-        if private and (path.as_posix(), imported) not in PRIVATE_ALLOWED:
+        if private:
             found.append(f"{path.as_posix()}:{line}: {room} imports {imported}, which is private")
     return found
 
@@ -151,17 +139,6 @@ def test_allowed_pairs_share_a_floor_and_have_a_reason():
     for pair, reason in ALLOWED.items():
         assert any(set(pair) <= floor for floor in FLOORS)
         assert reason
-
-
-def test_private_imports_that_are_allowed_are_still_there():
-    assert fenchel.__file__ is not None
-    source = Path(fenchel.__file__).parent
-    for name, imported in PRIVATE_ALLOWED:
-        path = source / name
-        assert path.is_file(), f"{name} is gone: take it from PRIVATE_ALLOWED"
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        targets = {".".join(rest) for _, (_, *rest) in targets_of(tree, Path(name))}
-        assert imported in targets, f"{name}, {imported}: take it from PRIVATE_ALLOWED"
 
 
 @pytest.fixture

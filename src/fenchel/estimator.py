@@ -43,36 +43,6 @@ class KeptRows(NamedTuple):
         return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
 
 
-class CertifiedEstimator(BaseEstimator):
-    """What all estimators share: validated data, and how the fit ended."""
-
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Rows and targets (n, t) as arrays."""
-        multi = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
-        )
-        y = np.asarray(y, dtype=np.float64)
-        check_magnitude(y, "y")
-        self._flat = y.ndim == 1
-        return X, y[:, None] if y.ndim == 1 else y
-
-    def _new_rows(self, X: Any) -> FloatArray:
-        """New rows, validated."""
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
-
-    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
-        """Set the attributes of the solver's end, and warn where it was early."""
-        self.certificate_, self.status_ = solution.certificate, solution.status
-        self.n_iter_, self.history_ = solution.n_iter, solution.history
-        if not solution.status.converged:
-            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
-
-    def _callback(self) -> Callback | None:
-        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
-
-
 class Searchable:
     """What :class:`fenchel.model_selection.PathSearchCV` asks an estimator.
 
@@ -141,6 +111,36 @@ def strengths(n: int) -> FloatArray:
     From nearly constant models to nearly interpolating ones.
     """
     return np.geomspace(_STRONGEST, _WEAKEST, n)
+
+
+class CertifiedEstimator(BaseEstimator):
+    """What all estimators share: validated data, and how the fit ended."""
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Rows and targets (n, t) as arrays."""
+        multi = self.__sklearn_tags__().target_tags.multi_output
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
+        )
+        y = np.asarray(y, dtype=np.float64)
+        check_magnitude(y, "y")
+        self._flat = y.ndim == 1
+        return X, y[:, None] if y.ndim == 1 else y
+
+    def _new_rows(self, X: Any) -> FloatArray:
+        """New rows, validated."""
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
+
+    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
+        """Set the attributes of the solver's end, and warn where it was early."""
+        self.certificate_, self.status_ = solution.certificate, solution.status
+        self.n_iter_, self.history_ = solution.n_iter, solution.history
+        if not solution.status.converged:
+            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
+
+    def _callback(self) -> Callback | None:
+        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
 
 
 class KernelEstimator(Searchable, CertifiedEstimator):

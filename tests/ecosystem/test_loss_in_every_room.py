@@ -10,7 +10,7 @@ from fenchel import SVR
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import Gaussian
 from fenchel.losses import LOSSES, Huber, Squared, curve_loss, make_loss
-from fenchel.model_selection import FunctionalRegressorCV, NonNegativeRegressorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonNegativeRegressor
 from fenchel.testing import check_loss
 from own_losses import Elastic, LogCosh, slope
@@ -178,7 +178,7 @@ def test_a_name_is_one_loss(name):
     [
         lambda loss: SVR(loss).fit(X, Y),
         lambda loss: FunctionalRegressor(loss).fit(X[:14], CURVES),
-        lambda loss: FunctionalRegressorCV(loss).fit(X[:14], CURVES),
+        lambda loss: PathSearchCV(FunctionalRegressor(loss)).fit(X[:14], CURVES),
         lambda loss: curve_loss(loss, np.ones(3)),
         make_loss,
     ],
@@ -190,10 +190,12 @@ def test_one_sentence_for_what_is_not_allowed(fit, name):
     assert str(caught.value) == f"loss must be one of ({listed}) or a Loss, got {name!r}"
 
 
-@pytest.mark.parametrize("kind", [NonNegativeRegressor, NonNegativeRegressorCV])
-def test_non_negative_models_know_one_name_more(kind):
+@pytest.mark.parametrize(
+    "model", [NonNegativeRegressor("hinge"), PathSearchCV(NonNegativeRegressor("hinge"))]
+)
+def test_non_negative_models_know_one_name_more(model):
     with pytest.raises(ValueError, match="loss must be one of") as caught:
-        kind("hinge").fit(X, Y)
+        model.fit(X, Y)
     assert str(caught.value).endswith("'poisson') or a Loss, got 'hinge'")
 
 

@@ -274,9 +274,9 @@ def test_cross_validation():
     ordered = QuantileRegressor(UNSORTED[3], non_crossing="train")
     search = PathSearchCV(ordered, grid, cv=2).fit(X, Y)
     assert search.best_estimator_.non_crossing == "train"
-    assert most_crossing(search, X) <= 1e-11
+    assert most_crossing(search.best_estimator_, X) <= 1e-11
     plain = PathSearchCV(QuantileRegressor(UNSORTED[3]), grid, cv=2)
-    assert most_crossing(plain.fit(X, Y), X) > 1e-2
+    assert most_crossing(plain.fit(X, Y).best_estimator_, X) > 1e-2
 
 
 def test_saved_and_loaded(tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.estimator import KernelEstimator, strengths
 from fenchel.functional.curves import Curves
-from fenchel.losses import LOSSES
+from fenchel.losses import parameters_of
 
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
 
@@ -36,8 +36,8 @@ class SearchableCurves(KernelEstimator):
 
     def default_grid(self) -> dict[str, Any]:
         """Return 10 strengths, and 10 values of κ or ε if the loss reads it."""
-        reads = LOSSES[self.loss].reads if isinstance(self.loss, str) else ()
-        return dict.fromkeys(["alpha", *(name for name in reads if name != "level")], 10)
+        read = [name for name in parameters_of(self.loss) if name in self.path_parameters]
+        return dict.fromkeys(["alpha", *read], 10)
 
     def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
         """Return n strengths in units of the kernels, or n of κ or ε in units of the curves.

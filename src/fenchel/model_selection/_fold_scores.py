@@ -76,6 +76,7 @@ def scores_of_fold(
     solution for its first value at the alpha before.
     """
     seen, held_out = data.part(model, train), data.part(model, test, train)
+    model.check_parameters()
     prepared = model.prepare(**seen.arguments)
     weights = {} if data.sample_weight is None else {"sample_weight": held_out.sample_weight}
     values, early = np.empty(grid.shape[1:]), 0
@@ -98,6 +99,7 @@ def scores_of_fold(
 
 def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:
     """Scores with each row left out, from a closed form for all alphas together."""
+    model.check_parameters()
     prepared = model.prepare(**data.arguments)
     alphas = np.array([point.get("alpha", model.alpha) for point in grid.alphas], dtype=float)
     both = np.empty((2, *grid.shape[1:]))
