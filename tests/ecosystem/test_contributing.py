@@ -302,6 +302,12 @@ class SparseRows(Design):
 class SameCell(ScalarKernel):
     """1 for two rows in the same cell of a grid, and 0 elsewhere."""
 
+    def __init__(self):
+        pass
+
+    def is_stationary(self):
+        return False
+
     def _evaluate(self, X, Y):
         cells = (np.floor(rows / 0.5) for rows in (X, Y))
         return np.equal(*np.meshgrid(*(c @ [1e6, 1.0] for c in cells), indexing="ij")).astype(

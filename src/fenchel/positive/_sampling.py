@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap
-from fenchel.kernels import Box, as_measure, as_scalar_kernel
+from fenchel.kernels import Box, as_box, as_scalar_kernel
 from fenchel.positive.integrals import product_form
 
 _GRID = 4097
@@ -33,9 +33,7 @@ def sample_by_conditionals(
     if not whole or n_samples < 1:
         raise ValueError(f"n_samples must be an integer >= 1, got {n_samples!r}")
     d = feature_map.n_features_in_
-    measure = as_measure(domain, d)
-    if not isinstance(measure, Box):
-        raise ValueError(f"domain must be None, a pair (low, high) or Box, got {domain!r}")
+    measure = as_box(domain, d)
     random = check_random_state(random_state)
     uniform = random.uniform(size=(n_samples, d))
     if d == 1:

@@ -9,7 +9,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel.kernels import Box, Gaussian, as_measure, resolve
+from fenchel.kernels import Box, Gaussian, as_box, resolve
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.integrals import moment
@@ -165,7 +165,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         scale = float(prepared.scale[0])
-        self._support, self.volume_ = self._box(self.n_features_in_), 1.0 / scale
+        self._support = as_box(self.support, self.n_features_in_, "support")
+        self.volume_ = 1.0 / scale
         factor = np.sqrt(scale) * solution.model.factors[0]
         self.model_ = PSDModel(prepared.inputs.feature_map, factor)
         self.rank_ = self.model_.rank_
@@ -193,9 +194,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         check_is_fitted(self)
         low, high = self._support.bounds
         if domain is not None:
-            inner = as_measure(domain, len(low))
-            if not isinstance(inner, Box):
-                raise ValueError(f"domain must be None, (low, high) or Box, got {domain!r}")
+            inner = as_box(domain, len(low))
             low, high = np.maximum(low, inner.bounds[0]), np.minimum(high, inner.bounds[1])
             if np.any(low >= high):
                 return 0.0
@@ -209,7 +208,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
 
     def _checked_support(self, X: FloatArray) -> Box:
         """The support, which must contain the rows."""
-        support = self._box(X.shape[1])
+        support = as_box(self.support, X.shape[1], "support")
         low, high = support.bounds
         outside = np.flatnonzero(np.any((low > X) | (high < X), axis=1))
         if len(outside):
@@ -217,12 +216,6 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
                 f"support must contain all rows of X, and misses row {outside[0]}, "
                 f"{np.array2string(X[outside[0]], precision=6)}"
             )
-        return support
-
-    def _box(self, n_features: int) -> Box:
-        support = as_measure(self.support, n_features)
-        if not isinstance(support, Box):
-            raise ValueError(f"support must be None, (low, high) or Box, got {self.support!r}")
         return support
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap, KernelRows
-from fenchel.kernels import Box, as_measure
+from fenchel.kernels import as_box
 from fenchel.positive._sampling import sample_by_conditionals
 from fenchel.positive.integrals import moment, product_form
 from fenchel.positive.problem import quadratic_forms
@@ -181,9 +181,7 @@ class PSDModel:
             )
         others = [j for j in range(d) if j not in kept]
         form = product_form(self.feature_map_, self.factor_, "a marginal")
-        measure = as_measure(domain, d)
-        if not isinstance(measure, Box):
-            raise ValueError(f"domain must be None, a pair (low, high) or Box, got {domain!r}")
+        measure = as_box(domain, d)
         inner = form.coefficients @ form.coefficients.T
         if others:
             inner = inner * form.integrals(others, measure)

@@ -32,6 +32,12 @@ _SHRINK = 0.1
 _CENTRED = 1.0
 _LAST = 0.1
 _ROUNDING = 1e-14
+_FIRST_PROX = 3.0
+_LONGER = 5.0
+_SHORTER = 0.7
+_RETREAT = 0.1
+_HOLD = 1e-6
+_INNER = 1e-6
 _REMEDY = "increase max_iter, alpha, or tol"
 
 
@@ -87,8 +93,7 @@ class DualNewton:
         self, record: Record, warm_start: FloatArray | None
     ) -> Iterator[Iterate[Certified]]:
         problem, joint = record.problem, record.joint
-        path = _Path.of(problem, self.tol)
-        point = start_of(problem, warm_start, path.barrier, joint)
+        path, point = _begin(record, warm_start)
         offset = np.zeros(problem.outward.shape[1])
         for step in range(self.max_iter + 1):
             found = record.certified(point, offset)
@@ -159,10 +164,9 @@ class ProximalNewton:
         self, record: Record, warm_start: FloatArray | None
     ) -> Iterator[Iterate[Certified]]:
         problem = record.problem
-        path = _Path.of(problem, self.tol)
-        point = start_of(problem, warm_start, path.barrier)
+        path, point = _begin(record, warm_start)
         offset = np.zeros(problem.outward.shape[1])
-        sigma = 3.0 * problem.loss.step
+        sigma = _FIRST_PROX * problem.loss.step
         for step in range(self.max_iter + 1):
             found = record.certified(point, offset)
             yield Iterate(step, found)
@@ -176,7 +180,7 @@ class ProximalNewton:
             decrease = model.decrease(change)
             moved = _walk(problem, point, change, decrease)
             if moved is None:
-                sigma *= 0.1
+                sigma *= _RETREAT
                 if sigma < 1e-6 * problem.loss.step:
                     if path.ended:
                         return
@@ -184,7 +188,7 @@ class ProximalNewton:
                     point = path.shrunk(point, joint=False)
                 continue
             full = bool(np.array_equal(moved.dual, point.dual + change))
-            sigma = min(sigma * 5.0, 1e12 * problem.loss.step) if full else sigma * 0.7
+            sigma = min(sigma * _LONGER, 1e12 * problem.loss.step) if full else sigma * _SHORTER
             point = moved
             if path.centred(decrease):
                 point = path.shrunk(point, joint=False)
@@ -221,7 +225,7 @@ class _Model:
         weight = problem.weight
         w, b = np.zeros(curvature.width), b0.copy()
         qw = np.zeros_like(self.z)
-        rho = 1e-6 * min(sigma, problem.loss.step)  # a large one would hold the offsets
+        rho = _HOLD * min(sigma, problem.loss.step)  # a large one would hold the offsets
         value, x = self.evaluate(w, qw, b, b0, rho)
         first = None
         for _ in range(steps):
@@ -234,7 +238,7 @@ class _Model:
             broad = (sigma * weight[active]).reshape(-1, *[1] * (jacobian.ndim - 1))
             blocks = broad * jacobian[active]
             system: NewtonSystem
-            if self.grams.pay(jacobian):
+            if self.grams.smaller(jacobian):
                 system = KinkSystem(self.grams, sigma * weight[:, None] * jacobian, rho)
             else:
                 system = NewtonSystem(curvature, active, blocks, rho)
@@ -253,7 +257,7 @@ class _Model:
             else:
                 break
             w, qw, b, value, x = w + size * dw, qw + size * dq, b + size * db, trial, tx
-            if slope >= 1e-6 * first:
+            if slope >= _INNER * first:
                 break
         return x, b
 
@@ -292,6 +296,17 @@ class _Path:
         self.barrier = max(_SHRINK * self.barrier, self.least)
         nu = point.spectra.multipliers
         return point_of(self.problem, point.dual, point.push, nu, self.barrier, joint)
+
+
+def _begin(record: Record, warm_start: FloatArray | None) -> tuple[_Path, Point]:
+    """The barrier and the point to begin with: near a solution already, so is the barrier."""
+    problem = record.problem
+    path = _Path.of(problem, record.loop.tol)
+    if warm_start is not None:
+        point = start_of(problem, warm_start)
+        gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
+        path.barrier = min(max(gap / sum(problem.cone.sizes), path.least), path.barrier)
+    return path, start_of(problem, warm_start, path.barrier, record.joint)
 
 
 def _walk(

@@ -17,6 +17,7 @@ _TOL = 1e-10
 _STEP = 1e-5  # of central differences, in widths: their error and their rounding are about 1e-10
 _DIFFERENCE = 1e-6
 _POINTS = 2**12
+_DRAWS = 2**14
 _SAMPLINGS = 8
 _DEVIATIONS = 8.0
 
@@ -197,16 +198,16 @@ def _check_gradient(kernel: Any, X: FloatArray) -> None:
 
 def _check_frequencies(kernel: Any, X: FloatArray) -> None:
     """Mean cosines of differences of rows, with the error that the draws show."""
-    drawn = as_scalar_kernel(kernel).frequencies(X.shape[1], _POINTS, np.random.RandomState(0))
+    drawn = as_scalar_kernel(kernel).frequencies(X.shape[1], _DRAWS, np.random.RandomState(0))
     if drawn is None:
         return
-    require_shape(drawn, (X.shape[1], _POINTS), "frequencies(n_features, size, random)")
+    require_shape(drawn, (X.shape[1], _DRAWS), "frequencies(n_features, size, random)")
     require(kernel.is_stationary(), "frequencies must be None for a kernel that is not stationary")
     near = X[0] + _widths(kernel, X) / np.sqrt(X.shape[1]) * np.linspace(0.0, 2.0, 9)[:, None]
     cosines = np.cos((near - X[0]) @ drawn)
     expected = kernel(near, X[:1])[:, 0] / float(kernel.diag(X[:1])[0])
     apart = np.abs(cosines.mean(axis=1) - expected)
-    error = _DEVIATIONS * cosines.std(axis=1) / np.sqrt(_POINTS) + _TOL
+    error = _DEVIATIONS * cosines.std(axis=1) / np.sqrt(_DRAWS) + _TOL
     worst = int(np.argmax(apart - error))
     require(
         apart[worst] <= error[worst],
