@@ -118,6 +118,19 @@ def targets_of(tree: ast.Module, path: Path) -> Iterator[tuple[int, list[str]]]:
             yield node.lineno, target
 
 
+def imports_of(room: str, source: Path) -> set[str]:
+    """Rooms that a room imports."""
+    path = source / room
+    files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+    return {
+        imported
+        for file in files
+        for _, imported in imports(
+            ast.parse(file.read_text(encoding="utf-8")), file.relative_to(source), source
+        )
+    }
+
+
 def _is_room(source: Path, name: str) -> bool:
     return (source / name / "__init__.py").is_file() or (source / f"{name}.py").is_file()
 

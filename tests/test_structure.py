@@ -16,6 +16,7 @@ import fenchel.norm_problem
 import fenchel.positive
 import fenchel.problem
 from fenchel.losses import ConvexFunction
+from test_architecture import FLOORS, SHARED
 
 SOURCE = Path(fenchel.__file__).parent
 TESTS = Path(__file__).parent
@@ -132,6 +133,13 @@ def test_there_are_three_problem_types():
         if isinstance(node, ast.ClassDef) and node.name.endswith("Problem")
     }
     assert defined == PROBLEM_TYPES
+
+
+def test_the_picture_shows_the_rooms_that_there_are():
+    """``python docs/draw_rooms.py`` draws it anew."""
+    picture = (TESTS.parent / "docs" / "_static" / "rooms.svg").read_text(encoding="utf-8")
+    rooms = set().union(*FLOORS) - SHARED - {"__main__"}
+    assert {room for room in rooms if f">{room}<" not in picture} == set()
 
 
 @pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.name)
