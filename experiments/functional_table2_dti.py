@@ -75,7 +75,7 @@ def parameters(reading: Reading) -> dict[str, Any]:
     """Parameters of the estimator that all losses share."""
     kernel: Any = Gaussian(INPUT_SCALE)
     return {
-        "input_kernel": kernel if reading.norm == "euclidean" else BetweenCurves(kernel),
+        "kernel": kernel if reading.norm == "euclidean" else BetweenCurves(kernel),
         "output_kernel": Laplacian(OUTPUT_SCALE),
         "center": "mean" if reading.center else None,
     }

@@ -55,6 +55,13 @@ def check_value(
     return number
 
 
+def check_coverage(coverage: object) -> float:
+    """Return a share in (0, 1) as a float, or say what is allowed."""
+    if not isinstance(coverage, Real) or not 0.0 < float(coverage) < 1.0:
+        raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+    return float(coverage)
+
+
 def check_weights(X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
     """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero."""
     weight = _check_sample_weight(
@@ -79,4 +86,4 @@ def check_magnitude(values: FloatArray, name: str) -> None:
         )
 
 
-__all__ = ["check_magnitude", "check_number", "check_value", "check_weights"]
+__all__ = ["check_coverage", "check_magnitude", "check_number", "check_value", "check_weights"]

@@ -130,7 +130,7 @@ class CertifiedEstimator(BaseEstimator):
     def _new_rows(self, X: Any) -> FloatArray:
         """New rows, validated."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
 
     def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
         """Set the attributes of the solver's end, and warn where it was early."""

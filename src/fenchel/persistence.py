@@ -199,7 +199,7 @@ def trusted_types() -> tuple[str, ...]:
 
     These are its own, and scikit-learn's kernels and the splitters that a ``cv`` may be.
     """
-    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity]
+    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, positive.Start]
     own += HELD_OUT_MODELS
     own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
     for module, base in (

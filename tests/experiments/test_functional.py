@@ -154,7 +154,7 @@ def test_fits_are_those_of_the_estimator(name, value):
         kappa=value,
         epsilon=value,
         alpha=1e-5,
-        input_kernel="precomputed",
+        kernel="precomputed",
         output_kernel=gaussian(OUTPUT_RHO),
     ).fit(data.train.gram, Y, data.theta)
     np.testing.assert_allclose(

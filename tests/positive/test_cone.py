@@ -72,7 +72,7 @@ def theorem_6(features, Y, weight, cone, alpha):
 def prepared_of(model, X, Y, weight):
     prepared = model.prepare(X, Y, weight)
     one = np.ones((len(X), 1))
-    return prepared, np.hstack([prepared.features, one])
+    return prepared, np.hstack([prepared.inputs.features, one])
 
 
 @pytest.mark.parametrize("name", CONES)

@@ -276,7 +276,7 @@ def test_bad_parameters(settings, message):
 def test_bad_requests():
     X, y, _ = data()
     model = HeteroscedasticRegressor().fit(X, y)
-    with pytest.raises(ValueError, match=r"coverage must be a number in \(0, 1\), got 1.5"):
+    with pytest.raises(ValueError, match=r"coverage must be in \(0, 1\), got 1.5"):
         model.predict_interval(X, 1.5)
     with pytest.raises(ValueError, match=r"levels must be numbers in \(0, 1\)"):
         model.predict_quantiles(X, [0.0, 0.5])

@@ -163,7 +163,7 @@ def test_both_linear_systems_of_a_step_are_one(monkeypatch):
     X, y, _ = data()
     settings = {"alpha": 1e-3, "tol": 1e-9}
     few = NonCrossingQuantileRegressor(LEVELS, **settings).fit(X, y)
-    monkeypatch.setattr(_kinks.RowGrams, "pay", lambda *_: False)
+    monkeypatch.setattr(_kinks.RowGrams, "smaller", lambda *_: False)
     assert solvers.RowGrams is _kinks.RowGrams
     all_ = NonCrossingQuantileRegressor(LEVELS, **settings).fit(X, y)
     np.testing.assert_allclose(few.predict(X), all_.predict(X), atol=1e-3)

@@ -130,6 +130,14 @@ KERNELS = {
         changed(factor=lambda self, columns: Gaussian([1.0, 2.0, 3.0][: len(columns)])),
         ".",
     ),
+    "frequencies": (
+        changed(frequencies=lambda self, *given: 1.2 * Gaussian.frequencies(self, *given)),
+        r"mean cosines of frequencies at \[.*\] and \[.*\] are .*, and the kernel is",
+    ),
+    "frequencies of a wrong shape": (
+        changed(frequencies=lambda self, *given: Gaussian.frequencies(self, *given).T),
+        r"frequencies\(n_features, size, random\) must have shape \(3, 16384\)",
+    ),
     "some factors only": (
         changed(factor=lambda self, columns: Gaussian(1.0) if len(columns) > 1 else None),
         r"factor\(\[0\]\) must be a kernel",
@@ -221,6 +229,21 @@ class OtherCoefficients(Wrong):
         return 2.0 * super().coefficients(weights)
 
 
+class OtherValues(Wrong):
+    def from_kernel_values(self, values):
+        return 2.0 * super().from_kernel_values(values)
+
+
+class Slopes(Explicit):
+    def gradient(self, X, weights):
+        return 1.01 * super().gradient(X, weights)
+
+
+class Volumes(Explicit):
+    def product_integrals(self, measure):
+        return 1.1 * super().product_integrals(measure)
+
+
 class Names(Wrong):
     def get_feature_names_out(self, input_features=None):
         return super().get_feature_names_out()[1:]
@@ -234,6 +257,9 @@ MAPS = {
     Moody: r"fit must not change the parameters|fit and transform|same each time",
     Unsettled: r"fit and transform must do what fit_transform does",
     OtherCoefficients: r"times coefficients\(weights\) must be features times weights",
+    OtherValues: r"from_kernel_values of the kernel values at the landmarks must be",
+    Slopes: r"gradient\(X, weights\) differs by .* from differences of the features",
+    Volumes: r"product_integrals over a box differs by .* from a Sobol rule",
     Names: r"get_feature_names_out gives 19 names for 20",
 }
 

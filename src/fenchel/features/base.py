@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import Design, Plain
-from fenchel.kernels import Precomputed, as_kernel, resolve
+from fenchel.kernels import Box, Normal, Precomputed, as_kernel, as_scalar_kernel, resolve
 
 _CHUNK_VALUES = 2**22  # 32 MiB of kernel values at a time
 
@@ -42,6 +42,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     rank_: int
     kernel_: Kernel
     kernel_error_: float
+    nested: ClassVar[bool] = False
+    """Whether the first features are those of a map of lower rank."""
 
     def _fit(self, X: FloatArray) -> FloatArray:
         raise NotImplementedError
@@ -105,6 +107,63 @@ class FeatureMap(TransformerMixin, BaseEstimator):
             f"the features of {type(self).__name__} are no combinations of kernel values at "
             "landmarks: predict with transform(X) @ weights"
         )
+
+    def from_kernel_values(self, values: FloatArray) -> FloatArray:
+        """Features (n, rank_) of rows whose kernel values at the landmarks are known, (n, m).
+
+        Raises
+        ------
+        NotImplementedError
+            As :meth:`coefficients`, which it is the transpose of.
+        """
+        return values @ self.coefficients(np.eye(self.rank_))
+
+    def product_integrals(self, measure: Box | Normal) -> FloatArray | None:
+        r"""Integrals :math:`\int \varphi \varphi^\top d\mu` in closed form, None if there is none.
+
+        This default asks the kernel for those of its values at the landmarks ``landmarks_``.
+
+        Parameters
+        ----------
+        measure : Box or Normal
+            What is integrated against.
+
+        Returns
+        -------
+        ndarray of shape (rank_, rank_) or None
+        """
+        landmarks = getattr(self, "landmarks_", None)
+        if landmarks is None:
+            return None
+        inner = as_scalar_kernel(self.kernel_).product_integrals(landmarks, measure)
+        if inner is None:
+            return None
+        whole = self.from_kernel_values(self.from_kernel_values(inner).T)
+        return np.asarray(0.5 * (whole + whole.T))
+
+    def gradient(self, X: FloatArray, weights: FloatArray) -> FloatArray | None:
+        r"""Gradients of combinations of features, None if they are not known.
+
+        .. math:: G_i = \sum_j w_{ij} \nabla \varphi_j(x_i)
+
+        This default asks the kernel for those of its values at the landmarks ``landmarks_``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            Where.
+        weights : ndarray of shape (n, rank_)
+            The coefficients w.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features) or None
+        """
+        landmarks = getattr(self, "landmarks_", None)
+        if landmarks is None:
+            return None
+        kernel = as_scalar_kernel(self.kernel_)
+        return kernel.gradient(X, landmarks, self.coefficients(weights.T).T)
 
     @property
     def _n_features_out(self) -> int:

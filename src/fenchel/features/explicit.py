@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel.features.base import FeatureMap
-from fenchel.kernels import Linear, Precomputed, as_kernel
+from fenchel.kernels import Box, Linear, Normal, Precomputed, as_kernel
 
 
 class Explicit(FeatureMap):
@@ -63,6 +63,16 @@ class Explicit(FeatureMap):
         self.kernel_error_ = 0.0
         self.transformer_ = None if self.transformer is None else clone(self.transformer).fit(X)
         return self._map(X)
+
+    def product_integrals(self, measure: Box | Normal) -> FloatArray | None:
+        """Integrals of products of two features, those of the rows themselves in closed form."""
+        if self.transformer_ is not None:
+            return None
+        return Linear().product_integrals(np.eye(self.n_features_in_), measure)
+
+    def gradient(self, X: FloatArray, weights: FloatArray) -> FloatArray | None:
+        """Gradients of combinations of features, known for the rows themselves."""
+        return weights if self.transformer_ is None else None
 
     def _map(self, X: FloatArray) -> FloatArray:
         if self.transformer_ is None:

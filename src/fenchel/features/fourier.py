@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process import kernels as sk
 from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
 from fenchel.features.base import FeatureMap, check_rank, in_chunks
-from fenchel.kernels import Gaussian, Laplacian, Matern
+from fenchel.kernels import as_scalar_kernel
 
 _PROBES = 500
 
@@ -26,7 +25,8 @@ class RandomFourier(FeatureMap):
     Parameters
     ----------
     kernel : None, str or kernel
-        Gaussian, Laplacian or Matérn, ours or scikit-learn's RBF and Matern.
+        Gaussian, Laplacian or Matérn, ours or scikit-learn's RBF and Matern, or another with
+        ``frequencies`` of its own.
     rank : int
         Number of features; rounded up to an even number.
     random_state : int, RandomState or None
@@ -61,14 +61,15 @@ class RandomFourier(FeatureMap):
         self.random_state = random_state
 
     def _fit(self, X: FloatArray) -> FloatArray:
-        freedom = _degrees_of_freedom(self.kernel_)
         random = check_random_state(0 if self.random_state is None else self.random_state)
         pairs = (check_rank(self.rank) + 1) // 2
-        draws = random.standard_normal((X.shape[1], pairs))
-        if freedom < np.inf:
-            draws /= np.sqrt(random.chisquare(freedom, pairs) / freedom)
-        scale = np.broadcast_to(np.asarray(self.kernel_.length_scale, float), X.shape[1])
-        self.frequencies_ = draws / scale[:, None]
+        drawn = as_scalar_kernel(self.kernel_).frequencies(X.shape[1], pairs, random)
+        if drawn is None:
+            raise ValueError(
+                "features='fourier' takes a Gaussian, Laplacian or Matern kernel, got "
+                f"{self.kernel_!r}; features='cholesky' takes any"
+            )
+        self.frequencies_ = drawn
         self.rank_ = 2 * pairs
         features = in_chunks(self._map, X, self.rank_)
         rows = random.choice(len(X), min(_PROBES, len(X)), replace=False)
@@ -82,17 +83,3 @@ class RandomFourier(FeatureMap):
         waves = np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
         waves *= np.sqrt(2.0 / self.rank_)
         return waves
-
-
-def _degrees_of_freedom(kernel: Any) -> float:
-    """Of the Student distribution that the spectral density is; inf for the normal one."""
-    if isinstance(kernel, Gaussian) or type(kernel) is sk.RBF:
-        return np.inf
-    if isinstance(kernel, Laplacian):
-        return 1.0
-    if isinstance(kernel, (Matern, sk.Matern)):
-        return 2.0 * float(kernel.nu)
-    raise ValueError(
-        "features='fourier' takes a Gaussian, Laplacian or Matern kernel, got "
-        f"{kernel!r}; features='cholesky' takes any"
-    )

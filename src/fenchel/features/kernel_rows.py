@@ -55,6 +55,14 @@ class KernelRows(FeatureMap):
     def _map(self, X: FloatArray) -> FloatArray:
         return np.asarray(self.kernel_(X, self.landmarks_), dtype=np.float64)
 
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        """Return the weights: the features are the kernel values."""
+        return weights
+
+    def from_kernel_values(self, values: FloatArray) -> FloatArray:
+        """Return the values."""
+        return values
+
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
         """Return the rows by their Gram matrix."""
         return Gram(features, coupling)

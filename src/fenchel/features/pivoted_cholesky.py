@@ -70,6 +70,8 @@ class PivotedCholesky(FeatureMap):
     decomposition.
     """
 
+    nested = True
+
     def __init__(
         self,
         kernel: Any = None,
@@ -120,6 +122,10 @@ class PivotedCholesky(FeatureMap):
         """Coefficients ``solve(factor_.T, weights)`` on the landmarks, (rank_, n_outputs)."""
         check_is_fitted(self)
         return np.asarray(solve_triangular(self.factor_, weights, lower=True, trans="T"))
+
+    def from_kernel_values(self, values: FloatArray) -> FloatArray:
+        """Features ``solve(factor_, values.T).T``, (n, rank_)."""
+        return np.ascontiguousarray(solve_triangular(self.factor_, values.T, lower=True).T)
 
     def _map(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
 from fenchel.kernels.levels import level_coupling
-from fenchel.kernels.measures import Box, Normal, Points, as_measure
+from fenchel.kernels.measures import Box, Normal, Points, as_box, as_measure
 from fenchel.kernels.operator_valued import (
     Decomposable,
     OperatorCallable,
@@ -55,6 +55,7 @@ __all__ = [
     "Precomputed",
     "ScalarKernel",
     "Transformable",
+    "as_box",
     "as_kernel",
     "as_measure",
     "as_scalar_kernel",

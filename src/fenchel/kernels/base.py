@@ -18,9 +18,12 @@ class ScalarKernel(Kernel):
 
     Subclasses define ``_evaluate(X, Y)`` for two-dimensional float arrays, and where they know
     them ``product_integrals``, ``gradient`` and ``factor``, which are of use to densities and
-    other non-negative models. ``+``, ``*`` and ``**`` with numbers, with each other and with
-    scikit-learn's own kernels come from there.
+    other non-negative models, and ``frequencies`` for random Fourier features. ``+``, ``*`` and
+    ``**`` with numbers, with each other and with scikit-learn's own kernels come from there.
     """
+
+    tail: float = 19.5
+    """Length scales beyond which a value is nothing beside the largest: exp(-19.5) = 3e-9."""
 
     def __call__(self, X: npt.ArrayLike, Y: Any = None, eval_gradient: bool = False) -> FloatArray:
         """Return k(X, Y), (n_X, n_Y); k(X, X) if Y is None."""
@@ -106,6 +109,29 @@ class ScalarKernel(Kernel):
         -------
         ScalarKernel or None
             :math:`\prod_{c \in C} k_c`.
+        """
+        return None
+
+    def frequencies(
+        self, n_features: int, size: int, random: np.random.RandomState
+    ) -> FloatArray | None:
+        r"""Draw from the spectral density of a shift-invariant kernel, None if it is not known.
+
+        .. math:: k(x, x') = k(x, x)\, \mathrm{E} \cos(\omega^\top (x - x'))
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of rows x.
+        size : int
+            How many.
+        random : RandomState
+            What they are drawn with.
+
+        Returns
+        -------
+        ndarray of shape (n_features, size) or None
+            Frequencies ω.
         """
         return None
 

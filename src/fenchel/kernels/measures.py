@@ -154,4 +154,12 @@ def as_measure(domain: Any, dimension: int) -> Measure:
     return measure
 
 
-__all__ = ["Box", "Measure", "Normal", "Points", "as_measure"]
+def as_box(domain: Any, dimension: int, name: str = "domain") -> Box:
+    """Return the box for None (all of R^d), a pair (low, high), or a box."""
+    measure = as_measure(domain, dimension)
+    if not isinstance(measure, Box):
+        raise ValueError(f"{name} must be None, a pair (low, high) or Box, got {domain!r}")
+    return measure
+
+
+__all__ = ["Box", "Measure", "Normal", "Points", "as_box", "as_measure"]

@@ -59,6 +59,20 @@ class _Radial(ScalarKernel):
         """Turn squared distances into ρ with ∇k(x, z) = ρ (z - x) / length_scale²."""
         raise NotImplementedError
 
+    def frequencies(
+        self, n_features: int, size: int, random: np.random.RandomState
+    ) -> FloatArray | None:
+        """Draw from the spectral density: Student's t, normal with infinite degrees of freedom."""
+        freedom = self._degrees_of_freedom()
+        draws = random.standard_normal((n_features, size))
+        if freedom < np.inf:
+            draws /= np.sqrt(random.chisquare(freedom, size) / freedom)
+        return np.asarray(draws / self._widths(n_features)[:, None])
+
+    def _degrees_of_freedom(self) -> float:
+        """Of the Student distribution that the spectral density is; inf for the normal one."""
+        raise NotImplementedError
+
     def _widths(self, n_features: int) -> FloatArray:
         """Length scale of each feature."""
         check_measured(self.length_scale)
@@ -87,12 +101,17 @@ class Gaussian(_Radial):
     array([[1.    , 0.1353]])
     """
 
+    tail = 6.5  # exp(-6.5² / 2) = 7e-10
+
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         squares *= -0.5
         return np.exp(squares, out=squares)
 
     def _slopes(self, squares: FloatArray) -> FloatArray:
         return self._of_squares(squares)
+
+    def _degrees_of_freedom(self) -> float:
+        return np.inf
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray:
         """Integrals of products: over any box and against any normal density."""
@@ -131,6 +150,9 @@ class Laplacian(_Radial):
 
     def _slopes(self, squares: FloatArray) -> FloatArray:
         return _exponential_slopes(squares)
+
+    def _degrees_of_freedom(self) -> float:
+        return 1.0
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         """Integrals of products: over R^d; on the line over intervals and normal densities too."""
@@ -188,6 +210,9 @@ class Matern(_Radial):
         if self.nu == 2.5:
             return np.asarray(5.0 / 3.0 * (1.0 + root) * np.exp(-root))
         return None
+
+    def _degrees_of_freedom(self) -> float:
+        return 2.0 * float(self.nu)
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         """Integrals of products: over R^d; of nu = 1/2 as :class:`Laplacian`."""

@@ -10,6 +10,7 @@ from fenchel.metrics.explained import (
     explained_share,
 )
 from fenchel.metrics.intervals import (
+    central_interval,
     interval_coverage,
     mean_interval_score,
     mean_interval_width,
@@ -18,6 +19,7 @@ from fenchel.metrics.levels import (
     calibration_band,
     crossing_amounts,
     crossing_loss,
+    position_of_level,
     quantile_coverage,
 )
 from fenchel.metrics.mean_losses import (
@@ -29,6 +31,7 @@ from fenchel.metrics.mean_losses import (
 
 __all__ = [
     "calibration_band",
+    "central_interval",
     "crossing_amounts",
     "crossing_loss",
     "d2_pinball_score",
@@ -42,6 +45,7 @@ __all__ = [
     "mean_loss",
     "mean_pinball_loss",
     "mean_squared_pinball_loss",
+    "position_of_level",
     "quantile_coverage",
     "row_losses",
 ]

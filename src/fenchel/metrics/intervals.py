@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_weights
-from fenchel.metrics._checks import checked
+from fenchel._validation import check_coverage, check_weights
+from fenchel.metrics._checks import checked, levels_for, predictions
+from fenchel.metrics.levels import position_of_level
 
 
 def interval_coverage(
@@ -119,12 +120,52 @@ def mean_interval_score(
     >>> mean_interval_score([1.0, 2.0], [[0.0, 1.0], [3.0, 4.0]], 0.5)
     3.0
     """
-    if not 0.0 < coverage < 1.0:
-        raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
+    check_coverage(coverage)
     y, ends, weight = checked(y_true, _ends(intervals), sample_weight)
     low, high = ends.T
     outside = np.maximum(low - y[:, 0], 0.0) + np.maximum(y[:, 0] - high, 0.0)
     return float(np.average(high - low + 2.0 / (1.0 - coverage) * outside, weights=weight))
+
+
+def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> FloatArray:
+    """Central interval of a coverage, from the two predicted quantiles that bound it.
+
+    Parameters
+    ----------
+    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
+        Predicted quantiles, one column for each level.
+    levels : float or sequence of float
+        Levels of the columns, in any order.
+    coverage : float
+        In (0, 1); (1 - coverage)/2 and (1 + coverage)/2 must be among the levels.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, 2)
+        Lower and upper ends.
+
+    Raises
+    ------
+    ValueError
+        If the coverage is not in (0, 1), or its levels are not among those given.
+
+    Examples
+    --------
+    >>> from fenchel.metrics import central_interval
+    >>> central_interval([[1.0, 2.0, 5.0]], [0.1, 0.5, 0.9], 0.8)
+    array([[1., 5.]])
+    """
+    share = check_coverage(coverage)
+    prediction = predictions(y_pred)
+    known = levels_for(levels, prediction)
+    wanted = 0.5 * (1.0 - share), 0.5 * (1.0 + share)
+    low, high = (position_of_level(known, level) for level in wanted)
+    if low is None or high is None:
+        raise ValueError(
+            f"coverage={share:g} needs the levels {wanted[0]:g} and {wanted[1]:g}, but the fitted "
+            f"levels are {known.tolist()}"
+        )
+    return prediction[:, [low, high]]
 
 
 def _ends(intervals: ArrayLike) -> FloatArray:
@@ -136,4 +177,4 @@ def _ends(intervals: ArrayLike) -> FloatArray:
     return ends
 
 
-__all__ = ["interval_coverage", "mean_interval_score", "mean_interval_width"]
+__all__ = ["central_interval", "interval_coverage", "mean_interval_score", "mean_interval_width"]

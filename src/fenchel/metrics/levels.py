@@ -9,6 +9,8 @@ from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_weights
 from fenchel.metrics._checks import checked, levels_for, predictions
 
+_SAME = 1e-9  # (1 - coverage)/2 of decimal numbers is the level meant up to its last digits
+
 
 def quantile_coverage(
     y_true: ArrayLike,
@@ -174,4 +176,24 @@ def crossing_loss(
     return float(np.average(amounts, axis=0, weights=weight).sum())
 
 
-__all__ = ["calibration_band", "crossing_amounts", "crossing_loss", "quantile_coverage"]
+def position_of_level(levels: FloatArray, level: float) -> int | None:
+    """Where a level is among others, to 1e-9; None if it is not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.metrics import position_of_level
+    >>> position_of_level(np.array([0.1, 0.5]), 0.5)
+    1
+    """
+    match = np.flatnonzero(np.isclose(levels, level, rtol=0.0, atol=_SAME))
+    return int(match[0]) if len(match) else None
+
+
+__all__ = [
+    "calibration_band",
+    "crossing_amounts",
+    "crossing_loss",
+    "position_of_level",
+    "quantile_coverage",
+]

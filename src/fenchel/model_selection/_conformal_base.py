@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
+from fenchel._validation import check_coverage
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -167,7 +168,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             asked for is infinite.
         """
         check_is_fitted(self)
-        coverage = self._checked_coverage(self.coverage if coverage is None else coverage)
+        coverage = check_coverage(self.coverage if coverage is None else coverage)
         new_weight = self._new_weight(X, sample_weight)
         if self._held_out is None:
             low, high = outputs(self.estimator_, X, self._columns)
@@ -339,17 +340,12 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             )
         )
 
-    def _checked_coverage(self, coverage: Any) -> float:
-        if not isinstance(coverage, Real) or not 0.0 < float(coverage) < 1.0:
-            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
-        return float(coverage)
-
     def check_parameters(self) -> None:
         for name, allowed in (("method", METHODS), ("side", SIDES)):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
-        self._checked_coverage(self.coverage)
+        check_coverage(self.coverage)
         if self._prefit() and self.method != "split":
             raise ValueError(
                 "cv='prefit' needs method='split': a fitted estimator cannot leave rows out, got "

@@ -162,7 +162,7 @@ class LeaveOneOutRidge(_OneFeatureMap):
                 inputs.features,
                 problem.weight,
                 scale,
-                gram=problem.design.features is None,
+                gram=problem.design.is_gram,
                 fit_intercept=problem.fit_intercept,
             )
 
@@ -195,7 +195,7 @@ class LeaveOneOutKernel(_OneFeatureMap):
         super().__init__(model, prepared)
         inputs = prepared.inputs
         n = len(inputs.kept)
-        gram = model.make_problem(prepared).design.features is None
+        gram = model.make_problem(prepared).design.is_gram
         used = sorted(set(columns))
         self.weights = np.empty((len(used), inputs.features.shape[1], n))
         self.offsets = np.empty((len(used), n))

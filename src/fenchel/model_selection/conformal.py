@@ -9,12 +9,12 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel.metrics import position_of_level
 from fenchel.model_selection._conformal_base import Conformal
 from fenchel.model_selection._conformal_models import HELD_OUT_MODELS, Columns
 from fenchel.regression import KernelRidge, QuantileRegressor
 
 _MEDIAN = 0.5
-_SAME_LEVEL = 1e-9
 
 
 class ConformalRegressor(Conformal):
@@ -233,13 +233,13 @@ feature_names_in_
 
     def _place(self, level: float) -> int:
         """Output of a level."""
-        match = np.flatnonzero(np.isclose(self.levels_, level, rtol=0.0, atol=_SAME_LEVEL))
-        if len(match) == 0:
+        found = position_of_level(self.levels_, level)
+        if found is None:
             raise ValueError(
                 f"estimator must have the level {level:g} among its levels, got "
                 f"{self.levels_.tolist()}"
             )
-        return int(match[0])
+        return found
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict the median, at level 0.5.

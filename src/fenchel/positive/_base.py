@@ -1,21 +1,19 @@
-"""What regressors of non-negative models share: from validated data to a certified fit."""
+"""What estimators of non-negative models share: from validated data to a certified fit."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_number, check_weights
-from fenchel.estimator import Searchable
-from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
-from fenchel.kernels import Precomputed, as_kernel, resolve
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import check_number
+from fenchel.estimator import KeptRows, KernelEstimator
+from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
+from fenchel.kernels import as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.problem import PSDProblem
 from fenchel.positive.solvers import solve
@@ -25,23 +23,44 @@ MOST_FEATURES = 300
 _STRONGEST, _WEAKEST = 1.0, 1e-8
 
 
-class Prepared(NamedTuple):
+@dataclass(frozen=True)
+class Prepared:
     """Rows of positive weight, ready for any strength."""
 
-    kept: IntArray
-    n_rows: int
+    inputs: KeptRows
     targets: FloatArray
-    """Standardized, (n, t)."""
+    """Standardized, (n, t); none for a density."""
     shift: FloatArray
     scale: FloatArray
-    """The targets were shift + scale * targets, each (t,)."""
-    weight: FloatArray
-    feature_map: FeatureMap
-    features: FloatArray
+    """The targets were shift + scale * targets, each (t,); densities are scale * f, (1,)."""
+    integrals: FloatArray | None = None
+    """Of products of features, for a density f."""
 
 
-class SearchablePositive(Searchable):
-    """Strengths of non-negative models, in units of loss and kernel, which are both one."""
+class Start(NamedTuple):
+    """A dual point to start from, the solution of a similar problem."""
+
+    dual: FloatArray
+    """(n, p)."""
+    multipliers: FloatArray
+    """Of the conditions on the matrices."""
+
+
+class PositiveEstimator(KernelEstimator):
+    """Base class: subclasses name the problem and what is kept of its solution.
+
+    They store at least the parameters below, whatever their defaults.
+    """
+
+    trace_penalty: float
+    warm_start: bool
+
+    _most_features: ClassVar[int | None] = None
+    """Cap where ``rank`` is None, for maps other than pivoted Cholesky; None is their own."""
+
+    def prepare(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> Prepared:
+        """What does not depend on strengths: rows with weight, kernel, features."""
+        raise NotImplementedError
 
     def default_grid(self) -> dict[str, Any]:
         """Return 9 strengths, with and without a penalty on the trace."""
@@ -51,31 +70,108 @@ class SearchablePositive(Searchable):
         """Return n strengths on a geometric grid from 1 to 1e-8."""
         return np.geomspace(_STRONGEST, _WEAKEST, n)
 
-
-class PositiveRegressor(RegressorMixin, SearchablePositive, BaseEstimator):
-    """Base class: subclasses name the problem and what is kept of its solution.
-
-    They store at least the parameters below, whatever their defaults, and have a public
-    ``fit`` that calls :meth:`_fit`.
-    """
-
-    alpha: float
-    trace_penalty: float
-    kernel: Any
-    features: Any
-    rank: int | None
-    solver: Any
-    tol: float
-    max_iter: int
-    random_state: Any
-
     def _problem(self, prepared: Prepared) -> PSDProblem:
         """The problem for standardized targets."""
         raise NotImplementedError
 
-    def _keep(self, prepared: Prepared, problem: PSDProblem, solution: PSDSolution) -> None:
+    def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         """Set the attributes that predictions need, in the units of the targets."""
         raise NotImplementedError
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_number(self, "trace_penalty", low=0.0)
+
+    def _fit(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Self:
+        """Validate, resolve the kernel, map the rows, solve, and keep the result."""
+        self.check_parameters()
+        prepared = self.prepare(X, y, sample_weight)
+        inputs, last = prepared.inputs, getattr(self, "_last", None)
+        if not self.warm_start or last is None or len(last.dual) != inputs.n_rows:
+            start = self.fit_prepared(prepared)
+        else:
+            start = self.fit_prepared(prepared, last._replace(dual=last.dual[inputs.kept]))
+        self._last = None
+        if self.warm_start:
+            whole = np.zeros((inputs.n_rows, start.dual.shape[1]))
+            whole[inputs.kept] = start.dual
+            self._last = start._replace(dual=whole)
+        return self
+
+    def fit_prepared(self, prepared: Prepared, start: Start | None = None) -> Start:
+        """Solve on prepared rows, set the fitted attributes, and return a point to start from."""
+        inputs = prepared.inputs
+        self._keep_map(inputs)
+        solution = self._solve(prepared, start)
+        share = inputs.weight / inputs.weight.sum()
+        self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
+        self.dual_coef_[inputs.kept] = share[:, None] * solution.dual
+        self._keep(prepared, solution)
+        self._keep_end(solution)
+        return Start(solution.dual, solution.multipliers)
+
+    def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
+        """Solve the problem, from a point where its shape fits."""
+        problem = self._problem(prepared)
+        fits = start is not None and start.dual.shape == (len(problem.weight), problem.n_outputs)
+        dual = start.dual if start is not None and fits else None
+        tol, limit = float(self.tol), int(self.max_iter)
+        return solve(problem, self.solver, tol, limit, dual, self._callback())
+
+    def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
+        return resolve(as_kernel(self.kernel), rows, weight, self.random_state)
+
+    def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        kernel, features = self._resolved_kernel(rows, weight), self.features
+        rank = self.rank
+        if rank is None and self._most_features is not None:
+            rank = min(self._most_features, len(rows))
+        if isinstance(features, str) and features == "cholesky":
+            cap = self.rank or MOST_FEATURES
+            features = PivotedCholesky(kernel, FEATURE_TOL, cap, self.random_state)
+        return fit_feature_map(features, kernel, rank, self.random_state, rows, False)
+
+    def _features_of(self, X: ArrayLike) -> FloatArray:
+        """Features of new rows, validated."""
+        rows = self._new_rows(X)
+        with threads_that_pay(self.feature_map_.rank_):
+            return self._new_features(rows)
+
+
+class PositiveRegressor(RegressorMixin, PositiveEstimator):
+    """Base class of those with targets."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the square Gram matrix with ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def prepare(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Prepared:
+        """What does not depend on strengths: rows with weight, kernel, features."""
+        X, targets = self._validated(X, y)
+        inputs = self._mapped(X, sample_weight)
+        targets = targets[inputs.kept]
+        self._check_targets(targets)
+        shift, scale = self._standardization(targets, inputs.weight)
+        return Prepared(inputs, (targets - shift) / scale, shift, scale)
+
+    def _check_targets(self, targets: FloatArray) -> None:
+        """Refuse targets that the loss does not know, (n, t)."""
 
     def _standardization(
         self, targets: FloatArray, weight: FloatArray
@@ -84,103 +180,10 @@ class PositiveRegressor(RegressorMixin, SearchablePositive, BaseEstimator):
         size = np.average(np.abs(targets), axis=0, weights=weight)
         return np.zeros(targets.shape[1]), np.where(size > 0.0, size, 1.0)
 
-    def _check_targets(self, targets: FloatArray) -> None:
-        """Refuse targets that the loss does not know, (n, t)."""
 
-    def check_parameters(self) -> None:
-        """Raise a sentence for parameters that are not allowed."""
-        check_number(self, "alpha", low=0.0, open_low=True)
-        check_number(self, "trace_penalty", low=0.0)
-        check_number(self, "tol", low=0.0, open_low=True)
-        check_number(self, "max_iter", low=1, integer=True)
-        if self.rank is not None:
-            check_number(self, "rank", low=1, integer=True)
-
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        """Validate, resolve the kernel, map the rows, solve, and keep the result."""
-        self.check_parameters()
-        self.fit_prepared(self.prepare(X, y, sample_weight))
-        return self
-
-    def prepare(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Prepared:
-        """What does not depend on strengths: rows with weight, kernel, features."""
-        X, targets = self._validated(X, y)
-        weight = check_weights(X, sample_weight)
-        kept = np.flatnonzero(weight)
-        rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
-        weight, targets = weight[kept], targets[kept]
-        self._check_targets(targets)
-        shift, scale = self._standardization(targets, weight)
-        feature_map, features = self._mapped(rows, weight)
-        standardized = (targets - shift) / scale
-        return Prepared(kept, len(X), standardized, shift, scale, weight, feature_map, features)
-
-    def _mapped(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
-        """The feature map fitted to rows, and their features."""
-        kernel = resolve(as_kernel(self.kernel), rows, weight, self.random_state)
-        feature_map: FeatureMap
-        if isinstance(self.features, str) and self.features == "cholesky":
-            cap = min(len(rows), self.rank or MOST_FEATURES)
-            feature_map = PivotedCholesky(kernel, FEATURE_TOL, cap, self.random_state)
-        else:
-            feature_map = as_feature_map(
-                self.features, kernel, self.rank, self.random_state, *rows.shape
-            )
-        with threads_that_pay(len(rows)):
-            return feature_map, np.asarray(feature_map.fit_transform(rows))
-
-    def fit_prepared(self, prepared: Prepared, warm_start: FloatArray | None = None) -> FloatArray:
-        """Solve on prepared rows from a dual point, set the fitted attributes; return a start."""
-        self.feature_map_ = prepared.feature_map
-        self.kernel_ = self.feature_map_.kernel_
-        self.kernel_error_ = float(self.feature_map_.kernel_error_)
-        self._kept = prepared.kept
-        warn_of_truncation(self.feature_map_, stacklevel=5)
-        problem = self._problem(prepared)
-        solution = self._solve(problem, warm_start)
-        self.certificate_, self.status_ = solution.certificate, solution.status
-        self.n_iter_, self.history_ = solution.n_iter, solution.history
-        self._keep(prepared, problem, solution)
-        if not solution.status.converged:
-            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=4)
-        return solution.dual
-
-    def _solve(self, problem: PSDProblem, warm_start: FloatArray | None) -> PSDSolution:
-        """Solve the problem that :meth:`_problem` has made."""
-        return solve(
-            problem, self.solver, float(self.tol), int(self.max_iter), warm_start=warm_start
-        )
-
-    def _rows(self, X: ArrayLike) -> FloatArray:
-        """New rows, validated, as the feature map takes them."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return X[:, self._kept] if isinstance(self.kernel_, Precomputed) else X
-
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        multi = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
-        )
-        y = np.asarray(y, dtype=np.float64)
-        if self._given_gram() and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
-            )
-        check_magnitude(y, "y")
-        self._flat = y.ndim == 1
-        return X, y[:, None] if y.ndim == 1 else y
-
-    def _given_gram(self) -> bool:
-        """Whether X holds kernel values."""
-        return isinstance(as_kernel(self.kernel), Precomputed)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags
+def with_constant(features: FloatArray) -> FloatArray:
+    """Features ψ = (φ, 1), (n, r + 1)."""
+    return np.concatenate([features, np.ones((len(features), 1))], axis=1)
 
 
-__all__ = ["PositiveRegressor", "Prepared", "SearchablePositive"]
+__all__ = ["PositiveEstimator", "PositiveRegressor", "Prepared", "Start", "with_constant"]

@@ -206,20 +206,18 @@ class Cone:
 
     def hessian(self, spectra: Spectra) -> FloatArray:
         """Second derivative in the multipliers."""
-        rows = self.rows(spectra, [spectra.pairs(k) for k in range(len(self.sizes))])
+        parts = [self.rows(spectra, k, spectra.pairs(k)) for k in range(len(self.sizes))]
+        rows = np.concatenate(parts, axis=1)
         return rows @ rows.T
 
-    def rows(self, spectra: Spectra, pairs: Sequence[Pairs]) -> FloatArray:
-        """The conditions in the coordinates of curvature, (conditions, columns)."""
-        rows = []
-        for condition in self.moments:
-            parts = [
-                np.zeros(len(pair.root)) if m is None else spectra.coordinates(k, pair, m)
-                for k, (m, pair) in enumerate(zip(condition, pairs, strict=True))
-            ]
-            rows.append(np.concatenate(parts))
-        width = sum(len(pair.root) for pair in pairs)
-        return np.array(rows).reshape(len(self.moments), width)
+    def rows(self, spectra: Spectra, k: int, pairs: Pairs) -> FloatArray:
+        """The conditions in the coordinates of curvature of one matrix, (conditions, pairs)."""
+        rows = np.zeros((len(self.moments), len(pairs.root)))
+        for row, condition in zip(rows, self.moments, strict=True):
+            moment = condition[k]
+            if moment is not None:
+                row[:] = spectra.coordinates(k, pairs, moment)
+        return rows
 
     def _step(
         self,

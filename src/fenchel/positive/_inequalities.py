@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Certificate, Progress, Status
+from fenchel.certificate import Callback, Certificate
+from fenchel.positive._solution import PSDSolution
+from fenchel.positive.problem import Model
+from fenchel.solvers.loop import Iterate, Loop
 
 _CHECK = 10
 _BALANCE = 10.0
@@ -16,8 +20,8 @@ _RELAXED = 1.8
 _LIGHTER = 0.1  # weight of the residual in the matrices, which costs less gap
 
 
-class InequalitySolution(NamedTuple):
-    """What :func:`solve_inequalities` found."""
+class _Found(NamedTuple):
+    """A certified point."""
 
     matrices: FloatArray
     """A_s, (p, r, r), with Σ_s C_ts A_s ⪰ 0 for all t, up to rounding."""
@@ -26,13 +30,10 @@ class InequalitySolution(NamedTuple):
     dual: FloatArray
     """β, (n, p)."""
     certificate: Certificate
-    status: Status
-    n_iter: int
-    history: list[Progress]
 
 
-class InequalityProblem:
-    r"""A regularized least squares fit of several quadratic forms with conic inequalities.
+class InequalitySplitting:
+    r"""Alternating directions for several quadratic forms with inequalities between them.
 
     .. math:: \min_{A_1, \dots, A_p \in S(R^r)}\; \sum_i \frac{c_i}{2}
               \sum_s (y_{is} - \varphi_i^\top A_s \varphi_i)^2
@@ -45,7 +46,8 @@ class InequalityProblem:
               - \frac{1}{2\, \mathrm{alpha}} \sum_s \Bigl\|\sum_i c_i \beta_{is}
               \varphi_i \varphi_i^\top - \sum_t C_{ts} Z_t\Bigr\|_F^2
 
-    Any Z ⪰ 0 and any β give a lower bound.
+    Any Z ⪰ 0 and any β give a lower bound. A step is a ridge regression, and a projection for each
+    inequality.
 
     Parameters
     ----------
@@ -108,8 +110,58 @@ class InequalityProblem:
     def feasible(self, matrices: FloatArray) -> FloatArray:
         """Matrices near the given ones that meet the inequalities."""
         values, vectors = np.linalg.eigh(self.combined(matrices))
-        negative = (vectors * np.maximum(-values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        negative = _of_spectra(np.maximum(-values, 0.0), vectors)
         return np.asarray(matrices + self.inner[:, None, None] * negative.sum(axis=0))
+
+    def certified(self, matrices: FloatArray, multipliers: FloatArray) -> _Found:
+        """Certify matrices, after they are moved to meet the inequalities, and multipliers."""
+        good = self.feasible(matrices)
+        dual = self.predictions(matrices) - self.targets
+        certificate = Certificate(self.primal(good), self.dual(dual, multipliers), self.unit)
+        return _Found(good, multipliers, dual, certificate)
+
+    def solve(
+        self,
+        tol: float,
+        max_iter: int,
+        start: FloatArray | None = None,
+        callback: Callback | None = None,
+    ) -> PSDSolution:
+        """Return the best certified point, from multipliers (h, r, r) where their shape fits."""
+        loop = Loop[_Found](tol, callback)
+        matrices, multipliers, dual, certificate = loop.run(self._iterates(max_iter, start))
+        low = float(np.linalg.eigvalsh(self.combined(matrices)).min())
+        size = max(float(np.abs(matrices).max()), np.finfo(float).tiny)
+        return PSDSolution(
+            Model(list(matrices), [], [], np.zeros(0)),
+            dual,
+            multipliers,
+            replace(certificate, feasibility=max(0.0, -low / size)),
+            loop.status("increase max_iter, alpha, or tol"),
+            loop.count,
+            loop.history,
+        )
+
+    def _iterates(self, max_iter: int, start: FloatArray | None) -> Iterator[Iterate[_Found]]:
+        r = self.features.shape[1]
+        ridge = _Ridge(self)
+        fitted = self.push(self.targets)
+        split = force = np.zeros((len(self.cone), r, r))
+        if start is not None and start.shape == force.shape:
+            force = -start
+        rho = self.alpha + float(ridge.values.sum()) / len(self.weight)
+        for step in range(1, max_iter + 1):
+            pulled = np.einsum("ts,tab->sab", self.cone, rho * split - force)
+            matrices = ridge.solve(fitted + pulled, rho)
+            before = split
+            combined = _RELAXED * self.combined(matrices) + (1.0 - _RELAXED) * split
+            values, vectors = np.linalg.eigh(combined + force / rho)
+            split = _of_spectra(np.maximum(values, 0.0), vectors)
+            force = force + rho * (combined - split)
+            if step % _CHECK == 0 or step == max_iter:
+                multipliers = _of_spectra(np.maximum(-rho * values, 0.0), vectors)
+                yield Iterate(step, self.certified(matrices, multipliers))
+                rho = _balanced(rho, combined - split, rho * (split - before), split, force)
 
 
 class _Ridge:
@@ -119,7 +171,7 @@ class _Ridge:
     whichever are fewer.
     """
 
-    def __init__(self, problem: InequalityProblem) -> None:
+    def __init__(self, problem: InequalitySplitting) -> None:
         self.problem, features = problem, problem.features
         n, r = features.shape
         self.root = np.sqrt(problem.weight)
@@ -160,59 +212,9 @@ class _Ridge:
         return solved
 
 
-def solve_inequalities(
-    problem: InequalityProblem,
-    tol: float,
-    max_iter: int,
-    warm_start: FloatArray | None = None,
-) -> InequalitySolution:
-    """Alternating directions: a ridge regression, and a projection for each inequality.
-
-    ``warm_start`` are multipliers, (h, r, r).
-    """
-    started = time.perf_counter()
-    h, r = len(problem.cone), problem.features.shape[1]
-    ridge = _Ridge(problem)
-    fitted = problem.push(problem.targets)
-    split = np.zeros((h, r, r))
-    force = np.zeros((h, r, r)) if warm_start is None else -warm_start
-    rho = problem.alpha + float(ridge.values.sum()) / len(problem.weight)
-    history: list[Progress] = []
-    best: tuple[float, FloatArray, FloatArray, FloatArray, float, float] | None = None
-    for step in range(1, max_iter + 1):
-        pulled = np.einsum("ts,tab->sab", problem.cone, rho * split - force)
-        matrices = ridge.solve(fitted + pulled, rho)
-        combined = problem.combined(matrices)
-        before = split
-        combined = _RELAXED * combined + (1.0 - _RELAXED) * split
-        values, vectors = np.linalg.eigh(combined + force / rho)
-        split = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-        force = force + rho * (combined - split)
-        if step % _CHECK and step != max_iter:
-            continue
-        negative = (vectors * np.minimum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
-        multipliers = -rho * negative
-        good = problem.feasible(matrices)
-        primal = problem.primal(good)
-        dual = problem.predictions(matrices) - problem.targets
-        lower = problem.dual(dual, multipliers)
-        gap = (primal - lower) / problem.unit
-        history.append(Progress(step, time.perf_counter() - started, primal, lower, gap))
-        if best is None or gap < best[0]:
-            best = gap, good, multipliers, dual, primal, lower
-        if gap <= tol:
-            break
-        rho = _balanced(rho, combined - split, rho * (split - before), split, force)
-    assert best is not None
-    gap, good, multipliers, dual, primal, lower = best
-    message = f"relative gap of {gap:.1e} after {step} steps"
-    if gap > tol:
-        message += f" > tol={tol:g}: increase max_iter, alpha, or tol"
-    low = float(np.linalg.eigvalsh(problem.combined(good)).min())
-    size = max(float(np.abs(good).max()), np.finfo(float).tiny)
-    certificate = Certificate(primal, lower, problem.unit, max(0.0, -low / size))
-    status = Status(gap <= tol, message)
-    return InequalitySolution(good, multipliers, dual, certificate, status, step, history)
+def _of_spectra(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Symmetric matrices of eigenvalues (h, r) and eigenvectors (h, r, r)."""
+    return np.asarray((vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1))
 
 
 def _balanced(
@@ -229,4 +231,4 @@ def _balanced(
     return rho
 
 
-__all__ = ["InequalityProblem", "InequalitySolution", "solve_inequalities"]
+__all__ = ["InequalitySplitting"]

@@ -18,7 +18,7 @@ class RowGrams:
         self.curvature = curvature
         self._grams: list[FloatArray] | None = None
 
-    def pay(self, jacobian: FloatArray) -> bool:
+    def smaller(self, jacobian: FloatArray) -> bool:
         """Whether they fit, and there are fewer kinks than columns."""
         n = len(jacobian)
         if jacobian.ndim > 2 or n * n * len(self.curvature.parts) > _MOST_VALUES:
@@ -57,21 +57,17 @@ class KinkSystem(NewtonSystem):
         matrix *= self.root[:, None] * self.root
         matrix.flat[:: len(matrix) + 1] += 1.0
         self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        self.dual_space = True
         outward = problem.outward
-        self.n_offsets = outward.shape[1]
+        m = outward.shape[1]
         pushed = diagonal[:, :, None] * outward
-        crossed = [-curvature.pull(pushed[:, :, j] / self.weight) for j in range(self.n_offsets)]
-        columns = [*crossed, *curvature.rows]
-        self.border = np.array(columns).reshape(len(columns), curvature.width).T
-        self.lower = np.zeros((len(columns), len(columns)))
-        own = np.einsum("ijk,jl->kl", pushed, outward) + ridge * np.eye(self.n_offsets)
-        self.lower[: self.n_offsets, : self.n_offsets] = own
-        if columns:
-            self.reduced = np.array([self._main(column) for column in self.border.T]).T
-            self.schur = self.lower - self.border.T @ self.reduced
+        crossed = np.empty((curvature.width, m))
+        for j in range(m):
+            crossed[:, j] = -curvature.pull(pushed[:, :, j] / self.weight)
+        self._set_border(crossed, np.einsum("ijk,jl->kl", pushed, outward) + ridge * np.eye(m))
 
     def _main(self, right: FloatArray) -> FloatArray:
+        if right.ndim == 2:
+            return np.array([self._main(column) for column in right.T]).T
         inner = np.zeros(self.shape)
         values = self.root * self.curvature.predict(right)[self.where]
         inner[self.where] = self.root * cho_solve(self.factor, values, check_finite=False)

@@ -11,13 +11,12 @@ from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap
-from fenchel.kernels import Box, Gaussian, as_measure
+from fenchel.kernels import Box, as_box, as_scalar_kernel
 from fenchel.positive.integrals import product_form
 
 _GRID = 4097
 _COARSE = 513
 _WORK = 3e10
-_TAIL = 6.5  # widths of a Gaussian kernel beyond the last landmark: exp(-42)
 _CHUNK = 2**22
 
 
@@ -34,9 +33,7 @@ def sample_by_conditionals(
     if not whole or n_samples < 1:
         raise ValueError(f"n_samples must be an integer >= 1, got {n_samples!r}")
     d = feature_map.n_features_in_
-    measure = as_measure(domain, d)
-    if not isinstance(measure, Box):
-        raise ValueError(f"domain must be None, a pair (low, high) or Box, got {domain!r}")
+    measure = as_box(domain, d)
     random = check_random_state(random_state)
     uniform = random.uniform(size=(n_samples, d))
     if d == 1:
@@ -92,7 +89,7 @@ def _range(feature_map: FeatureMap, measure: Box, j: int) -> tuple[float, float]
             f"{feature_map.kernel_!r}"
         )
     widths = np.broadcast_to(np.asarray(scale, dtype=np.float64), feature_map.n_features_in_)
-    reach = (_TAIL if isinstance(feature_map.kernel_, Gaussian) else 3 * _TAIL) * float(widths[j])
+    reach = as_scalar_kernel(feature_map.kernel_).tail * float(widths[j])
     return (
         max(low, float(landmarks[:, j].min()) - reach),
         min(high, float(landmarks[:, j].max()) + reach),

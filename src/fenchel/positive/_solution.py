@@ -1,10 +1,9 @@
-"""What solvers of non-negative models share: points, records, the certified result."""
+"""What solvers of non-negative models share: points, their certificates, the result."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -14,6 +13,7 @@ from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.positive._cone import EXACT, Spectra
 from fenchel.positive._low_rank import low_rank
 from fenchel.positive.problem import Model, PSDProblem, Push
+from fenchel.solvers.loop import Iterate, Loop
 
 _QUARTERS = 25
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
@@ -28,6 +28,17 @@ class Point:
     push: Push
     spectra: Spectra
     conjugates: float
+
+
+@dataclass(frozen=True, eq=False)
+class Certified:
+    """A dual point, a model that it stands for, and the certificate of both."""
+
+    point: Point
+    model: Model
+    predictions: FloatArray
+    """Of the model at the rows, (n, p)."""
+    certificate: Certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +105,11 @@ def start_of(
     if dual is not None:
         return point_of(problem, feasible(problem, dual), None, none, barrier)
     step = problem.loss.step
-    spectra = problem.cone.solve([np.zeros((r, r)) for r in problem.cone.sizes], none, barrier)
     push = Push(
-        spectra_zero(problem), [np.zeros(part.features.shape[1]) for part in problem.linear]
+        [np.zeros((r, r)) for r in problem.cone.sizes],
+        [np.zeros(part.features.shape[1]) for part in problem.linear],
     )
+    spectra = problem.cone.solve(push.gram, none, barrier)
     z = problem.predictions(problem.model(push, spectra))
     dual = feasible(problem, np.reshape(problem.loss.conjugate_prox(step * z, step), (n, p)))
     if not problem.constraints:
@@ -124,11 +136,6 @@ def _shrunk(problem: PSDProblem, dual: FloatArray) -> FloatArray:
         if value < least:
             best, least = size * dual, value
     return best
-
-
-def spectra_zero(problem: PSDProblem) -> list[FloatArray]:
-    """Zero matrices."""
-    return [np.zeros((r, r)) for r in problem.cone.sizes]
 
 
 def feasible(problem: PSDProblem, dual: FloatArray) -> FloatArray:
@@ -159,62 +166,58 @@ def best_offset(problem: PSDProblem, predictions: FloatArray, offset: FloatArray
 
 
 class Record:
-    """Certificates along the way; remembers the best model and the best dual point."""
+    """Certifies the points of a fit; its loop keeps the best, and the history."""
 
     def __init__(
         self, problem: PSDProblem, tol: float, callback: Callback | None, joint: bool = False
     ) -> None:
-        self.problem, self.tol, self.callback, self.joint = problem, tol, callback, joint
-        self.started = time.perf_counter()
-        self.history: list[Progress] = []
-        self.gap = np.inf
-        self.predictions: FloatArray = np.zeros((0, 0))
-        self.offset: FloatArray = np.zeros(0)
-        self.best: tuple[Point, FloatArray, float, float] | None = None
-        self.stopped = False
+        self.problem, self.joint = problem, joint
+        self.loop = Loop[Certified](tol, callback)
 
-    def certify(self, point: Point, offset: FloatArray, iteration: int) -> bool:
-        """Look at a point; True if done.
+    def run(self, iterates: Iterator[Iterate[Certified]], remedy: str) -> PSDSolution:
+        """Take iterates until one of them ends the loop; return the best in its lowest rank."""
+        loop, problem = self.loop, self.problem
+        found = self._final(loop.run(iterates))
+        dual = found.point.dual
+        return PSDSolution(
+            found.model,
+            feasible(problem, dual) if problem.outward.shape[1] else dual,
+            found.point.spectra.multipliers,
+            found.certificate,
+            loop.status(remedy, gap=found.certificate.relative_gap),
+            loop.count,
+            loop.history,
+        )
+
+    def certified(self, point: Point, offset: FloatArray) -> Certified:
+        """Certify a point, with the best offsets near the given ones.
 
         Matrices on the way meet the conditions roughly: the verdict is on those that do exactly.
         """
-        problem = self.problem
-        model, primal = self._look(point, offset)
-        predictions = self.predictions
-        lower = self._lower(point)
-        gap = problem.certificate(primal, lower, model).relative_gap
-        if self.joint and problem.cone.violation(model.matrices) > self.tol:
-            gap = np.inf  # too early to tell
-        elif point.spectra.barrier > 0.0 and len(problem.constraints) and gap <= self.tol:
-            exact = problem.cone.solve(
-                point.push.gram, point.spectra.multipliers, point.spectra.barrier
-            )
-            point = Point(point.dual, point.push, exact, point.conjugates)
-            model, primal = self._look(point, offset)
-            lower = self._lower(point)
-            gap = problem.certificate(primal, lower, model).relative_gap
-            self.predictions = predictions
-        if gap < self.gap or self.best is None:
-            self.gap, self.best = gap, (point, offset, primal, lower)
-        seconds = time.perf_counter() - self.started
-        relative = (primal - lower) / problem.loss.unit if problem.loss.unit > 0.0 else 0.0
-        self.history.append(Progress(iteration, seconds, primal, lower, relative))
-        self.stopped = self.callback is not None and bool(self.callback(self.history[-1]))
-        return gap <= self.tol or self.stopped
+        problem, spectra = self.problem, point.spectra
+        found = self._with_model(point, problem.model(point.push, spectra, offset))
+        certificate = found.certificate
+        if self.joint and certificate.feasibility > self.loop.tol:  # no model yet
+            return replace(found, certificate=replace(certificate, primal=np.inf))
+        rough = spectra.barrier > 0.0 and len(problem.constraints) > 0
+        if not rough or certificate.relative_gap > self.loop.tol:
+            return found
+        exact = problem.cone.solve(point.push.gram, spectra.multipliers, spectra.barrier)
+        model = problem.model(point.push, exact, offset)
+        verdict = self._with_model(replace(point, spectra=exact), model)
+        return replace(verdict, predictions=found.predictions)  # a solver goes on from the point
 
-    def _look(self, point: Point, offset: FloatArray) -> tuple[Model, float]:
-        return self._priced(self.problem.model(point.push, point.spectra, offset))
-
-    def _priced(self, model: Model) -> tuple[Model, float]:
-        """The model with its best offsets, and its objective."""
+    def _with_model(self, point: Point, model: Model) -> Certified:
+        """The certificate of a point and a model, which is given its best offsets."""
         problem, offset = self.problem, model.offset
-        self.predictions = problem.predictions(model)
+        predictions = problem.predictions(model)
         if len(offset):
-            best = best_offset(problem, self.predictions, offset)
-            self.predictions += problem.outward @ (best - offset)
+            best = best_offset(problem, predictions, offset)
+            predictions += problem.outward @ (best - offset)
             model = model._replace(offset=best)
-        self.offset = model.offset
-        return model, problem.primal(model, self.predictions)
+        primal = problem.primal(model, predictions)
+        certificate = problem.certificate(primal, self._lower(point), model)
+        return Certified(point, model, predictions, certificate)
 
     def _lower(self, point: Point) -> float:
         """The dual objective; at the multipliers of a barrier problem any will do."""
@@ -226,57 +229,41 @@ class Record:
             point = Point(dual, push, spectra, problem.conjugates(dual))
         return problem.lower(point.push, point.spectra, point.conjugates)
 
-    def solution(self, n_iter: int, remedy: str) -> PSDSolution:
-        """The best that was seen, in the lowest rank that is as good."""
-        problem = self.problem
-        point, model, certificate = self._final()
-        good = certificate.relative_gap <= self.tol
-        message = f"relative gap of {certificate.relative_gap:.1e} after {n_iter} steps"
-        if not good:
-            message += f" > tol={self.tol:g}: {remedy}"
-        dual = feasible(problem, point.dual) if problem.outward.shape[1] else point.dual
-        return PSDSolution(
-            model,
-            dual,
-            point.spectra.multipliers,
-            certificate,
-            Status(good, message),
-            n_iter,
-            self.history,
-        )
-
-    def _final(self) -> tuple[Point, Model, Certificate]:
+    def _final(self, seen: Certified) -> Certified:
         """The first of the candidates that is within the tolerance, or else the best."""
-        assert self.best is not None
-        best, lowest = None, np.inf
-        for point, model, primal in self._candidates(*self.best[:2]):
-            certificate = self.problem.certificate(primal, self._lower(point), model)
-            gap = certificate.relative_gap
-            if certificate.feasibility > _ROUNDED:
-                gap = np.inf
-            if best is None or gap < lowest:
-                best, lowest = (point, model, certificate), gap
-            if gap <= self.tol:
+        best, lowest = seen, np.inf
+        for found in self._candidates(seen):
+            certificate = found.certificate
+            gap = certificate.relative_gap if certificate.feasibility <= _ROUNDED else np.inf
+            if best is seen or gap < lowest:
+                best, lowest = found, gap
+            if gap <= self.loop.tol:
                 break
-        assert best is not None
         return best
 
-    def _candidates(
-        self, point: Point, offset: FloatArray
-    ) -> Iterator[tuple[Point, Model, float]]:
+    def _candidates(self, best: Certified) -> Iterator[Certified]:
         """Models of a dual point: without the barrier, of low rank, and the safe one with it."""
-        problem, barrier = self.problem, point.spectra.barrier
-        nu = point.spectra.multipliers
-        for mu in sorted({0.0, barrier}):
-            exact = problem.cone.solve(point.push.gram, nu, mu)
-            final = Point(point.dual, point.push, exact, point.conjugates)
-            if mu > 0.0:
-                plain = problem.model(final.push, exact, offset)
+        problem, point, offset = self.problem, best.point, best.model.offset
+        for barrier in sorted({0.0, point.spectra.barrier}):
+            exact = problem.cone.solve(point.push.gram, point.spectra.multipliers, barrier)
+            final = replace(point, spectra=exact)
+            plain = problem.model(final.push, exact, offset)
+            if barrier > 0.0:
                 for factors in low_rank(exact):
                     matrices = [factor @ factor.T for factor in factors]
-                    model = plain._replace(matrices=matrices, factors=factors)
-                    yield final, *self._priced(model)
-            yield final, *self._look(final, offset)
+                    yield self._with_model(
+                        final, plain._replace(matrices=matrices, factors=factors)
+                    )
+            yield self._with_model(final, plain)
 
 
-__all__ = ["PSDSolution", "Point", "Record", "feasible", "point_of", "start_of", "total"]
+__all__ = [
+    "Certified",
+    "PSDSolution",
+    "Point",
+    "Record",
+    "feasible",
+    "point_of",
+    "start_of",
+    "total",
+]

@@ -27,13 +27,13 @@ class Curvature:
     def __init__(self, problem: PSDProblem, spectra: Spectra, blocks: FloatArray) -> None:
         self.problem = problem
         self.active = problem.cone.equality | (spectra.multipliers > 0.0)
-        self.parts: list[PairColumns | MixedColumns | PlainColumns] = []
+        self.parts: list[PairColumns | FeatureColumns] = []
         plain = []
         for k, part in enumerate(problem.psd):
             square = problem.squares[k]
             pairs = self._pairs(spectra, k, blocks) if square is None else spectra.pairs(k)
             columns = PairColumns(spectra, k, pairs, part.features)
-            rows = self._conditions(spectra, k, pairs)
+            rows = problem.cone.rows(spectra, k, pairs)[self.active]
             if square is not None and square.features.shape[1] + len(rows) < len(pairs.root):
                 mixed, rows = columns.mixed(square, rows)
                 self.parts.append(mixed)
@@ -41,7 +41,7 @@ class Curvature:
                 self.parts.append(columns)
             plain.append(rows)
         for line in problem.linear:
-            self.parts.append(PlainColumns(line.features / np.sqrt(line.alpha)))
+            self.parts.append(FeatureColumns(line.features / np.sqrt(line.alpha)))
             plain.append(np.zeros((int(self.active.sum()), line.features.shape[1])))
         ends = np.cumsum([0, *(part.width for part in self.parts)])
         self.slices = [slice(a, b) for a, b in pairwise(ends)]
@@ -50,16 +50,6 @@ class Curvature:
         self.directions = [problem.direction(part) for part in both]
         self.plain = np.concatenate(plain, axis=1)
         self.rows = _independent(self.plain)
-
-    def _conditions(self, spectra: Spectra, k: int, pairs: Pairs) -> FloatArray:
-        """The active conditions in the coordinates of one part, (conditions, pairs)."""
-        cone = self.problem.cone
-        rows = np.zeros((int(self.active.sum()), len(pairs.root)))
-        for row, t in zip(rows, np.flatnonzero(self.active), strict=True):
-            moment = cone.moments[t][k]
-            if moment is not None:
-                row[:] = spectra.coordinates(k, pairs, moment)
-        return rows
 
     def _pairs(self, spectra: Spectra, k: int, blocks: FloatArray) -> Pairs:
         """Pairs whose columns, weighted by S, are not negligible beside the identity."""
@@ -116,44 +106,26 @@ class Curvature:
         return change
 
 
-class PlainColumns:
-    """Columns that are features, or few combinations of them."""
+class FeatureColumns:
+    """Columns that are features, or few combinations ``features @ mixing`` of them."""
 
-    def __init__(self, features: FloatArray) -> None:
-        self.features = features
-        self.width = features.shape[1]
-
-    def pull(self, weight: FloatArray) -> FloatArray:
-        """Columnsᵀ weight."""
-        return self.features.T @ weight
-
-    def predict(self, w: FloatArray) -> FloatArray:
-        """Columns w."""
-        return self.features @ w
-
-    def columns(self, rows: IntArray | slice) -> FloatArray:
-        """Some rows, (width, rows)."""
-        return self.features[rows].T
-
-
-class MixedColumns:
-    """Columns ψ L."""
-
-    def __init__(self, features: FloatArray, mixing: FloatArray) -> None:
+    def __init__(self, features: FloatArray, mixing: FloatArray | None = None) -> None:
         self.features, self.mixing = features, mixing
-        self.width = mixing.shape[1]
+        self.width = (features if mixing is None else mixing).shape[1]
 
     def pull(self, weight: FloatArray) -> FloatArray:
         """Columnsᵀ weight."""
-        return self.mixing.T @ (self.features.T @ weight)
+        pulled = self.features.T @ weight
+        return pulled if self.mixing is None else self.mixing.T @ pulled
 
     def predict(self, w: FloatArray) -> FloatArray:
         """Columns w."""
-        return self.features @ (self.mixing @ w)
+        return self.features @ (w if self.mixing is None else self.mixing @ w)
 
     def columns(self, rows: IntArray | slice) -> FloatArray:
         """Some rows, (width, rows)."""
-        return self.mixing.T @ self.features[rows].T
+        some = self.features[rows].T
+        return some if self.mixing is None else self.mixing.T @ some
 
 
 class PairColumns:
@@ -184,13 +156,15 @@ class PairColumns:
         block *= self.pairs.root[:, None]
         return np.asarray(block)
 
-    def mixed(self, square: Compressed, conditions: FloatArray) -> tuple[MixedColumns, FloatArray]:
+    def mixed(
+        self, square: Compressed, conditions: FloatArray
+    ) -> tuple[FeatureColumns, FloatArray]:
         """As few columns as ψ has and conditions, with the same products, and those rows."""
         own = solve_triangular(square.factor, self._of(square.pivots).T, lower=True)
         stacked = np.concatenate([own, conditions])
         values, vectors = np.linalg.eigh(stacked @ stacked.T)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        return MixedColumns(square.features, root[: len(own)]), root[len(own) :]
+        return FeatureColumns(square.features, root[: len(own)]), root[len(own) :]
 
 
 def _independent(rows: FloatArray) -> FloatArray:
@@ -221,28 +195,26 @@ class NewtonSystem:
         count = len(active) * root.shape[1]
         outward = problem.outward
         m = outward.shape[1]
-        crossed = np.zeros((curvature.width, m))
-        own = np.eye(m) * ridge
-        self.dual_space = count < curvature.width
-        size = len(active) if self.dual_space else max(1, _BLOCK_VALUES // max(1, curvature.width))
-        matrix = np.eye(count if self.dual_space else curvature.width)
+        crossed, own = np.zeros((curvature.width, m)), np.eye(m) * ridge
+        self.in_rows = count < curvature.width
+        size = len(active) if self.in_rows else max(1, _BLOCK_VALUES // max(1, curvature.width))
+        matrix = np.eye(count if self.in_rows else curvature.width)
         self.design = None
-        direct = len(curvature.parts) == 1 and blocks.shape[1:] == (1,) and not m
-        part_of = curvature.parts[0]
-        if direct and not self.dual_space and isinstance(part_of, MixedColumns):
+        single = curvature.parts[0]
+        plain = len(curvature.parts) == 1 and blocks.shape[1:] == (1,) and not m
+        if plain and not self.in_rows and isinstance(single, FeatureColumns):
             # a single function: the products of few features, before they are mixed
-            features = part_of.features if whole else part_of.features[active]
-            along = float(curvature.directions[0][0])
-            scaled = features * (along * np.sqrt(blocks))
-            matrix += part_of.mixing.T @ (scaled.T @ scaled) @ part_of.mixing
-            size = len(active) + 1
+            features = single.features if whole else single.features[active]
+            scaled = features * (float(curvature.directions[0][0]) * np.sqrt(blocks))
+            inner = scaled.T @ scaled
+            matrix += inner if single.mixing is None else single.mixing.T @ inner @ single.mixing
             active = active[:0]
         for start in range(0, len(active), max(size, 1)):
             part = slice(start, start + size)
             rows = part if whole else active[part]
             design = curvature.design(rows, root[part])
             border = (root[part] @ outward).reshape(design.shape[1], m)
-            if self.dual_space:
+            if self.in_rows:
                 matrix += design.T @ design
                 self.design = design
             else:
@@ -251,18 +223,20 @@ class NewtonSystem:
                 crossed -= design @ border
                 own += border.T @ border
         self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-        border_columns = np.concatenate([crossed, curvature.rows.T], axis=1)
-        self.border = border_columns
-        self.lower = np.zeros((border_columns.shape[1],) * 2)
-        self.lower[:m, :m] = own
-        self.n_offsets = m
-        if border_columns.shape[1]:
-            self.reduced = self._main(border_columns)
-            self.schur = self.lower - border_columns.T @ self.reduced
+        self._set_border(crossed, own)
+
+    def _set_border(self, crossed: FloatArray, own: FloatArray) -> None:
+        """Reduce the system to offsets and conditions: blocks -QᵀSO and OᵀSO + ρI."""
+        self.border = np.concatenate([crossed, self.curvature.rows.T], axis=1)
+        self.n_offsets = len(own)
+        if self.border.shape[1]:
+            self.reduced = self._main(self.border)
+            self.schur = -self.border.T @ self.reduced
+            self.schur[: len(own), : len(own)] += own
 
     def _main(self, right: FloatArray) -> FloatArray:
         """(I + QᵀSQ)⁻¹ times something."""
-        if not self.dual_space:
+        if not self.in_rows:
             return np.asarray(cho_solve(self.factor, right, check_finite=False))
         if self.design is None:
             return right.copy()

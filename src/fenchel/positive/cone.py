@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number
 from fenchel.losses import Squared
-from fenchel.positive._base import PositiveRegressor, Prepared
-from fenchel.positive._inequalities import InequalityProblem, solve_inequalities
+from fenchel.positive._base import PositiveRegressor, Prepared, Start, with_constant
+from fenchel.positive._inequalities import InequalitySplitting
+from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Residual
-from fenchel.positive.problem import PSDPart, PSDProblem
-from fenchel.positive.solvers import solve
+from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
 
 CONES = ("non_negative", "monotone")
 _ROUNDING = 1e-10
@@ -100,8 +99,12 @@ class ConeRegressor(PositiveRegressor):
         Duality gap to reach, relative to the loss of the best constant.
     max_iter : int, default=5000
         Limit on the number of steps.
+    warm_start : bool, default=False
+        Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None
         Seed of random features and subsamples; None is a fixed seed.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
 
     Attributes
     ----------
@@ -183,7 +186,9 @@ class ConeRegressor(PositiveRegressor):
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int = 5000,
+        warm_start: bool = False,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.cone = cone
         self.generators = generators
@@ -195,32 +200,15 @@ class ConeRegressor(PositiveRegressor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit all outputs at once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the square Gram matrix with ``kernel="precomputed"``.
-        y : array-like of shape (n_samples, n_outputs)
-            Targets, which need not lie in the cone.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
+        self.verbose = verbose
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict outputs in the cone for rows X, (n_samples,) or (n_samples, n_outputs)."""
-        rows = self._rows(X)
-        features = _with_constant(self.feature_map_.transform(rows))
+        features = with_constant(self._features_of(X))
         if self.generators_ is not None:
-            sizes = [np.square(features @ factor).sum(axis=1) for factor in self.factors_]
+            sizes = [quadratic_forms(features, factor) for factor in self.factors_]
             prediction = np.stack(sizes, axis=1) @ self.generators_
         else:
             forms = [np.einsum("ij,ij->i", features @ a, features) for a in self.matrices_]
@@ -231,11 +219,6 @@ class ConeRegressor(PositiveRegressor):
                 prediction = np.maximum.accumulate(prediction, axis=1)
         return prediction[:, 0] if self._flat else prediction
 
-    def fit_prepared(self, prepared: Prepared, warm_start: FloatArray | None = None) -> FloatArray:
-        """Solve on prepared rows; return the multipliers of inequalities, or the dual point."""
-        dual = super().fit_prepared(prepared, warm_start)
-        return dual if self.cone_ is None else self.multipliers_
-
     def default_grid(self) -> dict[str, Any]:
         """Return 9 strengths: matrices under inequalities have no trace to penalize."""
         return {"alpha": 9}
@@ -244,19 +227,19 @@ class ConeRegressor(PositiveRegressor):
         super().check_parameters()
         if self.cone is not None and self.generators is not None:
             raise ValueError("cone must be None where generators are given, got both")
-        if self.generators is None:
-            check_number(self, "trace_penalty", low=0.0)
-            if self.trace_penalty != 0.0:
-                raise ValueError(
-                    f"trace_penalty must be 0 without generators, got {self.trace_penalty!r}: "
-                    "matrices under inequalities have no sign"
-                )
+        if self.generators is None and self.trace_penalty != 0.0:
+            raise ValueError(
+                f"trace_penalty must be 0 without generators, got {self.trace_penalty!r}: "
+                "matrices under inequalities have no sign"
+            )
         if isinstance(self.cone, str) and self.cone not in CONES:
             raise ValueError(f"cone must be one of {CONES} or an array, got {self.cone!r}")
 
     def _check_targets(self, targets: FloatArray) -> None:
-        """Resolve the cone, now that the number of outputs is known."""
-        p = targets.shape[1]
+        self._set_cone(targets.shape[1])
+
+    def _set_cone(self, p: int) -> None:
+        """Resolve the cone, where the number of outputs is known."""
         self._named = None
         self.cone_ = self.generators_ = None
         if self.generators is not None:
@@ -283,44 +266,41 @@ class ConeRegressor(PositiveRegressor):
         size = float(np.sqrt(np.average((targets - shift) ** 2, axis=0, weights=weight).mean()))
         return shift, np.full(len(shift), size if size > 0.0 else 1.0)
 
-    def _problem(self, prepared: Prepared) -> Any:
-        features, alpha = _with_constant(prepared.features), float(self.alpha)
-        if self.generators_ is None:
-            assert self.cone_ is not None
-            return InequalityProblem(
-                features, prepared.targets, prepared.weight, self.cone_, self._inner, alpha
-            )
-        trace = float(self.trace_penalty)
+    def _problem(self, prepared: Prepared) -> PSDProblem:
+        inputs, alpha = prepared.inputs, float(self.alpha)
+        features, trace = with_constant(inputs.features), float(self.trace_penalty)
+        assert self.generators_ is not None
         parts = [PSDPart(features, alpha, trace, g) for g in self.generators_]
-        loss = Residual(Squared(), prepared.targets, prepared.weight)
-        return PSDProblem(loss, parts, prepared.weight)
+        return PSDProblem(
+            Residual(Squared(), prepared.targets, inputs.weight), parts, inputs.weight
+        )
 
-    def _solve(self, problem: Any, warm_start: FloatArray | None) -> Any:
-        tol, limit = float(self.tol), int(self.max_iter)
-        if isinstance(problem, InequalityProblem):
-            return solve_inequalities(problem, tol, limit, warm_start)
-        return solve(problem, self.solver, tol, limit, warm_start=warm_start)
+    def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
+        self._set_cone(prepared.targets.shape[1])
+        if self.cone_ is None:
+            return super()._solve(prepared, start)
+        inputs = prepared.inputs
+        features, alpha = with_constant(inputs.features), float(self.alpha)
+        splitting = InequalitySplitting(
+            features, prepared.targets, inputs.weight, self.cone_, self._inner, alpha
+        )
+        given = None if start is None else start.multipliers
+        return splitting.solve(float(self.tol), int(self.max_iter), given, self._callback())
 
-    def _keep(self, prepared: Prepared, problem: Any, solution: Any) -> None:
+    def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.shift_, self.scale_ = prepared.shift, float(prepared.scale[0])
-        if isinstance(problem, InequalityProblem):
-            self.matrices_ = self.scale_ * solution.matrices
+        if self.cone_ is not None:
+            self.matrices_ = self.scale_ * np.array(solution.model.matrices)
             self.multipliers_ = solution.multipliers
         else:
             root = np.sqrt(self.scale_)
             self.factors_ = [root * factor for factor in solution.model.factors]
-        self.dual_coef_ = np.zeros((prepared.n_rows, prepared.targets.shape[1]))
-        self.dual_coef_[prepared.kept] = problem.weight[:, None] * solution.dual
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.positive_only = True  # others are accepted, but cannot be reached
         return tags
-
-
-def _with_constant(features: FloatArray) -> FloatArray:
-    return np.concatenate([features, np.ones((len(features), 1))], axis=1)
 
 
 def _unit_rows(rows: Any, name: str, n_outputs: int) -> FloatArray:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._threads import threads_that_pay
-from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_number, check_weights
-from fenchel.features import FeatureMap, PivotedCholesky, as_feature_map, warn_of_truncation
-from fenchel.kernels import Box, Gaussian, as_kernel, as_measure, resolve
-from fenchel.positive._base import SearchablePositive
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel.kernels import Box, Gaussian, as_box, resolve
+from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
+from fenchel.positive._solution import PSDSolution
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import Constraint, PSDPart, PSDProblem
-from fenchel.positive.solvers import solve
 
-_FEATURE_TOL = 1e-8  # below that, integrals of features lose their digits
-_MOST_FEATURES = 300
 # The defaults of alpha, trace_penalty and this are those, of 32 combinations, of the highest mean
 # held-out log-likelihood on eight distributions (normal, mixture, claw, gamma, uniform, Student's
 # t with 3 degrees, a ring, a mixture beside a gamma) with 50, 200 and 1000 rows: on average 0.03
@@ -32,21 +25,7 @@ _MOST_FEATURES = 300
 _WIDTH = 2.0
 
 
-class Prepared(NamedTuple):
-    """Rows of positive weight, ready for any strength."""
-
-    kept: IntArray
-    n_rows: int
-    weight: FloatArray
-    feature_map: FeatureMap
-    features: FloatArray
-    support: Box
-    integrals: FloatArray
-    """Of products of features, over the volume."""
-    volume: float
-
-
-class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
+class DensityEstimator(DensityMixin, PositiveEstimator):
     r"""Probability density that is a non-negative model, by penalized maximum likelihood.
 
     .. math:: \min_{A \succeq 0}\; -\frac{1}{\sum_i s_i} \sum_i s_i \log f_A(x_i)
@@ -79,8 +58,12 @@ class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
         Duality gap to reach, in nats for each row.
     max_iter : int, default=200
         Limit on the number of steps.
+    warm_start : bool, default=False
+        Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None
         Seed of random features and subsamples; None is a fixed seed.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
 
     Attributes
     ----------
@@ -91,8 +74,7 @@ class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
     volume_ : float
         The volume V.
     certificate_ : Certificate
-        Objectives of the density and of a feasible dual point, with log densities in the unit
-        1 / V.
+        Objectives, as above, of the density and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples,)
         Minus the weights over the densities of the rows, zero for rows without weight.
     kernel_, kernel_error_, feature_map_ :
@@ -123,7 +105,8 @@ class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
     Marteau-Ferey, Bach, Rudi (2020), Example 1 and (13).
     """
 
-    feature_parameters = (*SearchablePositive.feature_parameters, "support")
+    _most_features = MOST_FEATURES
+    feature_parameters = (*PositiveEstimator.feature_parameters, "support")
 
     def __init__(
         self,
@@ -137,7 +120,9 @@ class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int = 200,
+        warm_start: bool = False,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.alpha = alpha
         self.trace_penalty = trace_penalty
@@ -148,61 +133,48 @@ class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the density to rows X (n_samples, n_features)."""
-        self.check_parameters()
-        self.fit_prepared(self.prepare(X, y, sample_weight))
-        warn_of_truncation(self.feature_map_, stacklevel=3)
-        return self
+        return self._fit(X, y, sample_weight)
 
     def prepare(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        weight = check_weights(X, sample_weight)
         support = self._checked_support(X)
-        kept = np.flatnonzero(weight)
-        rows, weight = X[kept], weight[kept]
-        feature_map, features = self._features(rows, weight)
-        integrals = np.array(moment(feature_map, support).matrix)
-        share = weight / weight.sum()
+        inputs = self._mapped(X, sample_weight)
+        integrals = np.array(moment(inputs.feature_map, support).matrix)
+        features, share = inputs.features, inputs.weight / inputs.weight.sum()
         volume = float(share @ np.einsum("ij,ij->i", features @ integrals, features))
         volume /= float(share @ np.einsum("ij,ij->i", features, features))
-        scaled = integrals / volume
-        return Prepared(kept, len(X), weight, feature_map, features, support, scaled, volume)
+        none = np.zeros((len(features), 0))
+        return Prepared(inputs, none, np.zeros(1), np.array([1.0 / volume]), integrals / volume)
 
-    def fit_prepared(self, prepared: Prepared, warm_start: FloatArray | None = None) -> FloatArray:
-        """Solve on prepared rows from a dual point, set the fitted attributes; return a start."""
-        feature_map, volume = prepared.feature_map, prepared.volume
-        problem = PSDProblem(
-            LogLikelihood(),
-            [PSDPart(prepared.features, float(self.alpha), float(self.trace_penalty))],
-            prepared.weight,
-            constraints=[Constraint([prepared.integrals], 1.0)],
-        )
-        solution = solve(
-            problem, self.solver, float(self.tol), int(self.max_iter), warm_start=warm_start
-        )
-        self._support, self.volume_ = prepared.support, volume
-        self.feature_map_, self.kernel_ = feature_map, feature_map.kernel_
-        self.kernel_error_ = float(feature_map.kernel_error_)
-        self.model_ = PSDModel(feature_map, solution.model.factors[0] / np.sqrt(volume))
+    def _problem(self, prepared: Prepared) -> PSDProblem:
+        assert prepared.integrals is not None
+        inputs = prepared.inputs
+        part = PSDPart(inputs.features, float(self.alpha), float(self.trace_penalty))
+        loss = LogLikelihood(float(prepared.scale[0]))
+        one = Constraint([prepared.integrals], 1.0)
+        return PSDProblem(loss, [part], inputs.weight, constraints=[one])
+
+    def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
+        scale = float(prepared.scale[0])
+        self._support = as_box(self.support, self.n_features_in_, "support")
+        self.volume_ = 1.0 / scale
+        factor = np.sqrt(scale) * solution.model.factors[0]
+        self.model_ = PSDModel(prepared.inputs.feature_map, factor)
         self.rank_ = self.model_.rank_
-        self.dual_coef_ = np.zeros(prepared.n_rows)
-        self.dual_coef_[prepared.kept] = problem.weight * solution.dual[:, 0] * volume
-        self.certificate_, self.status_ = solution.certificate, solution.status
-        self.n_iter_, self.history_ = solution.n_iter, solution.history
-        if not solution.status.converged:
-            warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=3)
-        return solution.dual
+        self.dual_coef_ = self.dual_coef_[:, 0] / scale
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Logarithm of the density at rows X, (n_samples,); -inf outside of the support."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = self._new_rows(X)
         values = self.model_(X)
         low, high = self._support.bounds
         values[np.any((low > X) | (high < X), axis=1)] = 0.0
@@ -222,34 +194,21 @@ class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
         check_is_fitted(self)
         low, high = self._support.bounds
         if domain is not None:
-            inner = as_measure(domain, len(low))
-            if not isinstance(inner, Box):
-                raise ValueError(f"domain must be None, (low, high) or Box, got {domain!r}")
+            inner = as_box(domain, len(low))
             low, high = np.maximum(low, inner.bounds[0]), np.minimum(high, inner.bounds[1])
             if np.any(low >= high):
                 return 0.0
         return self.model_.integral((low, high))
 
-    def _features(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
-        kernel = self.kernel
-        if kernel is None:
-            kernel = Gaussian(_length_scales(rows, weight))
-        kernel = resolve(as_kernel(kernel), rows, weight, self.random_state)
-        cap = min(len(rows), _MOST_FEATURES) if self.rank is None else int(self.rank)
-        feature_map: FeatureMap
-        if isinstance(self.features, str) and self.features == "cholesky":
-            feature_map = PivotedCholesky(kernel, _FEATURE_TOL, cap, self.random_state)
-        else:
-            feature_map = as_feature_map(
-                self.features, kernel, cap, self.random_state, *rows.shape
-            )
-        with threads_that_pay(len(rows)):
-            return feature_map, np.asarray(feature_map.fit_transform(rows))
+    def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
+        if self.kernel is not None:
+            return super()._resolved_kernel(rows, weight)
+        scales = _length_scales(rows, weight)
+        return resolve(Gaussian(scales), rows, weight, self.random_state)
 
     def _checked_support(self, X: FloatArray) -> Box:
-        support = as_measure(self.support, X.shape[1])
-        if not isinstance(support, Box):
-            raise ValueError(f"support must be None, (low, high) or Box, got {self.support!r}")
+        """The support, which must contain the rows."""
+        support = as_box(self.support, X.shape[1], "support")
         low, high = support.bounds
         outside = np.flatnonzero(np.any((low > X) | (high < X), axis=1))
         if len(outside):
@@ -258,14 +217,6 @@ class DensityEstimator(DensityMixin, SearchablePositive, BaseEstimator):
                 f"{np.array2string(X[outside[0]], precision=6)}"
             )
         return support
-
-    def check_parameters(self) -> None:  # noqa: D102
-        check_number(self, "alpha", low=0.0, open_low=True)
-        check_number(self, "trace_penalty", low=0.0)
-        check_number(self, "tol", low=0.0, open_low=True)
-        check_number(self, "max_iter", low=1, integer=True)
-        if self.rank is not None:
-            check_number(self, "rank", low=1, integer=True)
 
 
 def _length_scales(rows: FloatArray, weight: FloatArray) -> FloatArray:

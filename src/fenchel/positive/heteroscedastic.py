@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel._validation import check_number, check_weights
+from fenchel._validation import check_coverage, check_number, check_weights
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
 from fenchel.positive.model import PSDModel
-from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
+from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem, quadratic_forms
 
 _STEPS = 200
 
@@ -164,8 +164,12 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Duality gap to reach, in nats for each row.
     max_iter : int, default=200
         Limit on the number of steps.
+    warm_start : bool, default=False
+        Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None
         Seed of random features and subsamples; None is a fixed seed.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
 
     Attributes
     ----------
@@ -196,7 +200,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
     standard deviation ``max_std`` times that of y. With ``max_std=inf`` the standard deviation
     grows without bounds instead, and the mean becomes the quotient of two vanishing numbers,
     which may be far from all targets; where θ is zero in floating point numbers, the mean is
-    that of y and the standard deviation inf.
+    that of y and the standard deviation inf. Weights are counts of rows: they do not scale the
+    variance.
 
     References
     ----------
@@ -229,7 +234,9 @@ class HeteroscedasticRegressor(PositiveRegressor):
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int = 200,
+        warm_start: bool = False,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.alpha = alpha
         self.trace_penalty = trace_penalty
@@ -240,25 +247,9 @@ class HeteroscedasticRegressor(PositiveRegressor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit mean and variance.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the square Gram matrix with ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights, as counts of rows: they do not scale the variance.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
+        self.verbose = verbose
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
@@ -296,10 +287,9 @@ class HeteroscedasticRegressor(PositiveRegressor):
         ndarray of shape (n_samples, 2)
             Lower and upper ends.
         """
-        if not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must be a number in (0, 1), got {coverage!r}")
+        reach = norm.ppf(0.5 + 0.5 * check_coverage(coverage))
         mean, std = self._distribution(X)
-        reach = norm.ppf(0.5 + 0.5 * coverage) * std
+        reach = reach * std
         return np.stack([mean - reach, mean + reach], axis=1)
 
     def predict_quantiles(self, X: ArrayLike, levels: Any) -> FloatArray:
@@ -330,10 +320,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
 
     def _distribution(self, X: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation, (n,) each."""
-        rows = self._rows(X)
-        features = self.feature_map_.transform(rows)
-        projected = features @ self._factor
-        theta = np.einsum("ij,ij->i", projected, projected) + self._floor()
+        features = self._features_of(X)
+        theta = quadratic_forms(features, self._factor) + self._floor()
         positive = theta > 0.0
         safe = np.where(positive, theta, 1.0)
         mean = np.where(positive, features @ self.mean_weights_ / safe, 0.0)
@@ -352,24 +340,22 @@ class HeteroscedasticRegressor(PositiveRegressor):
         return mean, np.where(deviation > 1e-12 * size, deviation, np.where(size > 0.0, size, 1.0))
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
-        alpha, features = float(self.alpha), prepared.features
+        alpha, features = float(self.alpha), prepared.inputs.features
         mean, precision = np.eye(2)
         return PSDProblem(
             NormalLikelihood(prepared.targets[:, 0], self._floor()),
             [PSDPart(features, alpha, float(self.trace_penalty), precision)],
-            prepared.weight,
+            prepared.inputs.weight,
             linear=[LinearPart(features, alpha, mean)],
         )
 
-    def _keep(self, prepared: Prepared, problem: PSDProblem, solution: PSDSolution) -> None:
+    def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.shift_, self.scale_ = float(prepared.shift[0]), float(prepared.scale[0])
         self._factor = solution.model.factors[0]
-        self.precision_model_ = PSDModel(self.feature_map_, self._factor / self.scale_)
+        self.precision_model_ = PSDModel(prepared.inputs.feature_map, self._factor / self.scale_)
         self.floor_ = self._floor() / self.scale_**2
         self.mean_weights_ = solution.model.weights[0]
         self.rank_ = self.precision_model_.rank_
-        self.dual_coef_ = np.zeros((prepared.n_rows, 2))
-        self.dual_coef_[prepared.kept] = problem.weight[:, None] * solution.dual
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()

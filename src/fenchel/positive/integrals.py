@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.stats import qmc
 
 from fenchel._typing import FloatArray
-from fenchel.features import Explicit, FeatureMap, KernelRows, Nystroem, PivotedCholesky
+from fenchel.features import FeatureMap
 from fenchel.kernels import (
     Box,
-    Linear,
     Normal,
     Points,
     ScalarKernel,
@@ -45,8 +43,8 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
     Cholesky, Nyström, kernel rows): the Gaussian kernel over R^d, a box or against a normal
     density; the Laplacian and Matérn kernels over R^d, the Laplacian in one dimension
     over an interval as well; polynomial and linear kernels over a bounded box or against a normal
-    density; any kernel that brings ``product_integrals`` of its own. Against weighted points,
-    any map. All else by quadrature on a bounded box or against a normal density:
+    density; any kernel or feature map that brings ``product_integrals`` of its own. Against
+    weighted points, any map. All else by quadrature on a bounded box or against a normal density:
     Gauss–Legendre panels up to three dimensions, and randomized Sobol points beyond.
 
     Parameters
@@ -81,39 +79,10 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
     Marteau-Ferey, Bach, Rudi (2020), section 3 (property P4).
     """
     measure = as_measure(domain, feature_map.n_features_in_)
-    landmarks = getattr(feature_map, "landmarks_", None)
     if isinstance(measure, Points):
         return Moment(_weighted_sum(feature_map, measure), 0.0)
-    if isinstance(feature_map, Explicit) and feature_map.transformer_ is None:
-        inner = Linear().product_integrals(np.eye(feature_map.n_features_in_), measure)
-        if inner is not None:
-            return Moment(inner, 0.0)
-    if landmarks is not None:
-        inner = as_scalar_kernel(feature_map.kernel_).product_integrals(landmarks, measure)
-        if inner is not None:
-            return Moment(_whitened(feature_map, inner), 0.0)
-    return _numerical(feature_map, measure)
-
-
-def _whitened(feature_map: FeatureMap, inner: FloatArray) -> FloatArray:
-    """Turn integrals of products of kernel values into those of features."""
-    if isinstance(feature_map, PivotedCholesky):
-        half = solve_triangular(feature_map.factor_, inner, lower=True)
-        whole = solve_triangular(feature_map.factor_, half.T, lower=True)
-    elif isinstance(feature_map, Nystroem):
-        whole = feature_map.whitening_.T @ inner @ feature_map.whitening_
-    else:
-        whole = inner
-    return np.asarray(0.5 * (whole + whole.T))
-
-
-def on_landmarks(feature_map: FeatureMap, factor: FloatArray) -> FloatArray | None:
-    """Coefficients C with φ(x)ᵀ F = k(x, Z) C; None if the map has no landmarks."""
-    if isinstance(feature_map, KernelRows):
-        return factor
-    if isinstance(feature_map, (PivotedCholesky, Nystroem)):
-        return feature_map.coefficients(factor)
-    return None
+    exact = feature_map.product_integrals(measure)
+    return _numerical(feature_map, measure) if exact is None else Moment(exact, 0.0)
 
 
 class ProductForm(NamedTuple):
@@ -146,15 +115,15 @@ class ProductForm(NamedTuple):
 
 def product_form(feature_map: FeatureMap, factor: FloatArray, what: str) -> ProductForm:
     """Coefficients, landmarks and kernel of a product kernel, or a sentence on what is missing."""
-    coefficients = on_landmarks(feature_map, factor)
+    landmarks = getattr(feature_map, "landmarks_", None)
     kernel = as_scalar_kernel(feature_map.kernel_)
-    if coefficients is None or kernel.factor(range(feature_map.n_features_in_)) is None:
+    if landmarks is None or kernel.factor(range(feature_map.n_features_in_)) is None:
         raise ValueError(
             f"{what} needs a Gaussian kernel, or another product over coordinates, at landmarks "
             f"(features='cholesky' or 'nystroem'), got {feature_map.kernel_!r} in "
             f"{type(feature_map).__name__}"
         )
-    return ProductForm(coefficients, feature_map.landmarks_, kernel)
+    return ProductForm(feature_map.coefficients(factor), landmarks, kernel)
 
 
 def _weighted_sum(feature_map: FeatureMap, measure: Points) -> FloatArray:
@@ -223,4 +192,4 @@ def _grid(low: FloatArray, high: FloatArray, panels: int) -> tuple[FloatArray, F
     return points, np.ravel(total)
 
 
-__all__ = ["Moment", "moment", "on_landmarks", "product_form"]
+__all__ = ["Moment", "moment", "product_form"]

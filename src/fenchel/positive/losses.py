@@ -54,23 +54,33 @@ class PredictionLoss(ConvexFunction):
 
 
 class LogLikelihood(PredictionLoss):
-    r"""Negative log-likelihood of a density.
+    r"""Negative log-likelihood of a density, which is a multiple s z of the prediction z.
 
-    .. math:: \ell(z) = -\log z, \qquad \ell^*(\beta) = -1 - \log(-\beta) \quad (\beta < 0)
+    .. math:: \ell(z) = -\log(s z), \qquad
+              \ell^*(\beta) = -1 - \log(-\beta) + \log s \quad (\beta < 0)
 
     The prox of the conjugate is the negative root of
     :math:`\beta^2 - v\beta - \mathrm{step} = 0`.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        s > 0.
     """
 
     smooth = True
 
+    def __init__(self, scale: float = 1.0) -> None:
+        self.shift = float(np.log(scale))
+
     def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
         z = prediction[:, 0]
-        return -np.log(z, out=np.full(len(z), -np.inf), where=z > 0.0)
+        return -np.log(z, out=np.full(len(z), -np.inf), where=z > 0.0) - self.shift
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         beta = -dual[:, 0]
-        return -1.0 - np.log(beta, out=np.full(len(beta), -np.inf), where=beta > 0.0)
+        logarithm = np.log(beta, out=np.full(len(beta), -np.inf), where=beta > 0.0)
+        return self.shift - 1.0 - logarithm
 
     def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
         root = np.hypot(point, 2.0 * np.sqrt(step))

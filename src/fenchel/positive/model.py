@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel.features import Explicit, FeatureMap, KernelRows
-from fenchel.kernels import Box, as_measure, as_scalar_kernel
+from fenchel.features import FeatureMap, KernelRows
+from fenchel.kernels import as_box
 from fenchel.positive._sampling import sample_by_conditionals
-from fenchel.positive.integrals import moment, on_landmarks, product_form
+from fenchel.positive.integrals import moment, product_form
+from fenchel.positive.problem import quadratic_forms
 
 _NO_RANK = 1e-9
 _NEGATIVE = 1e-10
@@ -113,27 +114,20 @@ class PSDModel:
     def __call__(self, X: npt.ArrayLike) -> FloatArray:
         """Values f(x) >= 0 of rows X (n, d), (n,)."""
         with threads_that_pay(len(self.factor_)):
-            projected = self.feature_map_.transform(np.asarray(X)) @ self.factor_
-        return np.einsum("ij,ij->i", projected, projected)
+            return quadratic_forms(self.feature_map_.transform(np.asarray(X)), self.factor_)
 
     def gradient(self, X: npt.ArrayLike) -> FloatArray:
         """Gradient of f at rows X (n, d), (n, d).
 
         In closed form for the Gaussian, Laplacian, Matérn, polynomial and linear kernels and
-        those with a ``gradient`` of their own, and by central differences, to about eight digits,
-        for others.
+        kernels and feature maps with a ``gradient`` of their own, and by central differences, to
+        about eight digits, for others.
         """
         X = np.asarray(X, dtype=np.float64)
-        coefficients = on_landmarks(self.feature_map_, self.factor_)
-        if isinstance(self.feature_map_, Explicit) and self.feature_map_.transformer_ is None:
-            return 2.0 * X @ self.matrix_
-        if coefficients is not None:
-            values = self.feature_map_.transform(X) @ self.factor_
-            kernel = as_scalar_kernel(self.feature_map_.kernel_)
-            weights = 2.0 * values @ coefficients.T
-            exact = kernel.gradient(X, self.feature_map_.landmarks_, weights)
-            if exact is not None:
-                return exact
+        weights = 2.0 * (self.feature_map_.transform(X) @ self.factor_) @ self.factor_.T
+        exact = self.feature_map_.gradient(X, weights)
+        if exact is not None:
+            return exact
         gradient = np.empty_like(X)
         for j in range(X.shape[1]):
             step = 1e-5 * max(float(np.ptp(X[:, j])), 1.0)
@@ -187,9 +181,7 @@ class PSDModel:
             )
         others = [j for j in range(d) if j not in kept]
         form = product_form(self.feature_map_, self.factor_, "a marginal")
-        measure = as_measure(domain, d)
-        if not isinstance(measure, Box):
-            raise ValueError(f"domain must be None, a pair (low, high) or Box, got {domain!r}")
+        measure = as_box(domain, d)
         inner = form.coefficients @ form.coefficients.T
         if others:
             inner = inner * form.integrals(others, measure)

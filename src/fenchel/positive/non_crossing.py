@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_number
-from fenchel.features import PivotedCholesky
 from fenchel.losses import Pinball
 from fenchel.losses.atoms import check_levels
-from fenchel.metrics import d2_pinball_score
-from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.metrics import central_interval, d2_pinball_score, position_of_level
+from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Residual
-from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
+from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem, quadratic_forms
 
 CONSTANT_STRENGTH = 1e-4  # below what the position of a single row is worth, up to 10 000 rows
 MOST_GAP_FEATURES = 50
-_CLOSE = 1e-9
 
 
 class NonCrossingQuantileRegressor(PositiveRegressor):
@@ -70,8 +68,12 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         Duality gap to reach, relative to the mean loss of the best constants.
     max_iter : int, default=200
         Limit on the number of steps.
+    warm_start : bool, default=False
+        Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None
         Seed of random features and subsamples; None is a fixed seed.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
 
     Attributes
     ----------
@@ -149,7 +151,9 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int = 200,
+        warm_start: bool = False,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.levels = levels
         self.anchor = anchor
@@ -163,25 +167,9 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit all levels at once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the square Gram matrix with ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
+        self.verbose = verbose
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict every level.
@@ -196,8 +184,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         ndarray of shape (n_samples,) or (n_samples, n_levels)
             One column for each level, in the order of ``levels``.
         """
-        rows = self._rows(X)
-        features = self.feature_map_.transform(rows)
+        features = self._features_of(X)
         gaps = self._gaps(features)
         order = np.argsort(self.levels_)
         middle = self._position()
@@ -225,8 +212,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         ndarray of shape (n_samples, n_levels - 1)
             Numbers >= 0.
         """
-        rows = self._rows(X)
-        return self._gaps(self.feature_map_.transform(rows))
+        return self._gaps(self._features_of(X))
 
     def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
         """Predict the central interval of a coverage, from the two levels that bound it.
@@ -243,19 +229,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         ndarray of shape (n_samples, 2)
             Lower and upper end.
         """
-        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
-        prediction = self.predict(X).reshape(-1, len(self.levels_))
-        ends = []
-        for level in (0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)):
-            match = _where(self.levels_, level)
-            if match is None:
-                raise ValueError(
-                    f"coverage={coverage:g} needs the levels {0.5 * (1 - coverage):g} and "
-                    f"{0.5 * (1 + coverage):g}, but the fitted levels are {self.levels_.tolist()}"
-                )
-            ends.append(prediction[:, match])
-        return np.column_stack(ends)
+        return central_interval(self.predict(X), self.levels_, coverage)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean over levels of D², the share of the loss of the best constant explained.
@@ -268,8 +242,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
     def _gaps(self, features: FloatArray) -> FloatArray:
         gaps = np.empty((len(features), len(self.gap_factors_)))
         for s, (c, factor) in enumerate(zip(self.gap_constants_, self.gap_factors_, strict=True)):
-            projected = features[:, : len(factor) - 1] @ factor[:-1] + factor[-1]
-            gaps[:, s] = c + np.einsum("ij,ij->i", projected, projected)
+            gaps[:, s] = c + quadratic_forms(with_constant(features[:, : len(factor) - 1]), factor)
         return gaps
 
     def _position(self) -> int:
@@ -286,13 +259,12 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         levels = np.sort(self.levels_)
-        p, middle = len(levels), self._position()
-        loss = Residual(Pinball(levels), prepared.targets, prepared.weight, p)
-        features = prepared.features
-        if isinstance(prepared.feature_map, PivotedCholesky):
+        p, middle, inputs = len(levels), self._position(), prepared.inputs
+        loss = Residual(Pinball(levels), prepared.targets, inputs.weight, p)
+        features, one = inputs.features, np.ones((len(inputs.features), 1))
+        if inputs.feature_map.nested:
             features = features[:, : self.gap_rank or MOST_GAP_FEATURES]
-        one = np.ones((len(features), 1))
-        features = np.concatenate([features, one], axis=1)
+        features = with_constant(features)
         gap_alpha = float(self.alpha) * float(self.gap_strength)
         gaps, constants = [], []
         for s in range(p - 1):
@@ -305,21 +277,19 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
             constants.append(PSDPart(one, CONSTANT_STRENGTH, 0.0, direction))
         if not gaps:  # a single level: a part that does nothing, as the solver wants one
             constants.append(PSDPart(np.zeros_like(one), 1.0, 1.0, np.zeros(p)))
-        anchor = LinearPart(prepared.features, float(self.alpha), np.ones(p))
+        anchor = LinearPart(inputs.features, float(self.alpha), np.ones(p))
         return PSDProblem(
-            loss, [*gaps, *constants], prepared.weight, [anchor], offsets=np.ones((p, 1))
+            loss, [*gaps, *constants], inputs.weight, [anchor], offsets=np.ones((p, 1))
         )
 
-    def _keep(self, prepared: Prepared, problem: PSDProblem, solution: PSDSolution) -> None:
+    def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         shift, scale = float(prepared.shift[0]), float(prepared.scale[0])
         model, p = solution.model, len(self.levels_)
         self.weights_ = scale * model.weights[0]
         self.offset_ = shift + scale * float(model.offset[0])
         self.gap_factors_ = [np.sqrt(scale) * factor for factor in model.factors[: p - 1]]
         self.gap_constants_ = np.array([scale * a[0, 0] for a in model.matrices[p - 1 :]][: p - 1])
-        self.dual_coef_ = np.zeros((prepared.n_rows, p))
-        dual = problem.weight[:, None] * solution.dual
-        self.dual_coef_[np.ix_(prepared.kept, np.argsort(self.levels_))] = dual
+        self.dual_coef_[:, np.argsort(self.levels_)] = self.dual_coef_.copy()
 
     def default_grid(self) -> dict[str, Any]:
         """Return 9 strengths, each with two strengths of the distances."""
@@ -337,19 +307,13 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
             return
         match = None
         if isinstance(self.anchor, Real) and not isinstance(self.anchor, bool):
-            match = _where(self.levels_, float(self.anchor))
+            match = position_of_level(self.levels_, float(self.anchor))
         if match is None:
             raise ValueError(
                 f"anchor must be None or one of the levels {self.levels_.tolist()}, got "
                 f"{self.anchor!r}"
             )
         self.anchor_ = float(self.levels_[match])
-
-
-def _where(levels: FloatArray, level: float) -> int | None:
-    """Index of a level, or None."""
-    match = np.flatnonzero(np.isclose(levels, level, rtol=0.0, atol=_CLOSE))
-    return int(match[0]) if len(match) else None
 
 
 __all__ = ["NonCrossingQuantileRegressor"]

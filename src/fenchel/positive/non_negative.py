@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
 from fenchel.positive.model import PSDModel
-from fenchel.positive.problem import PSDPart, PSDProblem
+from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
 
 POISSON = "poisson"
 """The name of the one loss that is not of residuals."""
@@ -70,8 +70,12 @@ class NonNegativeRegressor(PositiveRegressor):
         Duality gap to reach, relative to the mean loss of the best constant.
     max_iter : int, default=200
         Limit on the number of steps.
+    warm_start : bool, default=False
+        Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None
         Seed of random features and subsamples; None is a fixed seed.
+    verbose : int, default=0
+        If positive, one line for each certificate is printed.
 
     Attributes
     ----------
@@ -102,7 +106,8 @@ class NonNegativeRegressor(PositiveRegressor):
 
     Notes
     -----
-    Far from the data the prediction falls to zero with kernels that do.
+    Far from the data the prediction falls to zero with kernels that do. Targets below zero are
+    fitted by values near zero.
 
     References
     ----------
@@ -140,7 +145,9 @@ class NonNegativeRegressor(PositiveRegressor):
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int = 200,
+        warm_start: bool = False,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.loss = loss
         self.level = level
@@ -154,30 +161,13 @@ class NonNegativeRegressor(PositiveRegressor):
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
+        self.warm_start = warm_start
         self.random_state = random_state
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the square Gram matrix with ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
-            Targets; those below zero are fitted by values near zero.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights; a row of weight zero is as good as absent.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight)
+        self.verbose = verbose
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict for rows X (n_samples, n_features): numbers >= 0, (n_samples,)."""
-        rows = self._rows(X)
-        return self.model_(rows)
+        return quadratic_forms(self._features_of(X), self.model_.factor_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """D², the share of the loss of the best constant that is explained.
@@ -191,18 +181,21 @@ class NonNegativeRegressor(PositiveRegressor):
         return float(d2_score(y, prediction, loss, sample_weight=sample_weight))
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
-        loss = self._prediction_loss(prepared.targets, prepared.weight, float(prepared.scale[0]))
-        part = PSDPart(prepared.features, float(self.alpha), float(self.trace_penalty))
-        return PSDProblem(loss, [part], prepared.weight)
+        inputs, targets = prepared.inputs, prepared.targets
+        part = PSDPart(inputs.features, float(self.alpha), float(self.trace_penalty))
+        residuals = self._residual_loss()
+        loss: PredictionLoss = Poisson(targets[:, 0], inputs.weight)
+        if residuals is not None:
+            loss = Residual(residuals.rescaled(float(prepared.scale[0])), targets, inputs.weight)
+        return PSDProblem(loss, [part], inputs.weight)
 
-    def _keep(self, prepared: Prepared, problem: PSDProblem, solution: PSDSolution) -> None:
+    def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.loss_ = self._residual_loss()
         self.scale_ = float(prepared.scale[0])
         factor = np.sqrt(self.scale_) * solution.model.factors[0]
-        self.model_ = PSDModel(self.feature_map_, factor)
+        self.model_ = PSDModel(prepared.inputs.feature_map, factor)
         self.rank_ = self.model_.rank_
-        self.dual_coef_ = np.zeros(prepared.n_rows)
-        self.dual_coef_[prepared.kept] = problem.weight * solution.dual[:, 0]
+        self.dual_coef_ = self.dual_coef_[:, 0]
 
     def _residual_loss(self) -> Loss | None:
         """The loss of residuals in the units of y; None for one of predictions."""
@@ -215,15 +208,6 @@ class NonNegativeRegressor(PositiveRegressor):
             level=self.level,
             others=(POISSON,),
         )
-
-    def _prediction_loss(
-        self, targets: FloatArray, weight: FloatArray, scale: float
-    ) -> PredictionLoss:
-        """The loss for targets (n, 1) that were divided by ``scale``."""
-        loss = self._residual_loss()
-        if loss is None:
-            return Poisson(targets[:, 0], weight)
-        return Residual(loss.rescaled(scale), targets, weight)
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()

@@ -99,6 +99,12 @@ class Constraint:
     equality: bool = True
 
 
+def quadratic_forms(features: FloatArray, factor: FloatArray) -> FloatArray:
+    """Values φᵀ F Fᵀ φ = ‖Fᵀ φ‖² of rows with features φ (n, r), (n,)."""
+    projected = features @ factor
+    return np.einsum("ij,ij->i", projected, projected)
+
+
 class Model(NamedTuple):
     """What a problem is solved for."""
 
@@ -270,9 +276,7 @@ class PSDProblem:
         """z of the rows, (n, p)."""
         z = np.tile(self.outward @ model.offset, (len(self.weight), 1))
         for part, factor in zip(self.psd, model.factors, strict=True):
-            projected = part.features @ factor
-            values = np.einsum("ij,ij->i", projected, projected)
-            z += values[:, None] * self.direction(part)
+            z += quadratic_forms(part.features, factor)[:, None] * self.direction(part)
         for line, weights in zip(self.linear, model.weights, strict=True):
             z += (line.features @ weights)[:, None] * self.direction(line)
         return z
@@ -349,4 +353,13 @@ def _gram(features: FloatArray, weight: FloatArray) -> FloatArray:
     return 0.5 * (product + product.T)
 
 
-__all__ = ["Compressed", "Constraint", "LinearPart", "Model", "PSDPart", "PSDProblem", "Push"]
+__all__ = [
+    "Compressed",
+    "Constraint",
+    "LinearPart",
+    "Model",
+    "PSDPart",
+    "PSDProblem",
+    "Push",
+    "quadratic_forms",
+]

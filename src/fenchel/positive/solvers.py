@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +12,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.positive._kinks import KinkSystem, RowGrams
 from fenchel.positive._solution import (
+    Certified,
     Point,
     PSDSolution,
     Record,
@@ -23,13 +25,20 @@ from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inve
 from fenchel.positive.problem import PSDProblem, Push
 from fenchel.solvers import Callback
 from fenchel.solvers.accelerated import Moving, accelerated, every
+from fenchel.solvers.loop import Iterate
 
 _HALVINGS = 40
 _SHRINK = 0.1
 _CENTRED = 1.0
 _LAST = 0.1
 _ROUNDING = 1e-14
-_MORE_STEPS = "increase max_iter, or use solver='auto'"
+_FIRST_PROX = 3.0
+_LONGER = 5.0
+_SHORTER = 0.7
+_RETREAT = 0.1
+_HOLD = 1e-6
+_INNER = 1e-6
+_REMEDY = "increase max_iter, alpha, or tol"
 
 
 class PSDSolver(Protocol):
@@ -78,23 +87,28 @@ class DualNewton:
         _check(self, problem)
         joint = bool(problem.cone.equality.all())
         record = Record(problem, self.tol, callback, joint)
-        path = _Path.of(problem, self.tol)
-        point = start_of(problem, warm_start, path.barrier, joint)
+        return record.run(self._iterates(record, warm_start), _REMEDY)
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem, joint = record.problem, record.joint
+        path, point = _begin(record, warm_start)
         offset = np.zeros(problem.outward.shape[1])
         for step in range(self.max_iter + 1):
-            if record.certify(point, offset, step) or step == self.max_iter:
-                break
-            offset = record.offset
-            z = record.predictions - problem.outward @ offset
+            found = record.certified(point, offset)
+            yield Iterate(step, found)
+            if step == self.max_iter:
+                return
+            z = found.predictions - problem.outward @ found.model.offset
             change, offset, decrease, turn = self._direction(problem, point, z)
             moved = _walk(problem, point, change, decrease, turn if joint else None)
             if moved is None and path.ended:  # rounding: what is left is how good it gets
-                record.certify(point, offset, step + 1)
-                break
+                yield Iterate(step, record.certified(point, offset))
+                return
             point = point if moved is None else moved
             if moved is None or path.centred(decrease):
                 point = path.shrunk(point, joint)
-        return record.solution(step, "increase max_iter, alpha, or tol")
 
     def _direction(
         self, problem: PSDProblem, point: Point, z: FloatArray
@@ -144,34 +158,40 @@ class ProximalNewton:
     ) -> PSDSolution:
         _check(self, problem)
         record = Record(problem, self.tol, callback)
-        path = _Path.of(problem, self.tol)
-        point = start_of(problem, warm_start, path.barrier)
+        return record.run(self._iterates(record, warm_start), _REMEDY)
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem = record.problem
+        path, point = _begin(record, warm_start)
         offset = np.zeros(problem.outward.shape[1])
-        sigma = 3.0 * problem.loss.step
+        sigma = _FIRST_PROX * problem.loss.step
         for step in range(self.max_iter + 1):
-            if record.certify(point, offset, step) or step == self.max_iter:
-                break
-            offset = record.offset
-            z = record.predictions - problem.outward @ offset
+            found = record.certified(point, offset)
+            yield Iterate(step, found)
+            if step == self.max_iter:
+                return
+            offset = found.model.offset
+            z = found.predictions - problem.outward @ offset
             model = _Model(problem, point, z, sigma)
             dual, offset = model.solve(offset, self.inner_iter)
             change = feasible(problem, dual) - point.dual
             decrease = model.decrease(change)
             moved = _walk(problem, point, change, decrease)
             if moved is None:
-                sigma *= 0.1
+                sigma *= _RETREAT
                 if sigma < 1e-6 * problem.loss.step:
                     if path.ended:
-                        break
+                        return
                     sigma = problem.loss.step
                     point = path.shrunk(point, joint=False)
                 continue
             full = bool(np.array_equal(moved.dual, point.dual + change))
-            sigma = min(sigma * 5.0, 1e12 * problem.loss.step) if full else sigma * 0.7
+            sigma = min(sigma * _LONGER, 1e12 * problem.loss.step) if full else sigma * _SHORTER
             point = moved
             if path.centred(decrease):
                 point = path.shrunk(point, joint=False)
-        return record.solution(step, "increase max_iter, alpha, or tol")
 
 
 class _Model:
@@ -205,7 +225,7 @@ class _Model:
         weight = problem.weight
         w, b = np.zeros(curvature.width), b0.copy()
         qw = np.zeros_like(self.z)
-        rho = 1e-6 * min(sigma, problem.loss.step)  # a large one would hold the offsets
+        rho = _HOLD * min(sigma, problem.loss.step)  # a large one would hold the offsets
         value, x = self.evaluate(w, qw, b, b0, rho)
         first = None
         for _ in range(steps):
@@ -218,7 +238,7 @@ class _Model:
             broad = (sigma * weight[active]).reshape(-1, *[1] * (jacobian.ndim - 1))
             blocks = broad * jacobian[active]
             system: NewtonSystem
-            if self.grams.pay(jacobian):
+            if self.grams.smaller(jacobian):
                 system = KinkSystem(self.grams, sigma * weight[:, None] * jacobian, rho)
             else:
                 system = NewtonSystem(curvature, active, blocks, rho)
@@ -237,7 +257,7 @@ class _Model:
             else:
                 break
             w, qw, b, value, x = w + size * dw, qw + size * dq, b + size * db, trial, tx
-            if slope >= 1e-6 * first:
+            if slope >= _INNER * first:
                 break
         return x, b
 
@@ -276,6 +296,17 @@ class _Path:
         self.barrier = max(_SHRINK * self.barrier, self.least)
         nu = point.spectra.multipliers
         return point_of(self.problem, point.dual, point.push, nu, self.barrier, joint)
+
+
+def _begin(record: Record, warm_start: FloatArray | None) -> tuple[_Path, Point]:
+    """The barrier and the point to begin with: near a solution already, so is the barrier."""
+    problem = record.problem
+    path = _Path.of(problem, record.loop.tol)
+    if warm_start is not None:
+        point = start_of(problem, warm_start)
+        gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
+        path.barrier = min(max(gap / sum(problem.cone.sizes), path.least), path.barrier)
+    return path, start_of(problem, warm_start, path.barrier, record.joint)
 
 
 def _walk(
@@ -331,10 +362,15 @@ class DualFista:
     ) -> PSDSolution:
         _check(self, problem)
         record = Record(problem, self.tol, callback)
+        iterates = self._iterates(record, warm_start)
+        return record.run(iterates, "increase max_iter, or use solver='auto'")
+
+    def _iterates(
+        self, record: Record, warm_start: FloatArray | None
+    ) -> Iterator[Iterate[Certified]]:
+        problem, none = record.problem, np.zeros(0)
         point, size = start_of(problem, warm_start), problem.loss.step
-        none = np.zeros(0)
-        if record.certify(point, none, 0):
-            return record.solution(0, _MORE_STEPS)
+        yield Iterate(0, record.certified(point, none))
 
         def step(ahead: Moving) -> Moving:
             nonlocal point, size
@@ -348,11 +384,8 @@ class DualFista:
 
         start = point.dual, *point.push.gram, *point.push.linear
         points = accelerated(step, start, problem.weight[:, None])
-        done = 0
         for done, _ in every(points, self.check, self.max_iter):
-            if record.certify(point, none, done):
-                break
-        return record.solution(done, _MORE_STEPS)
+            yield Iterate(done, record.certified(point, none))
 
 
 def _as_push(problem: PSDProblem, moving: Moving) -> Push:

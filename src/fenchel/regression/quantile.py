@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss, NonCrossing, Pinball
+from fenchel.metrics import central_interval
 from fenchel.regression._levels import LevelRegressor
 
 _NON_CROSSING = (None, "train")
@@ -205,17 +203,4 @@ class QuantileRegressor(LevelRegressor):
         ndarray of shape (n_samples, 2)
             Lower and upper end.
         """
-        if not isinstance(coverage, Real) or not 0.0 < coverage < 1.0:
-            raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
-        prediction = self._decision(X)
-        ends = []
-        for level in (0.5 * (1.0 - coverage), 0.5 * (1.0 + coverage)):
-            match = np.flatnonzero(np.isclose(self.levels_, level, rtol=0.0, atol=1e-9))
-            if len(match) == 0:
-                raise ValueError(
-                    f"coverage={coverage:g} needs the levels {0.5 * (1 - coverage):g} and "
-                    f"{0.5 * (1 + coverage):g}, but the fitted levels are "
-                    f"{[float(level) for level in self.levels_]}"
-                )
-            ends.append(prediction[:, match[0]])
-        return np.column_stack(ends)
+        return central_interval(self._decision(X), self.levels_, coverage)

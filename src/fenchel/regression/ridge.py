@@ -219,7 +219,7 @@ history_, n_features_in_, feature_names_in_
                 prepared.targets,
                 inputs.weight,
                 root @ root.T,
-                gram=prepared.design(root).features is None,
+                gram=prepared.design(root).is_gram,
                 fit_intercept=bool(self.fit_intercept),
             )
             return path.scores(alphas)
@@ -231,7 +231,7 @@ history_, n_features_in_, feature_names_in_
         self._n_rows = inputs.n_rows
         if isinstance(self.kernel, OperatorKernel):
             return
-        self._train_gram = problem.design.features is None
+        self._train_gram = problem.design.is_gram
         self._train_mapped = inputs.features.size <= inputs.rows.size
         self._train = inputs.features if self._train_mapped else inputs.rows
         self._train_weight = problem.weight

@@ -7,14 +7,18 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.stats import qmc
 from sklearn.base import clone
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.features import FeatureMap, KernelRows
-from fenchel.kernels import Precomputed
+from fenchel.kernels import Box, Precomputed
 from fenchel.testing._saying import require, require_shape
 
 _TOL = 1e-7
+_STEP = 1e-5
+_DIFFERENCE = 1e-5  # the rounding of differences over such a step, and some
+_POINTS, _SAMPLINGS, _DEVIATIONS = 2**10, 8, 8.0
 
 
 def check_feature_map(feature_map: FeatureMap, X: AnyArray | None = None) -> None:
@@ -25,7 +29,9 @@ def check_feature_map(feature_map: FeatureMap, X: AnyArray | None = None) -> Non
     for :class:`KernelRows`);
     ``transform(X)`` equal to the features of the training rows, row by row; ``fit_transform``
     equal to ``fit`` and ``transform``, and the same each time; ``coefficients``, where there
-    are landmarks; ``clone``; parameters and rows unchanged; ``set_output``.
+    are landmarks; ``gradient`` against central differences and ``product_integrals`` over a box
+    against a scrambled Sobol rule, where they are known; ``clone``; parameters and rows
+    unchanged; ``set_output``.
 
     Parameters
     ----------
@@ -93,6 +99,9 @@ def _check(mapping: Any, X: FloatArray) -> None:
     same(mapping.transform(X[some]), features[some], "transform must work row by row")
     _check_error(mapping, X, features)
     _check_coefficients(mapping, X, features)
+    if not isinstance(mapping.kernel_, Precomputed):
+        _check_gradient(mapping, X)
+        _check_integrals(mapping, X)
     again = clone(mapping).fit(X)
     same(again.transform(X), features, "fit and transform must do what fit_transform does")
     same(clone(mapping).fit_transform(X), features, "a fit must be the same each time")
@@ -137,6 +146,49 @@ def _check_error(mapping: Any, X: FloatArray, features: FloatArray) -> None:
     )
 
 
+def _check_gradient(mapping: Any, X: FloatArray) -> None:
+    """Against central differences of the features."""
+    random, spread = np.random.default_rng(2), float(np.ptp(X, axis=0).max()) or 1.0
+    rows = X[:5] + 0.1 * spread * random.standard_normal(X[:5].shape)
+    weights = random.standard_normal((len(rows), mapping.rank_))
+    gradient = mapping.gradient(rows, weights)
+    if gradient is None:
+        return
+    require_shape(gradient, rows.shape, "gradient(X, weights)")
+    step = _STEP * spread
+    for j, move in enumerate(step * np.eye(X.shape[1])):
+        ahead, behind = mapping.transform(rows + move), mapping.transform(rows - move)
+        expected = np.einsum("ij,ij->i", weights, ahead - behind) / (2.0 * step)
+        apart = float(np.abs(gradient[:, j] - expected).max())
+        require(
+            apart <= _DIFFERENCE * np.abs(weights).sum() / spread,
+            f"gradient(X, weights) differs by {apart:.3g} from differences of the features in "
+            f"coordinate {j}",
+        )
+
+
+def _check_integrals(mapping: Any, X: FloatArray) -> None:
+    """Against a rule that knows only the features."""
+    low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
+    found = mapping.product_integrals(Box(low, high))
+    if found is None:
+        return
+    require_shape(found, (mapping.rank_, mapping.rank_), "product_integrals(measure)")
+    copies = []
+    for seed in range(_SAMPLINGS):
+        unit = qmc.Sobol(len(low), rng=np.random.default_rng(seed)).random(_POINTS)
+        values = mapping.transform(low + unit * (high - low))
+        copies.append(values.T @ values * np.prod(high - low) / _POINTS)
+    expected = np.mean(copies, axis=0)
+    error = float(np.std(copies, axis=0, ddof=1).max()) / np.sqrt(_SAMPLINGS)
+    apart = float(np.abs(found - expected).max())
+    require(
+        apart <= _DEVIATIONS * error + _TOL * float(np.abs(expected).max()),
+        f"product_integrals over a box differs by {apart:.3g} from a Sobol rule of error "
+        f"{error:.1g}",
+    )
+
+
 def _check_coefficients(mapping: Any, X: FloatArray, features: FloatArray) -> None:
     """Features times weights are kernel values at landmarks times coefficients."""
     weights = np.random.default_rng(1).standard_normal((mapping.rank_, 2))
@@ -160,4 +212,11 @@ def _check_coefficients(mapping: Any, X: FloatArray, features: FloatArray) -> No
         difference <= _TOL * rounding,
         "kernel values at the landmarks times coefficients(weights) must be features times "
         f"weights: they differ by {difference:.3g}",
+    )
+    again = np.asarray(mapping.from_kernel_values(values.copy()))
+    require(
+        again.shape == features.shape
+        and float(np.abs(again - features).max())
+        <= _TOL * max(float(np.abs(features).max()), 1.0),
+        "from_kernel_values of the kernel values at the landmarks must be the features",
     )

@@ -17,6 +17,7 @@ _TOL = 1e-10
 _STEP = 1e-5  # of central differences, in widths: their error and their rounding are about 1e-10
 _DIFFERENCE = 1e-6
 _POINTS = 2**12
+_DRAWS = 2**14
 _SAMPLINGS = 8
 _DEVIATIONS = 8.0
 
@@ -30,7 +31,8 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
     kernel or the rows. Where the kernel has them: ``gradient`` against central differences of the
     values; ``product_integrals`` over a box, against a normal density, and in up to three
     dimensions over half and all of space, against a scrambled Sobol rule with the error that its
-    repetitions show; the product of its factors (``factor``) against the kernel.
+    repetitions show; the product of its factors (``factor``) against the kernel; mean cosines of
+    ``frequencies`` against the kernel.
 
     Parameters
     ----------
@@ -68,6 +70,7 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
         _check_factors(fixed, rows)
         _check_gradient(fixed, rows)
         _check_integrals(fixed, rows)
+        _check_frequencies(fixed, rows)
     except AssertionError as error:
         raise AssertionError(f"{name}: {error}") from None
 
@@ -190,6 +193,26 @@ def _check_gradient(kernel: Any, X: FloatArray) -> None:
         apart[i, c] <= _DIFFERENCE,
         f"gradient, coordinate {c}, at {show(rows[i])} is {gradient[i, c]:.6g}, and differences "
         f"give {expected[i, c]:.6g}",
+    )
+
+
+def _check_frequencies(kernel: Any, X: FloatArray) -> None:
+    """Mean cosines of differences of rows, with the error that the draws show."""
+    drawn = as_scalar_kernel(kernel).frequencies(X.shape[1], _DRAWS, np.random.RandomState(0))
+    if drawn is None:
+        return
+    require_shape(drawn, (X.shape[1], _DRAWS), "frequencies(n_features, size, random)")
+    require(kernel.is_stationary(), "frequencies must be None for a kernel that is not stationary")
+    near = X[0] + _widths(kernel, X) / np.sqrt(X.shape[1]) * np.linspace(0.0, 2.0, 9)[:, None]
+    cosines = np.cos((near - X[0]) @ drawn)
+    expected = kernel(near, X[:1])[:, 0] / float(kernel.diag(X[:1])[0])
+    apart = np.abs(cosines.mean(axis=1) - expected)
+    error = _DEVIATIONS * cosines.std(axis=1) / np.sqrt(_DRAWS) + _TOL
+    worst = int(np.argmax(apart - error))
+    require(
+        apart[worst] <= error[worst],
+        f"mean cosines of frequencies at {show(near[worst])} and {show(X[0])} are "
+        f"{cosines[worst].mean():.4g}, and the kernel is {expected[worst]:.4g} of its largest",
     )
 
 

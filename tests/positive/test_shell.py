@@ -1,0 +1,141 @@
+"""What the estimators of non-negative models share: warm starts, progress, certificates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import fenchel
+from fenchel.positive import (
+    ConeRegressor,
+    DensityEstimator,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+    NonNegativeRegressor,
+)
+
+GENERATORS = [[1.0, 0.0], [1.0, 1.0]]
+ESTIMATORS = {
+    "density": DensityEstimator(),
+    "non-negative": NonNegativeRegressor(),
+    "poisson": NonNegativeRegressor("poisson", alpha=1e-3),
+    "heteroscedastic": HeteroscedasticRegressor(),
+    "non-crossing": NonCrossingQuantileRegressor([0.2, 0.5, 0.8]),
+    "inequalities": ConeRegressor("monotone", alpha=1e-3),
+    "generators": ConeRegressor(generators=GENERATORS, alpha=1e-3),
+}
+
+
+def data(estimator, n=60):
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (n, 1))
+    if isinstance(estimator, DensityEstimator):
+        return X, None
+    y = np.abs(np.sin(X[:, 0]) + 0.3 * random.normal(size=n))
+    if isinstance(estimator, ConeRegressor):
+        return X, np.stack([y, y + 0.2 * random.normal(size=n)], axis=1)
+    return X, y
+
+
+def given(name, **settings):
+    return clone(ESTIMATORS[name]).set_params(**settings)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_previous_fit_is_the_start(name):
+    estimator = given(name, warm_start=True, tol=1e-4)
+    X, y = data(estimator)
+    estimator.fit(X, y)
+    cold = estimator.n_iter_
+    estimator.fit(X, y)
+    assert estimator.n_iter_ < cold
+    assert estimator.status_.converged
+    without = given(name, tol=1e-4).fit(X, y)
+    assert without.n_iter_ == cold
+    # other rows: a start as if there had been none
+    estimator.fit(X[:40], None if y is None else y[:40])
+    fresh = given(name, tol=1e-4).fit(X[:40], None if y is None else y[:40])
+    assert estimator.n_iter_ <= fresh.n_iter_ + (name == "inequalities") * cold
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_rows_that_had_no_weight_join_a_warm_start(name):
+    estimator = given(name, warm_start=True)
+    X, y = data(estimator)
+    weight = np.ones(len(X))
+    weight[::5] = 0.0
+    estimator.fit(X, y, sample_weight=weight).fit(X, y)
+    fresh = given(name).fit(X, y)
+    assert estimator.status_.converged
+    both = estimator.certificate_, fresh.certificate_
+    assert max(c.dual for c in both) <= min(c.primal for c in both) + 1e-12
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_progress_is_printed_and_kept(name, capsys):
+    estimator = given(name, verbose=1)
+    X, y = data(estimator)
+    estimator.fit(X, y)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(estimator.history_)
+    assert all(line.startswith(f"[{type(estimator).__name__}] step ") for line in printed)
+    gaps = [progress.relative_gap for progress in estimator.history_]
+    assert gaps == sorted(gaps, reverse=True)
+    assert estimator.history_[-1].iteration == estimator.n_iter_
+    assert estimator.status_.message.startswith("converged to a relative gap of ")
+    given(name).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_fits_on_prepared_rows_start_from_one_another(name):
+    estimator = given(name)
+    X, y = data(estimator)
+    estimator.fit(X, y)
+    prepared = estimator.prepare(X, y)
+    stronger = given(name, alpha=3.0 * estimator.alpha)
+    stronger.check_parameters()
+    for attribute in ("n_features_in_", "_flat"):
+        if hasattr(estimator, attribute):
+            setattr(stronger, attribute, getattr(estimator, attribute))
+    start = stronger.fit_prepared(prepared)
+    cold = stronger.n_iter_
+    again = stronger.fit_prepared(prepared, start)
+    assert stronger.n_iter_ < cold
+    assert again.dual.shape == start.dual.shape
+    assert stronger.status_.converged
+
+
+@pytest.mark.parametrize("name", ["density", "inequalities", "non-negative"])
+def test_a_warm_start_is_saved(name, tmp_path):
+    estimator = given(name, warm_start=True)
+    X, y = data(estimator)
+    estimator.fit(X, y)
+    same = fenchel.load(fenchel.save(estimator, tmp_path / "model.skops"))
+    same.fit(X, y)
+    estimator.fit(X, y)
+    assert same.n_iter_ == estimator.n_iter_
+    assert same.certificate_ == estimator.certificate_
+
+
+def test_a_density_is_certified_in_the_units_of_its_objective():
+    """By the formula of the docstring, from public attributes."""
+    X, _ = data(ESTIMATORS["density"])
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    density = DensityEstimator(1e-3, trace_penalty=1e-2).fit(100.0 * X, sample_weight=weight)
+    A, V = density.model_.matrix_, density.volume_
+    objective = -density.score(100.0 * X, sample_weight=weight)
+    objective += 1e-2 * V * np.trace(A) + 0.5e-3 * V**2 * np.sum(A**2)
+    certificate = density.certificate_
+    assert certificate.primal == pytest.approx(objective, rel=1e-12)
+    assert 0.0 <= certificate.gap == certificate.relative_gap <= 1e-6
+    assert density.history_[-1].primal == pytest.approx(objective, abs=1e-6)
+
+
+def test_before_the_conditions_are_met_no_model_is_claimed():
+    density = DensityEstimator().fit(data(ESTIMATORS["density"])[0])
+    first, last = density.history_[0], density.history_[-1]
+    assert first.primal == first.relative_gap == np.inf
+    assert np.isfinite(last.primal)
+    assert np.isfinite(first.dual)
