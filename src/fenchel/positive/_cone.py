@@ -11,10 +11,10 @@ from scipy.linalg import eigh
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 
-_STEPS = 200
+_STEPS = 200  # of Newton's method at most
 EXACT = 1e-13  # relative violation of a condition that counts as none
 _ROUNDED = 1e-11  # below that, a step that helps little is the last
-_RAY = 1e-9
+_RAY = 1e-9  # relative rounding of the left-hand sides of a proof that conditions contradict
 
 
 class Pairs(NamedTuple):

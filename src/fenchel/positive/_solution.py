@@ -15,7 +15,7 @@ from fenchel.positive._low_rank import low_rank
 from fenchel.positive.problem import Model, PSDProblem, Push
 from fenchel.solvers.loop import Iterate, Loop
 
-_QUARTERS = 25
+_QUARTERS = 25  # down to 1e-15 of a starting point
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
 _ROUGHLY = 1e-7  # accuracy of the conditions on the way
 
