@@ -1,4 +1,4 @@
-"""Curves as outputs: the splitting beside FISTA, in one run to one gap."""
+"""Curves as outputs: the splitting beside accelerated gradients, in one run to one gap."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _fit(
     repeats: int,
     slow: bool,
 ) -> Row:
-    """Slowest of the strengths; FISTA at one of them, or all if ``slow``."""
+    """Slowest of the strengths; accelerated gradients at one of them, or all if ``slow``."""
     n, m = sample[1].shape
     ours, theirs = [], []
     for alpha in ALPHAS:
@@ -131,8 +131,7 @@ def _paths() -> list[Row]:
             started = time.perf_counter()
             prepared, dual, turns = model.prepare(*sample), None, 0
             for kappa in KAPPAS:
-                model.set_params(kappa=kappa)
-                dual = model.fit_prepared(prepared, dual)
+                dual = model.set_params(kappa=kappa).fit_prepared(prepared, dual)
                 turns += model.n_iter_
             path = time.perf_counter() - started
             cold, cold_turns = [], 0
