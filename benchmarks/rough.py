@@ -18,9 +18,7 @@ from fenchel.datasets import make_heavy_tails
 from fenchel.design import Gram
 from fenchel.kernels import DistanceQuantile, Gaussian, resolve
 from fenchel.losses import Absolute
-from fenchel.model_selection.search import default_alphas
 from fenchel.problem import Problem
-from fenchel.solvers import WarmStart
 
 WIDTH = DistanceQuantile(0.7)
 EPSILON = 0.1
@@ -129,14 +127,13 @@ def path(slow: bool) -> list[Row]:
     """A warm-started path of 50 alphas, as in cross-validation, over its dearest single fit."""
     X, y = make_heavy_tails(1000, random_state=0)
     model = QuantileRegressor(0.5, kernel=Gaussian(WIDTH))
-    model._check_parameters()
-    alphas = default_alphas(model, X, y, None, 50)
+    model.check_parameters()
+    alphas = model.path_grid(model.prepare(X, y), "alpha", 50)
 
     def whole() -> None:
-        prepared, start = model._prepare(X, y, None), None
+        prepared, start = model.prepare(X, y), None
         for alpha in alphas:
-            solution = model.set_params(alpha=float(alpha))._fit_prepared(prepared, start)
-            start = WarmStart(solution.dual, solution.offset, float(alpha))
+            start = model.set_params(alpha=float(alpha)).fit_prepared(prepared, start)
 
     def single(alpha: float) -> None:
         QuantileRegressor(0.5, kernel=Gaussian(WIDTH), alpha=float(alpha)).fit(X, y)

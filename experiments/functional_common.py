@@ -8,15 +8,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from fenchel.functional.problem import CurveProblem, Points, Rows
-from fenchel.functional.solvers import make_curve_solver
 from sklearn.model_selection import KFold
 
 from experiments.epsilon_common import BLUE, GREEN, GREY, SKY, VERMILION
 from fenchel.datasets import local_outliers, make_functional, process_outliers
+from fenchel.design import Gram
 from fenchel.kernels import BetweenCurves, Gaussian
 from fenchel.losses import CurveHuber, CurveInsensitive, Loss, Squared
-from fenchel.solvers import Solution
+from fenchel.problem import Problem
+from fenchel.solvers import ClosedForm, Solution, Splitting, first_that_can
 
 NAMES = {"square": "square", "H1": "Huber, p = 1", "H2": "Huber, p = 2",
          "eps2": "ε-insensitive, p = 2", "epsinf": "ε-insensitive, p = ∞"}  # fmt: skip
@@ -48,6 +48,21 @@ def make_loss(name: str, value: float, measure: np.ndarray) -> Loss:
 
 
 @dataclass(frozen=True, eq=False)
+class Points:
+    """The output kernel between the points of the curves, and the weights of the points."""
+
+    kernel: np.ndarray
+    measure: np.ndarray
+
+    @cached_property
+    def coupling(self) -> np.ndarray:
+        """S with S Sᵀ = √μ k √μ: curves are scaled by √μ."""
+        root = np.sqrt(self.measure)
+        values, vectors = np.linalg.eigh(root[:, None] * self.kernel * root)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
 class Curves:
     """Rows to train on as Gram matrices, and kernel and measure of the curves."""
 
@@ -56,23 +71,30 @@ class Curves:
     outputs: Points
 
     @cached_property
-    def rows(self) -> Rows:
-        """All rows, with equal weights; the spectrum is kept for further fits."""
-        return Rows(self.gram, True, np.ones(len(self.gram)))
+    def design(self) -> Gram:
+        """All rows; the spectrum is kept for further fits."""
+        return Gram(self.gram, self.outputs.coupling)
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """Equal weights."""
+        return np.ones(len(self.gram))
 
     def fit(
         self, Y: np.ndarray, name: str, alpha: float, value: float = 1.0, tol: float = TOL
     ) -> Solution:
         """Fit curves on the grid; ``value`` is κ or ε."""
-        points = self.outputs
-        loss = make_loss(name, value, points.measure)
-        targets = Y * np.sqrt(points.measure)
-        problem = CurveProblem(loss, self.rows, points, targets, alpha)
-        return make_curve_solver("auto", problem, tol, 2000).solve(problem)
+        measure = self.outputs.measure
+        loss = make_loss(name, value, measure)
+        targets = Y * np.sqrt(measure)
+        problem = Problem(loss, self.design, targets, self.weight, alpha, fit_intercept=False)
+        solver = first_that_can([ClosedForm(tol), Splitting(tol, 2000)], problem)
+        return solver.solve(problem)
 
     def predict(self, solution: Solution, gram: np.ndarray) -> np.ndarray:
         """Curves of rows, from the kernel between them and the training rows."""
-        return gram @ solution.weights @ self.outputs.kernel
+        outputs = self.outputs
+        return gram @ (solution.weights * np.sqrt(outputs.measure)) @ outputs.kernel
 
 
 class Sparsity(NamedTuple):

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from fenchel.functional.problem import Points
 from matplotlib.figure import Figure
 from scipy.ndimage import gaussian_filter1d
 from sklearn.model_selection import ShuffleSplit
@@ -25,6 +24,7 @@ from experiments.functional_common import (
     MARKERS,
     NAMES,
     Curves,
+    Points,
     bare,
     choose,
     options,

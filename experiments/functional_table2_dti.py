@@ -25,7 +25,8 @@ from experiments.functional_table2_dti_page import page, picture
 from fenchel.datasets import extend_symmetrically, load_dti
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import BetweenCurves, Gaussian, Laplacian
-from fenchel.model_selection import FunctionalRegressorCV
+from fenchel.losses import parameters_of
+from fenchel.model_selection import PathSearchCV
 
 NAME = "functional_table2_dti"
 ALPHAS = (1e-5, 1e-3)
@@ -74,7 +75,7 @@ def parameters(reading: Reading) -> dict[str, Any]:
     """Parameters of the estimator that all losses share."""
     kernel: Any = Gaussian(INPUT_SCALE)
     return {
-        "input_kernel": kernel if reading.norm == "euclidean" else BetweenCurves(kernel),
+        "kernel": kernel if reading.norm == "euclidean" else BetweenCurves(kernel),
         "output_kernel": Laplacian(OUTPUT_SCALE),
         "center": "mean" if reading.center else None,
     }
@@ -129,16 +130,13 @@ def _chosen(
     """κ or ε by the mean and by the median over folds."""
     name, norm = LOSSES[loss]
     values = np.logspace(*RANGES[loss], n_candidates)
-    search = FunctionalRegressorCV(
-        name,
-        norm,
-        alphas=[alpha],
-        kappas=values,
-        epsilons=values,
+    (parameter,) = parameters_of(name)
+    search = PathSearchCV(
+        FunctionalRegressor(name, norm, tol=CV_TOL, **parameters(reading)),
+        {"alpha": [alpha], parameter: values},
         cv=KFold(N_FOLDS, shuffle=True, random_state=k),
-        tol=CV_TOL,
-        **parameters(reading),
-    ).fit(X, Y, theta)
+        refit=False,
+    ).fit(X, Y, theta=theta)
     results = search.cv_results_
     folds = np.array([results[f"split{fold}_test_score"] for fold in range(N_FOLDS)])
     best = {"mean": search.best_index_, "median": int(np.argmax(np.median(folds, axis=0)))}

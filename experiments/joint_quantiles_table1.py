@@ -29,7 +29,7 @@ from experiments.comparisons import mtfl
 from fenchel import QuantileRegressor
 from fenchel.kernels import DistanceQuantile, Gaussian
 from fenchel.losses import Pinball
-from fenchel.model_selection import QuantileRegressorCV
+from fenchel.model_selection import PathSearchCV
 
 NAME = "joint_quantiles_table1"
 METHODS = ("IND", "IND_NC", "MTFL", "JQR")
@@ -116,14 +116,12 @@ def best_pairs(
     rows = len(X) * (folds - 1) / folds
     strengths = QUICK_STRENGTHS if quick else STRENGTHS
     strength_of = {1.0 / (strength * rows): strength for strength in strengths}
-    search = QuantileRegressorCV(
-        LEVELS,
-        kernel=Gaussian(DistanceQuantile(0.7)),
-        alphas=list(strength_of),
-        level_gammas=gammas,
+    search = PathSearchCV(
+        QuantileRegressor(LEVELS, kernel=Gaussian(DistanceQuantile(0.7)), tol=CV_TOL),
+        {"alpha": list(strength_of), "level_gamma": gammas},
         cv=KFold(folds),
         scoring=lambda model, X, y: -pinball(y, model.predict(X)),
-        tol=CV_TOL,
+        refit=False,
     ).fit(X, y)
     score = search.cv_results_["mean_test_score"]
     params = search.cv_results_["params"]

@@ -31,7 +31,7 @@ from experiments.positive_common import (
 )
 from fenchel.features import Nystroem
 from fenchel.kernels import Gaussian
-from fenchel.model_selection import DensityEstimatorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.positive import DensityEstimator
 
 NAME = "positive_density10"
@@ -150,10 +150,8 @@ def fit(model: str, X: np.ndarray, new: np.ndarray, quick: bool) -> Any:
         grids: Any = {"n_components": [1, 2]} if quick else MIXTURE_GRID
         return tuned(GaussianMixture(n_init=2, random_state=0), grids, X).best_estimator_
     if model == "cholesky":
-        search = DensityEstimatorCV(
-            [1e-2], trace_penalties=[0.0], kernel=Gaussian(1.0), cv=folds(), tol=1e-3,
-            length_scales=[0.8, 1.2], rank=10 if quick else RANK,
-        )  # fmt: skip
+        low_rank = DensityEstimator(1e-2, trace_penalty=0.0, rank=10 if quick else RANK, tol=1e-3)
+        search = PathSearchCV(low_rank, {"length_scale": [0.8, 1.2]}, cv=folds())
         return search.fit(X).best_estimator_
     if dimension > 1:
         grids = KMEANS_GRID
@@ -168,10 +166,9 @@ def fit(model: str, X: np.ndarray, new: np.ndarray, quick: bool) -> Any:
         ]
         return max(tried, key=lambda density: density.score(new))
     alphas = FIRST_ALPHAS if model == "first" else ALPHAS
-    search = DensityEstimatorCV(
-        alphas[::2] if quick else alphas, trace_penalties=[0.0], kernel=Gaussian(1.0),
-        length_scales=SCALES[::2] if quick else SCALES, cv=folds(),
-    )  # fmt: skip
+    thin = slice(None, None, 2 if quick else 1)
+    grids = {"alpha": alphas[thin], "length_scale": SCALES[thin]}
+    search = PathSearchCV(DensityEstimator(trace_penalty=0.0), grids, cv=folds())
     return search.fit(X).best_estimator_
 
 

@@ -38,8 +38,12 @@ from experiments.epsilon_common import BLUE, GREY, SKY, VERMILION
 from experiments.positive_common import VERDICT, folds, mixture, mixture_density, tuned
 from fenchel import QuantileRegressor
 from fenchel.kernels import Gaussian
-from fenchel.model_selection import DensityEstimatorCV, HeteroscedasticRegressorCV
-from fenchel.positive import NonCrossingQuantileRegressor
+from fenchel.model_selection import PathSearchCV
+from fenchel.positive import (
+    DensityEstimator,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+)
 
 NAME = "positive_figure1"
 PROBLEMS, MODELS = ("density", "variance", "quantiles"), ("PNM", "NCM", "GLM", "NW", "PSD")
@@ -52,6 +56,7 @@ LEVELS = (0.25, 0.5, 0.75)
 ALPHAS = {"density": [10.0**k for k in range(-6, 4)],
           "variance": [float(alpha) for alpha in np.geomspace(1e-6, 1.0, 7)],
           "quantiles": [1e-4, 1e-3, 1e-2, 1e-1]}  # fmt: skip
+TRACES = [0.0, 1e-4]
 SCALES = {"variance": [0.1, 0.2, 0.4], "quantiles": [0.1, 0.2, 0.4]}
 BANDWIDTHS = {"density": np.geomspace(0.1, 1.0, 20), "variance": np.geomspace(0.02, 0.4, 8),
               "quantiles": np.geomspace(0.02, 0.6, 12)}  # fmt: skip
@@ -150,7 +155,8 @@ def draw(problem: str, n: int, seed: int, hole: bool = True) -> tuple[np.ndarray
 def fit_density(model: str, X: np.ndarray, alphas: list[float]) -> Any:
     """A search, fitted."""
     if model == "PSD":
-        return DensityEstimatorCV(alphas, kernel=Gaussian(1.0), cv=folds()).fit(X)
+        grid = {"alpha": alphas, "trace_penalty": TRACES}
+        return PathSearchCV(DensityEstimator(kernel=Gaussian(1.0)), grid, cv=folds()).fit(X)
     if model == "NW":
         return tuned(KernelDensity(), {"bandwidth": BANDWIDTHS["density"]}, X)
     made = {"PNM": LinearDensity(True), "NCM": LinearDensity(False),
@@ -163,10 +169,8 @@ def fit_variance(
 ) -> Any:
     """A search, fitted."""
     if model == "PSD":
-        search = HeteroscedasticRegressorCV(
-            alphas, kernel=Gaussian(1.0), length_scales=scales, cv=folds()
-        )
-        return search.fit(X, y)
+        grid = {"alpha": alphas, "trace_penalty": TRACES, "length_scale": scales}
+        return PathSearchCV(HeteroscedasticRegressor(), grid, cv=folds()).fit(X, y)
     if model == "NW":
         widths = BANDWIDTHS["variance"]
         return tuned(KernelMoments(), {"bandwidth": widths, "variance_bandwidth": widths}, X, y)

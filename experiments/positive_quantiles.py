@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from experiments import harness
 from experiments.joint_quantiles_table1 import LEVELS, crossing, pinball, quantile_loss
 from fenchel.kernels import DistanceQuantile, Gaussian
-from fenchel.model_selection import NonCrossingQuantileRegressorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonCrossingQuantileRegressor
 
 NAME = "positive_quantiles"
@@ -63,17 +63,16 @@ def one_split(name: str, k: int, quick: bool) -> list[dict[str, Any]]:
         X, y = harness.standardized(name)
         train, test = harness.split(len(X), k)
         shared = {"kernel": Gaussian(DistanceQuantile(0.7)), "gap_rank": GAP_RANK}
+        shared["trace_penalty"] = 0.0
         started = time.perf_counter()
-        search = NonCrossingQuantileRegressorCV(
-            LEVELS,
-            alphas=QUICK_ALPHAS if quick else ALPHAS,
-            gap_strengths=(1.0,) if quick else GAP_STRENGTHS,
-            trace_penalties=(0.0,),
+        search = PathSearchCV(
+            NonCrossingQuantileRegressor(LEVELS, tol=CV_TOL, max_iter=CV_STEPS, **shared),
+            {
+                "alpha": QUICK_ALPHAS if quick else ALPHAS,
+                "gap_strength": (1.0,) if quick else GAP_STRENGTHS,
+            },
             cv=KFold(QUICK_FOLDS if quick else FOLDS),
             scoring=lambda model, X, y: -pinball(y, model.predict(X)),
-            tol=CV_TOL,
-            max_iter=CV_STEPS,
-            **shared,
         ).fit(X[train], y[train])
         seconds = time.perf_counter() - started
         started = time.perf_counter()

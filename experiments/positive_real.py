@@ -28,8 +28,12 @@ from experiments.positive_common import VERDICT, folds, mean_and_error, tuned
 from fenchel import QuantileRegressor
 from fenchel.datasets import load
 from fenchel.kernels import Gaussian
-from fenchel.model_selection import DensityEstimatorCV, HeteroscedasticRegressorCV
-from fenchel.positive import NonCrossingQuantileRegressor
+from fenchel.model_selection import PathSearchCV
+from fenchel.positive import (
+    DensityEstimator,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+)
 
 NAME = "positive_real"
 SPLITS, FEWER = 10, 5
@@ -128,13 +132,13 @@ def _minus_pinball(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 def fit(name: str, model: str, X: np.ndarray, y: np.ndarray, quick: bool) -> Any:
     """Tune a model on training rows."""
     thin = slice(None, None, 2 if quick else 1)
+    penalties = [0.0] if quick else [0.0, 1e-4]
     if name == "geyser":
         if model == "psd":
             alphas, scales = DENSITY_GRID
-            return DensityEstimatorCV(
-                alphas[thin], trace_penalties=[0.0] if quick else [0.0, 1e-4],
-                kernel=Gaussian(1.0), length_scales=scales[thin], cv=folds(),
-            ).fit(X)  # fmt: skip
+            grids = {"alpha": alphas[thin], "trace_penalty": penalties}
+            grids["length_scale"] = scales[thin]
+            return PathSearchCV(DensityEstimator(), grids, cv=folds()).fit(X)
         if model == "kde":
             return tuned(KernelDensity(), {"bandwidth": np.geomspace(0.05, 1.0, 25)[thin]}, X)
         mixtures = GaussianMixture(n_init=3, random_state=0)
@@ -143,10 +147,9 @@ def fit(name: str, model: str, X: np.ndarray, y: np.ndarray, quick: bool) -> Any
         if model == "gp":
             return GaussianProcess().fit(X, y)
         alphas, scales = VARIANCE_GRID
-        return HeteroscedasticRegressorCV(
-            alphas[thin], trace_penalties=[0.0] if quick else [0.0, 1e-4],
-            kernel=Gaussian(1.0), length_scales=scales[thin], cv=folds(),
-        ).fit(X, y)  # fmt: skip
+        grids = {"alpha": alphas[thin], "trace_penalty": penalties}
+        grids["length_scale"] = scales[thin]
+        return PathSearchCV(HeteroscedasticRegressor(), grids, cv=folds()).fit(X, y)
     grid: dict[str, Any] = dict(QUANTILE_GRID)
     if quick:
         grid = {"alpha": [1e-2], "kernel": [Gaussian(2.0)]}

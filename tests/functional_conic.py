@@ -2,7 +2,7 @@
 
 Written from the definitions alone: K and G are the Gram matrices of the rows and of the points,
 μ the weights of the points, NaN in y where nothing is observed, c_i = s_i / (α Σ_k s_k).
-Minimize over V, with H = K^{1/2} V G^{1/2}, and over parts of the residuals y - H,
+Minimize over V, with H = K^{1/2} V G^{1/2}, and over parts of the residuals y - H, α times
 
     ½ ‖V‖² + Σ_i c_i (½ Σ_j μ_ij d_ij² + κ (Σ_j μ_ij |w_ij|^p)^{1/p}),
     y - H = d + w + e,   (Σ_j μ_ij |e_ij|^p)^{1/p} <= ε
@@ -62,7 +62,7 @@ def curve_optimum(
         _norm_at_most(program, "e", mu, norm, epsilon)
     x, value, lower = program.solve(unit=float(np.abs(c).sum()))
     fitted = (design @ x[program.slices["V"]]).reshape(n, m)
-    return CurveOptimum(value, lower, fitted)
+    return CurveOptimum(alpha * value, alpha * lower, fitted)
 
 
 def _norm_at_most(program, name, mu, norm, radius):

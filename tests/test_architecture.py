@@ -31,20 +31,6 @@ FLOORS: list[set[str]] = [
 ALLOWED: dict[tuple[str, str], str] = {}
 # Modules at the top that all rooms share, whose public names are for everyone.
 SHARED = {"_grids", "_threads", "_typing", "_validation"}
-# (importing file, what it imports): private modules and names of other rooms that are still
-# imported. Nothing may be added; whoever gives one a public place takes it from here.
-PRIVATE_ALLOWED: set[tuple[str, str]] = {
-    # the base class of kernel regressors, which searches prepare once and fit many times
-    ("model_selection/_conformal_models.py", "regression._base.KernelRegressor"),
-    ("model_selection/_conformal_models.py", "regression._base.Prepared"),
-    ("model_selection/_leave_one_out.py", "regression._base.KernelRegressor"),
-    ("model_selection/estimators.py", "regression._base.KernelRegressor"),
-    ("model_selection/search.py", "regression._base.KernelRegressor"),
-    # curves as rows of a table
-    ("model_selection/functional.py", "functional._inputs.as_rows"),
-    # the compiled prox of one row, for coordinate descent
-    ("solvers/coordinates.py", "losses._compiled.prox_row"),
-}
 MAX_LINES = 500
 
 PACKAGE = "fenchel"
@@ -91,7 +77,7 @@ def private_imports(text: str, path: Path, room: str) -> list[str]:
         # names between double underscores are public by convention
         private = [name for name in names if name.startswith("_") and not name.endswith("__")]
         imported = ".".join(rest)
-        if private and (path.as_posix(), imported) not in PRIVATE_ALLOWED:
+        if private:
             found.append(f"{path.as_posix()}:{line}: {room} imports {imported}, which is private")
     return found
 
@@ -132,6 +118,19 @@ def targets_of(tree: ast.Module, path: Path) -> Iterator[tuple[int, list[str]]]:
             yield node.lineno, target
 
 
+def imports_of(room: str, source: Path) -> set[str]:
+    """Rooms that a room imports."""
+    path = source / room
+    files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+    return {
+        imported
+        for file in files
+        for _, imported in imports(
+            ast.parse(file.read_text(encoding="utf-8")), file.relative_to(source), source
+        )
+    }
+
+
 def _is_room(source: Path, name: str) -> bool:
     return (source / name / "__init__.py").is_file() or (source / f"{name}.py").is_file()
 
@@ -153,17 +152,6 @@ def test_allowed_pairs_share_a_floor_and_have_a_reason():
     for pair, reason in ALLOWED.items():
         assert any(set(pair) <= floor for floor in FLOORS)
         assert reason
-
-
-def test_private_imports_that_are_allowed_are_still_there():
-    assert fenchel.__file__ is not None
-    source = Path(fenchel.__file__).parent
-    for name, imported in PRIVATE_ALLOWED:
-        path = source / name
-        assert path.is_file(), f"{name} is gone: take it from PRIVATE_ALLOWED"
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        targets = {".".join(rest) for _, (_, *rest) in targets_of(tree, Path(name))}
-        assert imported in targets, f"{name}, {imported}: take it from PRIVATE_ALLOWED"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ X, Y, theta = make_functional(120, n_points=60, noise=0.1, random_state=0)
 train, test = slice(0, 80), slice(80, None)
 seen, _ = process_outliers(Y[train], share=0.2, intensity=4.0, random_state=0)
 
-kernels = {"input_kernel": BetweenCurves(Gaussian("median")), "output_kernel": Gaussian(0.07)}
+kernels = {"kernel": BetweenCurves(Gaussian("median")), "output_kernel": Gaussian(0.07)}
 square = FunctionalRegressor("squared", alpha=1e-4, **kernels).fit(X[train], seen, theta)
 huber = FunctionalRegressor("huber", norm=2, kappa=0.05, alpha=1e-4, **kernels)
 huber.fit(X[train], seen, theta)
@@ -31,11 +31,11 @@ fine = np.linspace(0.0, 1.0, 240)
 fig, axes = plt.subplots(1, 3, figsize=(9, 3), sharey=True, layout="constrained")
 for ax, row in zip(axes, (81, 95, 110), strict=True):
     ax.plot(theta, Y[row], ".", color="#4D4D4D", ms=3, label="held out")
-    ax.plot(fine, square.predict(X[[row]], fine)[0], "--", color="#D55E00", label="square")
+    ax.plot(fine, square.predict(X[[row]], fine)[0], "--", color="#D55E00", label="squared")
     ax.plot(fine, huber.predict(X[[row]], fine)[0], color="#0072B2", label="Huber, norm 2")
     ax.set_xlabel("θ")
 axes[0].set_ylabel("output")
 axes[0].legend(frameon=False, fontsize=8)
-for name, model in {"square": square, "Huber": huber}.items():
+for name, model in {"squared": square, "Huber": huber}.items():
     error = np.mean((model.predict(X[test]) - Y[test]) ** 2)
     print(f"{name}: mean squared error {error:.3f} on held-out curves")

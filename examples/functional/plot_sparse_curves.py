@@ -17,7 +17,7 @@ from fenchel.plotting import CoefficientMatrixDisplay
 
 X, Y, theta = make_functional(120, n_points=60, noise=0.3, random_state=1)
 train, test = slice(0, 80), slice(80, None)
-kernels = {"input_kernel": BetweenCurves(Gaussian("median")), "output_kernel": Gaussian(0.07)}
+kernels = {"kernel": BetweenCurves(Gaussian("median")), "output_kernel": Gaussian(0.07)}
 
 # %%
 # The same curves with two radii: white is exactly zero.

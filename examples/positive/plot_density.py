@@ -13,16 +13,16 @@ semi-definite model, so it is >= 0 at every point, and integrals have a closed f
 import matplotlib.pyplot as plt
 import numpy as np
 
+from fenchel import DensityEstimator
 from fenchel.datasets import load
-from fenchel.kernels import Gaussian
-from fenchel.model_selection import DensityEstimatorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.plotting import DensityDisplay
 
 durations, _ = load("geyser", return_X_y=True, as_frame=True)
 X = durations[~durations["duration"].isin([2.0, 3.0, 4.0])]
-search = DensityEstimatorCV(
-    [1.0, 1e-1, 1e-2], length_scales=[0.2, 0.3, 0.5, 0.8], kernel=Gaussian(1.0)
-).fit(X)
+candidates = {"alpha": [1.0, 0.1, 0.01], "trace_penalty": [0.0, 1e-4]}
+candidates["length_scale"] = [0.2, 0.3, 0.5, 0.8]
+search = PathSearchCV(DensityEstimator(), candidates).fit(X)
 display = DensityDisplay.from_estimator(search, X)
 display.ax_.set_xlabel("duration (min)")
 print(search.best_params_)
@@ -35,6 +35,6 @@ print(f"shorter than 3 minutes: {search.integral((-np.inf, 3.0)):.1%}")
 print(f"in the sample:          {(X['duration'] < 3.0).mean():.1%}")
 print(f"five new eruptions:     {search.sample(5, random_state=0)[:, 0].round(2)} min")
 grid = np.linspace(1.0, 6.0, 501)[:, None]
-slope = search.model_.gradient(grid)[:, 0]
+slope = search.best_estimator_.model_.gradient(grid)[:, 0]
 print(f"rises the most at       {grid[slope.argmax(), 0]:.2f} min")
 plt.show()

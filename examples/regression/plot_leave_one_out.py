@@ -13,9 +13,10 @@ hat matrix: exact leave-one-out errors of all strengths cost one eigendecomposit
 import matplotlib.pyplot as plt
 import numpy as np
 
+from fenchel import KernelRidge
 from fenchel.datasets import load_mcycle
 from fenchel.kernels import Gaussian
-from fenchel.model_selection import KernelRidgeCV
+from fenchel.model_selection import PathSearchCV
 
 X, y = load_mcycle(return_X_y=True)
 kernel, alphas = Gaussian(length_scale=4.0), np.geomspace(1.0, 1e-7, 50)
@@ -23,7 +24,8 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.0))
 right.scatter(X, y, s=10, color="0.7")
 grid = np.linspace(X.min(), X.max(), 400)[:, None]
 for rule, style in (("min", "-"), ("one_standard_error", "--")):
-    search = KernelRidgeCV(alphas=alphas, kernel=kernel, scoring="loo", selection=rule)
+    ridge = KernelRidge(kernel=kernel)
+    search = PathSearchCV(ridge, {"alpha": alphas}, scoring="loo", selection=rule)
     search.fit(X, y)
     error = np.sqrt(-search.cv_results_["mean_test_score"])
     label = f"{rule}: alpha = {search.alpha_:.1g}"

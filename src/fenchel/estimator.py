@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -19,6 +19,8 @@ from fenchel.features import FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import takes_gram
 from fenchel.solvers.base import printer
+
+_STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
 
 
 class KeptRows(NamedTuple):
@@ -41,6 +43,76 @@ class KeptRows(NamedTuple):
         return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
 
 
+class Searchable:
+    """What :class:`fenchel.model_selection.PathSearchCV` asks an estimator.
+
+    Beside these, an estimator has ``check_parameters``, ``prepare`` and ``fit_prepared``, see
+    :class:`KernelEstimator`.
+    """
+
+    feature_parameters: ClassVar[tuple[str, ...]] = ("kernel", "features", "rank", "random_state")
+    """Parameters that ``prepare`` reads: for each of their settings it is called anew."""
+    path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling"}
+    """Parameters along which fits start from one another, and in which order of their values.
+
+    With a second one, what ``fit_prepared`` returns must be an array: it is extrapolated.
+    """
+    default_selection: ClassVar[str] = "min"
+    """What ``selection="auto"`` stands for."""
+    kernel: Any
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return the candidates where none are given."""
+        raise NotImplementedError
+
+    def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
+        """Return n values of a path parameter, in its order and in the units of the problem."""
+        raise NotImplementedError
+
+    def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return what is maximized where no scoring is given: the ``score``."""
+        score: Any = getattr(self, "score")  # noqa: B009  (of scikit-learn's mixins)
+        return float(score(X, y, sample_weight=sample_weight))
+
+    @property
+    def leave_one_out_by(self) -> str | None:
+        """How rows are left out of fits on prepared rows: "closed_form", "refits", or not."""
+        return None
+
+    def leave_one_out_scores(self, prepared: Any, alphas: FloatArray) -> FloatArray:
+        """Return minus the leave-one-out error and its standard error at each alpha, (2, m)."""
+        raise ValueError(
+            "scoring='loo' needs an estimator with leave-one-out errors in closed form, such as "
+            f"KernelRidge, got {type(self).__name__}"
+        )
+
+    def with_parameters(self, **parameters: Any) -> Self:
+        """Return an unfitted copy; ``length_scale`` is that of the kernel."""
+        if "length_scale" in parameters:
+            given = parameters.get("kernel", self.kernel)
+            kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
+            parameters["kernel"] = _scaled(kernel, parameters.pop("length_scale"))
+        copied: Any = clone(self)
+        return copied.set_params(**parameters)
+
+
+def _scaled(kernel: Any, scale: Any) -> Any:
+    """A copy of a kernel with another length scale, its own or that of the kernel within."""
+    if hasattr(kernel, "length_scale"):
+        return clone(kernel).set_params(length_scale=scale)
+    if hasattr(kernel, "kernel"):
+        return clone(kernel).set_params(kernel=_scaled(kernel.kernel, scale))
+    raise ValueError(f"length_scale is for kernels that have one, got {kernel!r}")
+
+
+def strengths(n: int) -> FloatArray:
+    """Strengths on a geometric grid, largest first, where all units are one.
+
+    From nearly constant models to nearly interpolating ones.
+    """
+    return np.geomspace(_STRONGEST, _WEAKEST, n)
+
+
 class CertifiedEstimator(BaseEstimator):
     """What all estimators share: validated data, and how the fit ended."""
 
@@ -58,7 +130,7 @@ class CertifiedEstimator(BaseEstimator):
     def _new_rows(self, X: Any) -> FloatArray:
         """New rows, validated."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
 
     def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
         """Set the attributes of the solver's end, and warn where it was early."""
@@ -71,7 +143,7 @@ class CertifiedEstimator(BaseEstimator):
         return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
 
 
-class KernelEstimator(CertifiedEstimator):
+class KernelEstimator(Searchable, CertifiedEstimator):
     """Base class of the estimators with a kernel; subclasses hold no mathematics.
 
     A subclass stores at least the parameters below, and defines :meth:`prepare`, which validates
@@ -79,6 +151,8 @@ class KernelEstimator(CertifiedEstimator):
     the problem, solves it, and keeps what predictions need. Both are public: cross-validation
     prepares once and fits many times, each fit starting from what the one before returned.
     """
+
+    feature_parameters = (*Searchable.feature_parameters, "solver")
 
     alpha: float
     kernel: Any
@@ -158,4 +232,4 @@ class KernelEstimator(CertifiedEstimator):
         return tags
 
 
-__all__ = ["CertifiedEstimator", "KeptRows", "KernelEstimator"]
+__all__ = ["CertifiedEstimator", "KeptRows", "KernelEstimator", "Searchable", "strengths"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -90,7 +91,7 @@ class Problem:
         """
         if np.abs(self.targets - self.best_constant).max() <= self._noise:
             return 0.0
-        return self.primal(self.design.zero(), self.best_constant)
+        return self.alpha * self._losses(lambda rows: self.best_constant)
 
     @property
     def _noise(self) -> float:
@@ -106,9 +107,14 @@ class Problem:
         """Objective of the model with these weights of its function and this offset."""
         design = self.design
         directions = design.directions(weights)
+        losses = self._losses(lambda rows: design.predict(rows, directions) + offset)
+        return self.alpha * (0.5 * design.squared_norm(weights) + losses)
+
+    def _losses(self, predict: Callable[[slice], FloatArray]) -> float:
+        """Weighted sum of the losses of predictions, block by block."""
 
         def task(rows: slice) -> tuple[float]:
-            residual = self.targets[rows] - (design.predict(rows, directions) + offset)
+            residual = self.targets[rows] - predict(rows)
             loss = self.loss.at(rows)
             if loss.cone is not None:
                 nearest = loss.nearest(residual)
@@ -116,8 +122,7 @@ class Problem:
                 residual[rounded] = nearest[rounded]
             return (float(self.weight[rows] @ loss.value(residual)),)
 
-        losses = float(design.blocks.sum(task)[0])
-        return self.alpha * (0.5 * design.squared_norm(weights) + losses)
+        return float(self.design.blocks.sum(task)[0])
 
     def link(self, dual: FloatArray) -> FloatArray:
         """Weights of the function that a dual point stands for."""

@@ -17,7 +17,7 @@ from fenchel.bounds.fitted import _ball, share_of
 from fenchel.features import Explicit
 from fenchel.kernels import Decomposable, Gaussian, Laplacian, Linear
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared, SquaredPinball
-from fenchel.model_selection import KernelRidgeCV, QuantileRegressorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.positive import DensityEstimator, NonNegativeRegressor
 
 N, DELTA = 150, 0.05
@@ -222,7 +222,7 @@ def test_what_depends_on_the_sample_is_said(sample):
     X, y = sample
     (said,) = bound(KernelRidge().fit(X, y), X, y, target_bound=1.5).caveats
     assert "length scale" in said
-    model = KernelRidgeCV(alphas=[1e-2, 1e-3], kernel=WIDTH).fit(X, y)
+    model = PathSearchCV(KernelRidge(kernel=WIDTH), {"alpha": [1e-2, 1e-3]}).fit(X, y)
     result = bound(model, X, y, target_bound=1.5)
     assert result.caveats == ()  # alpha only chooses a ball
     assert result.value == bound(model.best_estimator_, X, y, target_bound=1.5).value
@@ -235,9 +235,8 @@ def test_what_depends_on_the_sample_is_said(sample):
 
 def test_parameters_chosen_by_cross_validation_are_said(sample):
     X, y = sample
-    model = QuantileRegressorCV(
-        [0.2, 0.8], alphas=[1e-2, 1e-3], level_gammas=[0.1, 1.0], kernel=WIDTH
-    ).fit(X, y)
+    grid = {"alpha": [1e-2, 1e-3], "level_gamma": [0.1, 1.0]}
+    model = PathSearchCV(QuantileRegressor([0.2, 0.8], kernel=WIDTH), grid).fit(X, y)
     (said,) = bound(model, X, y, target_bound=1.5).caveats
     assert "level_gamma" in said
 

@@ -13,10 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
 
 import fenchel
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.cli import fitting, main
+from fenchel.cli.data_io import Columns
 from fenchel.datasets import load_engel
+from fenchel.model_selection import PathSearchCV
 from fenchel.persistence import load_metadata
 
 SOURCE = Path(fenchel.__file__).parent.parent
@@ -197,54 +202,75 @@ def fit_json(capsys, *arguments):
     return json.loads(out), err
 
 
-def test_cross_validation_takes_the_least_loss(capsys):
-    record, err = fit_json(
-        capsys, "engel", "--cv", "3", "--length-scale", "1000", "--levels", "0.5"
-    )
-    cv, y = record["cv"], load_engel(return_X_y=True)[1]
-    np.testing.assert_allclose(cv["alphas"], np.logspace(0, -6, 7) / y.std())
+def test_cross_validation_takes_the_best_score(capsys):
+    arguments = ["engel", "--cv", "3", "--length-scale", "1000", "--levels", "0.5"]
+    record, err = fit_json(capsys, *arguments)
+    cv = record["cv"]
+    assert (cv["score"], cv["folds"], len(cv["alphas"])) == ("d2", 3, 20)
     assert cv["widths"] == [1.0]
-    assert record["alpha"] == cv["alpha"] == cv["alphas"][int(np.argmin(cv["losses"][0]))]
+    assert record["alpha"] == cv["alpha"] == cv["alphas"][int(np.argmax(cv["scores"][0]))]
     assert err == ""
-    again, _ = fit_json(
-        capsys, "engel", "--cv", "3", "--length-scale", "1000", "--levels", "0.5", "--seed", "1"
-    )
-    assert again["cv"]["losses"] != cv["losses"]
+    again, _ = fit_json(capsys, *arguments, "--seed", "1")
+    assert again["cv"]["scores"] != cv["scores"]
 
 
 def test_cross_validation_agrees_with_scikit_learn(capsys):
-    from sklearn.model_selection import KFold, cross_val_score
-
     X, y = load_engel(return_X_y=True)
     record, _ = fit_json(capsys, "engel", "--cv", "4", "--model", "ridge", "--seed", "5")
     cv = record["cv"]
-    np.testing.assert_allclose(cv["alphas"], np.logspace(-1, -7, 7))
     i = cv["widths"].index(3.0)
     kernel = fenchel.kernels.resolve(fenchel.kernels.Gaussian(), X)
     kernel.length_scale = 3.0 * kernel.length_scale
     folds = KFold(4, shuffle=True, random_state=5)
-    for j in (0, 3):
+    for j in (0, 9):
         model = fenchel.KernelRidge(alpha=cv["alphas"][j], kernel=kernel)
-        scores = cross_val_score(model, X, y, cv=folds, scoring="neg_mean_squared_error")
-        sizes = [len(held) for _, held in folds.split(X)]
-        expected = -0.5 * np.average(scores, weights=sizes)
-        assert cv["losses"][i][j] == pytest.approx(expected, rel=1e-6)
-    best = divmod(int(np.argmin(cv["losses"])), 7)
+        scores = cross_val_score(model, X, y, cv=folds)
+        assert cv["scores"][i][j] == pytest.approx(scores.mean(), rel=1e-6)
+    best = divmod(int(np.argmax(cv["scores"])), len(cv["alphas"]))
     assert (record["alpha"], cv["width"]) == (cv["alphas"][best[1]], cv["widths"][best[0]])
 
 
-def test_default_strength_is_in_the_units_of_the_target(houses, here, capsys):
-    for factor in (1.0, 1000.0):
-        houses.assign(price=factor * houses["price"]).to_csv("h.csv", index=False)
-        for model in ("quantile", "svr"):
-            arguments = ["h.csv", "--target", "price", "--model", model, "--tol", "1e-9"]
-            record, _ = fit_json(capsys, *arguments, "--out", f"{model}{factor:g}.skops")
-            spread = factor * houses["price"].std(ddof=0)
-            assert record["alpha"] == pytest.approx(1e-3 / spread)
-    X = houses.drop(columns="price")
-    for model in ("quantile", "svr"):
-        small, large = (fenchel.load(f"{model}{f}.skops").predict(X) for f in ("1", "1000"))
-        np.testing.assert_allclose(large, 1000.0 * small, rtol=1e-3)
+PLAIN = {
+    "quantile": QuantileRegressor([0.1, 0.5, 0.9]),
+    "expectile": ExpectileRegressor([0.1, 0.5, 0.9]),
+    "svr": SVR(),
+    "ridge": KernelRidge(),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_fit_is_that_of_the_library(name, here, capsys):
+    """Without options the estimator's own defaults, with --cv what the search finds."""
+    X, y = load_engel(return_X_y=True, as_frame=True)
+    rows, targets = X.to_numpy(), y.to_numpy()
+    assert main(["fit", "engel", "--model", name, "--out", "plain.skops", "--quiet"]) == 0
+    plain = PLAIN[name].fit(rows, targets)
+    np.testing.assert_array_equal(fenchel.load("plain.skops").predict(X), plain.predict(rows))
+
+    given = ["--cv", "3", "--length-scale", "median", "--tol", "1e-4"]
+    assert main(["fit", "engel", "--model", name, *given, "--out", "cv.skops", "--quiet"]) == 0
+    estimator = clone(PLAIN[name]).set_params(
+        kernel=fenchel.kernels.Gaussian("median"), tol=1e-4, random_state=0
+    )
+    folds = KFold(3, shuffle=True, random_state=0)
+    search = PathSearchCV(estimator, cv=folds).fit(rows, targets)
+    found = fenchel.load("cv.skops")
+    np.testing.assert_array_equal(found.predict(X), search.predict(rows))
+    assert found[-1].alpha == search.alpha_
+    capsys.readouterr()
+
+
+def test_progress_counts_the_paths_of_the_search():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
+    X, y = load_engel(return_X_y=True, as_frame=True)
+    seen = []
+    settings = fitting.Settings(model="ridge", cv=3)
+    columns = Columns(["income"], [], [])
+    fitting.fit(settings, X, y, columns, lambda *done: seen.append(done))
+    assert list(dict.fromkeys(seen)) == [(k, 16) for k in range(17)]  # 5 widths, 3 folds
+    seen.clear()
+    fitting.fit(fitting.Settings(model="ridge"), X, y, columns, lambda *done: seen.append(done))
+    assert seen == [(1, 1)]
 
 
 @pytest.mark.parametrize(

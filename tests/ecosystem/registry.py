@@ -23,17 +23,10 @@ from fenchel import (
 )
 from fenchel.functional import FunctionalRegressor
 from fenchel.model_selection import (
-    SVRCV,
     ConformalQuantileRegressor,
     ConformalRegressor,
-    DensityEstimatorCV,
-    ExpectileRegressorCV,
-    FunctionalRegressorCV,
-    HeteroscedasticRegressorCV,
     KernelRidgeCV,
-    NonCrossingQuantileRegressorCV,
-    NonNegativeRegressorCV,
-    QuantileRegressorCV,
+    PathSearchCV,
 )
 from fenchel.online import OnlineLasso, OnlineQuadraticSVR, OnlineRidge, OnlineSVR, WidrowHoff
 from fenchel.positive import (
@@ -70,7 +63,9 @@ class Case:
 
     @property
     def name(self) -> str:
-        return type(self.estimator).__name__
+        name = type(self.estimator).__name__
+        searched = isinstance(self.estimator, PathSearchCV) and name == "PathSearchCV"
+        return f"{name}, {type(self.estimator.estimator).__name__}" if searched else name
 
     @property
     def takes_weights(self) -> bool:
@@ -86,7 +81,8 @@ class Case:
         return self.fresh(rows).fit(table[rows], targets, **self.extra, **options)
 
 
-ALPHAS = [1e-1, 1e-3]
+GRID = {"alpha": [1e-1, 1e-3]}
+PENALTIES = {**GRID, "trace_penalty": [0.0, 1e-4]}
 LEVELS = [0.25, 0.75]
 CASES = [
     Case(LinearRegression(), TWO),
@@ -108,15 +104,22 @@ CASES = [
     Case(NonCrossingQuantileRegressor(LEVELS, alpha=1e-2, rank=8)),
     Case(ConeRegressor(alpha=1e-2, rank=8), TWO),
     Case(DensityEstimator(1e-2, rank=8), None),
-    Case(KernelRidgeCV(alphas=ALPHAS), TWO),
-    Case(SVRCV(alphas=ALPHAS)),
-    Case(QuantileRegressorCV(LEVELS, alphas=ALPHAS)),
-    Case(ExpectileRegressorCV(LEVELS, alphas=ALPHAS)),
-    Case(FunctionalRegressorCV(alphas=ALPHAS), CURVES, {"theta": THETA}),
-    Case(NonNegativeRegressorCV(alphas=ALPHAS, rank=8)),
-    Case(HeteroscedasticRegressorCV(alphas=ALPHAS, rank=8)),
-    Case(NonCrossingQuantileRegressorCV(LEVELS, alphas=[1.0, 0.1], rank=4, tol=1e-3)),
-    Case(DensityEstimatorCV(alphas=ALPHAS, rank=4), None),
+    Case(KernelRidgeCV(alphas=GRID["alpha"]), TWO),
+    Case(PathSearchCV(KernelRidge(), GRID), TWO),
+    Case(PathSearchCV(SVR(), GRID)),
+    Case(PathSearchCV(QuantileRegressor(LEVELS), GRID)),
+    Case(PathSearchCV(ExpectileRegressor(LEVELS), GRID)),
+    Case(PathSearchCV(FunctionalRegressor(), GRID), CURVES, {"theta": THETA}),
+    Case(PathSearchCV(NonNegativeRegressor(rank=8), PENALTIES)),
+    Case(PathSearchCV(HeteroscedasticRegressor(rank=8), PENALTIES)),
+    Case(
+        PathSearchCV(
+            NonCrossingQuantileRegressor(LEVELS, rank=4, tol=1e-3),
+            {"alpha": [1.0, 0.1], "gap_strength": [1.0, 0.01]},
+        )
+    ),
+    Case(PathSearchCV(ConeRegressor(rank=8), GRID), TWO),
+    Case(PathSearchCV(DensityEstimator(rank=4), PENALTIES), None),
     Case(ConformalRegressor(KernelRidge(1e-2), method="cv+", coverage=0.8)),
     Case(ConformalQuantileRegressor(QuantileRegressor(LEVELS, alpha=1e-2), coverage=0.8)),
 ]

@@ -9,14 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 import fenchel
-from fenchel import SVR, KernelRidge
+from fenchel import (
+    SVR,
+    ExpectileRegressor,
+    FunctionalRegressor,
+    KernelRidge,
+    NonNegativeRegressor,
+    QuantileRegressor,
+)
+from fenchel.design import Design, Plain
+from fenchel.features import FeatureMap
 from fenchel.kernels import ScalarKernel
 from fenchel.losses import BoxQuadratic, Loss, Squared
 from fenchel.solvers import SOLVERS, Iterate, Loop, solution_of
-from fenchel.testing import check_kernel, check_loss, check_solver
+from fenchel.testing import check_design, check_feature_map, check_kernel, check_loss, check_solver
 
 ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(0)
@@ -226,6 +237,156 @@ def test_a_refusal_reaches_the_user(monkeypatch):
     monkeypatch.setitem(SOLVERS, "ista", Ista)
     with pytest.raises(ValueError, match=r"solver='ista' cannot .* needs fit_intercept=False"):
         SVR(solver="ista").fit(X, Y)
+
+
+# --- a feature map and a design ----------------------------------------------------------------
+
+
+class SparseProducts:
+    """Functions of some rows, by their weights."""
+
+    def __init__(self, features, mixed):
+        self.features, self.mixed = features, mixed
+
+    def values(self, weights):
+        return np.einsum("kq,kq->k", self.features @ weights, self.mixed)
+
+    def gram(self):
+        return (self.features @ self.features.T).toarray() * (self.mixed @ self.mixed.T)
+
+    def fill(self, matrix):
+        matrix[...] = np.eye(len(self.mixed)) + self.gram()
+
+    def weights(self, sizes):
+        return self.features.T @ (sizes[:, None] * self.mixed)
+
+
+class SparseRows(Design):
+    """Features that are mostly zero, kept as such."""
+
+    def __init__(self, features, coupling):
+        self.rows, self.mixing = sparse.csr_array(features), coupling
+        self.n_rows, self.n_outputs = features.shape[0], len(coupling)
+        self.width = features.shape[1]
+
+    def zero(self):
+        return np.zeros((self.width, self.mixing.shape[1]))
+
+    def directions(self, weights):
+        return weights @ self.mixing.T
+
+    def predict(self, rows, directions, out=None):
+        values = self.rows[rows] @ directions
+        if out is None:
+            return values
+        out[...] = values
+        return out
+
+    def pull(self, rows, push):
+        return self.rows[rows].T @ push
+
+    def weights_of(self, pulled):
+        return pulled @ self.mixing
+
+    def functions(self, rows, vectors):
+        return SparseProducts(self.rows[rows], vectors @ self.mixing)
+
+    def subset(self, rows):
+        return SparseRows(self.rows[rows], self.mixing)
+
+    def diagonal(self):
+        squares = (self.rows * self.rows).sum(axis=1)
+        return squares * np.sum(self.mixing**2) / self.n_outputs
+
+
+class SameCell(ScalarKernel):
+    """1 for two rows in the same cell of a grid, and 0 elsewhere."""
+
+    def __init__(self):
+        pass
+
+    def is_stationary(self):
+        return False
+
+    def _evaluate(self, X, Y):
+        cells = (np.floor(rows / 0.5) for rows in (X, Y))
+        return np.equal(*np.meshgrid(*(c @ [1e6, 1.0] for c in cells), indexing="ij")).astype(
+            float
+        )
+
+
+class Bins(FeatureMap):
+    """One feature for each cell of a grid: a kernel that is 1 in the same cell and 0 elsewhere."""
+
+    def __init__(self, kernel=None, size=0.5, random_state=None):
+        self.kernel = kernel
+        self.size = size
+        self.random_state = random_state
+
+    def _fit(self, X):
+        self.cells_ = np.unique(np.floor(X / self.size), axis=0)
+        self.rank_, self.kernel_error_ = len(self.cells_), 0.0
+        return self._map(X)
+
+    def _map(self, X):
+        same = np.floor(X / self.size)[:, None, :] == self.cells_
+        return same.all(axis=2).astype(float)
+
+    def design(self, features, coupling):
+        return SparseRows(features, coupling)
+
+
+class DenseBins(Bins):
+    """The same with the library's own design."""
+
+    def design(self, features, coupling):
+        return Plain(features, coupling)
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_a_design_passes_the_checks(p):
+    check_design(SparseRows(Bins().fit_transform(X), np.eye(p) + 0.3))
+
+
+def test_a_feature_map_passes_the_checks():
+    check_feature_map(Bins(SameCell()), X)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SVR(alpha=1e-2),
+        KernelRidge(alpha=1e-2),
+        QuantileRegressor([0.2, 0.8], alpha=1e-2),
+        ExpectileRegressor([0.2, 0.8], alpha=1e-2),
+        QuantileRegressor([0.2, 0.8], alpha=1e-2, non_crossing="train"),
+        FunctionalRegressor("huber", kappa=0.3, alpha=1e-2),
+        FunctionalRegressor("huber", kappa=0.3, alpha=1e-2, solver="newton"),
+    ],
+    ids=lambda e: repr(e)[:40],
+)
+def test_a_design_goes_into_every_estimator(estimator):
+    curves = isinstance(estimator, FunctionalRegressor)
+    targets = np.cos(Y[:, None] + np.linspace(0.0, 1.0, 6)) if curves else Y
+    own, library = (clone(estimator).set_params(features=kind()) for kind in (Bins, DenseBins))
+    own.set_params(tol=1e-10).fit(X, targets)
+    library.set_params(tol=1e-10).fit(X, targets)
+    assert own.certificate_.relative_gap <= 1e-10
+    assert own.certificate_.primal == pytest.approx(library.certificate_.primal, rel=1e-9)
+    np.testing.assert_allclose(own.predict(X), library.predict(X), atol=1e-4)
+
+
+def test_solvers_that_cannot_do_with_a_design_say_so():
+    with pytest.raises(ValueError, match=r"solver='pdcd' cannot .* needs plain features"):
+        SVR(features=Bins(), solver="pdcd").fit(X, Y)
+    with pytest.raises(ValueError, match=r"solver='smo' cannot .* needs a decomposable kernel"):
+        SVR(features=Bins(), solver="smo").fit(X, Y)
+
+
+def test_a_feature_map_goes_into_non_negative_models():
+    model = NonNegativeRegressor(features=Bins(), alpha=1e-2).fit(X, Y**2)
+    assert model.certificate_.relative_gap <= 1e-6
+    assert model.predict(X).min() >= 0.0
 
 
 # --- the text itself ---------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from scipy.optimize import minimize
 from fenchel import SVR
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import Gaussian
-from fenchel.losses import LOSSES, Huber, Loss, Squared, curve_loss, make_loss
-from fenchel.model_selection import FunctionalRegressorCV, NonNegativeRegressorCV
+from fenchel.losses import LOSSES, Huber, Squared, curve_loss, make_loss
+from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonNegativeRegressor
 from fenchel.testing import check_loss
+from own_losses import Elastic, LogCosh, slope
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(-1.0, 1.0, (24, 2))
@@ -23,79 +24,7 @@ CURVES = np.sin(3.0 * (X[:14, :1] + THETA)) + 0.2 * RANDOM.standard_normal((14, 
 CURVES[0, 2] += 4.0
 ONE = Gaussian(1e6)
 
-
-class LogCosh(Loss):
-    r"""A smoothed absolute value, :math:`\ell(\xi) = \sum_j \kappa^2 \log\cosh(\xi_j / \kappa)`.
-
-    Its slope is κ tanh(ξ/κ), so that the conjugate is a binary entropy on the box of size κ.
-    Not elicitable by a name: between mean and median.
-    """
-
-    statistic = "between mean and median"
-    smoothness = 1.0
-
-    def __init__(self, kappa=0.5):
-        self.kappa = kappa
-
-    def value(self, residual):
-        size = np.abs(residual) / self.kappa
-        near = np.log1p(2.0 * np.sinh(0.5 * np.minimum(size, 1.0)) ** 2)
-        far = size + np.log1p(np.exp(-2.0 * size)) - np.log(2.0)
-        return self.kappa**2 * np.where(size < 1.0, near, far).sum(axis=1)
-
-    def conjugate(self, dual):
-        slope = np.abs(dual) / self.kappa
-        inside = np.minimum(slope, 1.0)
-        rest = np.where(inside < 1.0, 1.0 - inside, 1.0)
-        value = 0.5 * ((1.0 + inside) * np.log1p(inside) + (1.0 - inside) * np.log(rest))
-        return self.kappa**2 * np.where(slope <= 1.0, value, np.inf).sum(axis=1)
-
-    def conjugate_prox(self, point, step):
-        """β = κ tanh(r/κ) with β + step r = point: r by Newton from the left."""
-        target = np.abs(point)
-        r = np.maximum(target - self.kappa, 0.0) / step
-        for _ in range(30):
-            slope = np.tanh(r / self.kappa)
-            move = (target - self.kappa * slope - step * r) / (step + 1.0 - slope**2)
-            r = r + move
-            if np.all(np.abs(move) <= 1e-12 * r):
-                break
-        return np.sign(point) * self.kappa * np.tanh(r / self.kappa)
-
-    def conjugate_prox_jacobian(self, point, step):
-        curvature = 1.0 - (self.conjugate_prox(point, step) / self.kappa) ** 2
-        return curvature / (curvature + step)
-
-
-class Elastic(Loss):
-    """½ξ² + κ|ξ|: a kink at zero, and no bound on the slope."""
-
-    def __init__(self, kappa=0.5):
-        self.kappa = kappa
-
-    def value(self, residual):
-        size = np.abs(residual)
-        return (0.5 * size**2 + self.kappa * size).sum(axis=1)
-
-    def conjugate(self, dual):
-        return (0.5 * np.maximum(np.abs(dual) - self.kappa, 0.0) ** 2).sum(axis=1)
-
-    def conjugate_prox(self, point, step):
-        far = (point + step * self.kappa * np.sign(point)) / (1.0 + step)
-        return np.where(np.abs(point) <= self.kappa, point, far)
-
-    def conjugate_prox_jacobian(self, point, step):
-        return np.where(np.abs(point) <= self.kappa, 1.0, 1.0 / (1.0 + step))
-
-
 OWN = [LogCosh(), Elastic()]
-
-
-def slope(loss, residual):
-    """Derivative of the losses above, from their formulas."""
-    if isinstance(loss, LogCosh):
-        return loss.kappa * np.tanh(residual / loss.kappa)
-    return residual + loss.kappa * np.sign(residual)
 
 
 def lowest(objective, gradient, start):
@@ -249,7 +178,7 @@ def test_a_name_is_one_loss(name):
     [
         lambda loss: SVR(loss).fit(X, Y),
         lambda loss: FunctionalRegressor(loss).fit(X[:14], CURVES),
-        lambda loss: FunctionalRegressorCV(loss).fit(X[:14], CURVES),
+        lambda loss: PathSearchCV(FunctionalRegressor(loss)).fit(X[:14], CURVES),
         lambda loss: curve_loss(loss, np.ones(3)),
         make_loss,
     ],
@@ -261,10 +190,12 @@ def test_one_sentence_for_what_is_not_allowed(fit, name):
     assert str(caught.value) == f"loss must be one of ({listed}) or a Loss, got {name!r}"
 
 
-@pytest.mark.parametrize("kind", [NonNegativeRegressor, NonNegativeRegressorCV])
-def test_non_negative_models_know_one_name_more(kind):
+@pytest.mark.parametrize(
+    "model", [NonNegativeRegressor("hinge"), PathSearchCV(NonNegativeRegressor("hinge"))]
+)
+def test_non_negative_models_know_one_name_more(model):
     with pytest.raises(ValueError, match="loss must be one of") as caught:
-        kind("hinge").fit(X, Y)
+        model.fit(X, Y)
     assert str(caught.value).endswith("'poisson') or a Loss, got 'hinge'")
 
 

@@ -16,7 +16,7 @@ from fenchel.datasets import load_engel
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import Gaussian, ScalarKernel
 from fenchel.losses import Huber, Loss
-from fenchel.model_selection import ConformalRegressor, DensityEstimatorCV, QuantileRegressorCV
+from fenchel.model_selection import ConformalRegressor, PathSearchCV
 from fenchel.online import OnlineSVR
 from fenchel.positive import DensityEstimator, NonNegativeRegressor
 from fenchel.solvers import Newton
@@ -65,10 +65,10 @@ def program() -> None:
     assert_type(DensityEstimator().fit(frame).score_samples(rows), Floats)
     assert_type(FunctionalRegressor().fit(array, array, theta=targets), FunctionalRegressor)
 
-    search = QuantileRegressorCV([0.1, 0.9], alphas=[1e-2, 1e-3])
-    assert_type(search.fit(frame, column), QuantileRegressorCV)
-    assert_type(search.fit(frame, column).predict(frame), Floats)
-    assert_type(DensityEstimatorCV().fit(frame).score(frame), float)
+    search = PathSearchCV(quantiles, {"alpha": 20, "level_gamma": [0.1, 1.0]})
+    assert_type(search.fit(frame, column), PathSearchCV[QuantileRegressor])
+    assert_type(search.fit(frame, column).best_estimator_.predict(frame), Floats)
+    assert_type(PathSearchCV(DensityEstimator()).fit(frame).score(frame), float)
     wrapper = ConformalRegressor(KernelRidge(), method="cv+").fit(frame, column)
     assert_type(wrapper.predict_interval(frame), Floats)
 

@@ -26,7 +26,7 @@ from sklearn.model_selection import KFold
 from experiments import functional_figure2, functional_speech, harness
 from fenchel.functional import FunctionalRegressor
 from fenchel.losses import CurveHuber, CurveInsensitive
-from fenchel.model_selection import FunctionalRegressorCV
+from fenchel.model_selection import PathSearchCV
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_fits_are_those_of_the_estimator(name, value):
         kappa=value,
         epsilon=value,
         alpha=1e-5,
-        input_kernel="precomputed",
+        kernel="precomputed",
         output_kernel=gaussian(OUTPUT_RHO),
     ).fit(data.train.gram, Y, data.theta)
     np.testing.assert_allclose(
@@ -169,19 +169,15 @@ def test_selection_is_that_of_the_estimator():
     Y = contaminate(data.Y, (3, 0.5, 0.2), 3)
     alphas, kappas = [1e-6, 1e-4], [0.003, 0.03, 0.3]
     errors = validation_errors(data.train, Y, "H1", alphas, kappas)
-    search = FunctionalRegressorCV(
-        "huber",
-        1,
-        alphas=alphas,
-        kappas=kappas,
+    search = PathSearchCV(
+        FunctionalRegressor("huber", 1, kernel="precomputed", output_kernel=gaussian(OUTPUT_RHO)),
+        {"alpha": alphas, "kappa": kappas},
         cv=KFold(5, shuffle=True, random_state=0),
         aggregation="median",
-        input_kernel="precomputed",
-        output_kernel=gaussian(OUTPUT_RHO),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        search.fit(data.train.gram, Y, data.theta)
+        search.fit(data.train.gram, Y, theta=data.theta)
     chosen = choose(errors, alphas, kappas)
     assert chosen == (search.alpha_, search.best_params_["kappa"])
     middle = np.median(errors, axis=0).min()

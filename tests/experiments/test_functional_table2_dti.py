@@ -66,7 +66,7 @@ def test_readings_are_what_they_say():
     squares = float(np.sum((x[0] - x[1]) ** 2))
     for norm, distance in (("euclidean", squares), ("L2", squares / 93)):
         chosen = experiment.parameters(experiment.Reading(norm, True, False))
-        assert chosen["input_kernel"](x)[0, 1] == pytest.approx(np.exp(-1.25 * distance))
+        assert chosen["kernel"](x)[0, 1] == pytest.approx(np.exp(-1.25 * distance))
     laplacian = chosen["output_kernel"](np.array([[0.2], [0.5]]))
     assert laplacian[0, 1] == pytest.approx(np.exp(-10 * 0.3))
 

@@ -19,7 +19,7 @@ from fenchel.kernels import Decomposable, Gaussian, Laplacian
 from fenchel.model_selection import (
     ConformalQuantileRegressor,
     ConformalRegressor,
-    QuantileRegressorCV,
+    PathSearchCV,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, rank, score_quantile
 
@@ -391,9 +391,9 @@ def test_inside_of_pipelines_searches_and_data_frames():
     assert scaled.get_params()["quantileregressor__levels"] == 0.5  # as it was given
     search = GridSearchCV(ConformalRegressor(SMOOTH), {"estimator__alpha": [1e-3, 1.0]}, cv=3)
     assert search.fit(frame, Y).best_params_ == {"estimator__alpha": 1e-3}
-    tuned = QuantileRegressorCV(alphas=[1e-1, 1e-3], cv=3)
+    tuned = PathSearchCV(QuantileRegressor(), {"alpha": [1e-1, 1e-3]}, cv=3)
     model = ConformalQuantileRegressor(tuned, coverage=0.8).fit(frame, Y)
-    assert model.estimator_.levels == [0.1, 0.5, 0.9]
+    assert model.estimator_.best_estimator_.levels == [0.1, 0.5, 0.9]
     assert model.predict_interval(frame).shape == (60, 2)
 
 

@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from fenchel.design import gram, plain
 from fenchel.functional import FunctionalRegressor
-from fenchel.functional import problem as problems
 from fenchel.kernels import BetweenCurves, Gaussian, IntegralGaussian, Laplacian
-from fenchel.model_selection import FunctionalRegressorCV
+from fenchel.model_selection import PathSearchCV
 
 NAN = np.nan
 RNG = np.random.default_rng(0)
@@ -23,7 +23,7 @@ Y = CLEAN + 0.2 * RNG.normal(size=(N, M))
 ALPHAS = [1e-1, 1e-3, 1e-5]
 FOLDS = KFold(4, shuffle=True, random_state=1)
 # alpha, κ and ε as scikit-learn's checks want them: a grid that holds a good fit of a line
-FAST = {"alphas": [1e-1, 1e-3], "cv": 2, "kappas": [1.0, 0.1], "epsilons": [0.1, 0.01]}
+STRENGTHS = {"alpha": [1e-1, 1e-3]}
 CASES = {
     "squared": ({}, {}),
     "huber2": ({"loss": "huber"}, {"kappa": [1.0, 0.3, 0.03]}),
@@ -38,9 +38,18 @@ CASES = {
 
 @parametrize_with_checks(
     [
-        FunctionalRegressorCV(**FAST),
-        FunctionalRegressorCV("huber", aggregation="median", **FAST),
-        FunctionalRegressorCV("squared_epsilon_insensitive", np.inf, **FAST),
+        PathSearchCV(FunctionalRegressor(), STRENGTHS, cv=2),
+        PathSearchCV(
+            FunctionalRegressor("huber"),
+            {**STRENGTHS, "kappa": [1.0, 0.1]},
+            aggregation="median",
+            cv=2,
+        ),
+        PathSearchCV(
+            FunctionalRegressor("squared_epsilon_insensitive", np.inf),
+            {**STRENGTHS, "epsilon": [0.1, 0.01]},
+            cv=2,
+        ),
     ]
 )
 def test_scikit_learn(estimator, check):
@@ -58,10 +67,10 @@ def scores_by_params(results, key="mean_test_score"):
 def test_equals_grid_search(case):
     loss, grid = CASES[case]
     tight = {**loss, "tol": 1e-11, "max_iter": 5000, "center": "mean"}
-    candidates = {f"{name}s": values for name, values in grid.items()}
-    ours = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, **candidates, **tight).fit(X, Y)
+    plain = FunctionalRegressor(**tight)
+    ours = PathSearchCV(plain, {"alpha": ALPHAS, **grid}, cv=FOLDS).fit(X, Y)
     theirs = GridSearchCV(
-        FunctionalRegressor(**tight),
+        plain,
         {**grid, "alpha": ALPHAS},
         cv=FOLDS,
         scoring="neg_mean_squared_error",
@@ -85,9 +94,10 @@ def test_median_ranks_by_the_median_of_folds():
     """A fold of shifted curves has a say in the mean, and less of one in the median."""
     spoilt = Y.copy()
     spoilt[:5] += np.random.default_rng(5).choice([-1.0, 1.0], size=(5, 1))
-    grid = {"alphas": np.geomspace(1.0, 1e-6, 8), "cv": KFold(5)}
-    mean = FunctionalRegressorCV(**grid).fit(X, spoilt, THETA)
-    median = FunctionalRegressorCV(**grid, aggregation="median").fit(X, spoilt, THETA)
+    grid, folds = {"alpha": np.geomspace(1.0, 1e-6, 8)}, KFold(5)
+    search = PathSearchCV(FunctionalRegressor(), grid, cv=folds)
+    mean = clone(search).fit(X, spoilt, theta=THETA)
+    median = clone(search).set_params(aggregation="median").fit(X, spoilt, theta=THETA)
     results = median.cv_results_
     folds = np.array([results[f"split{k}_test_score"] for k in range(5)])
     np.testing.assert_array_equal(results["median_test_score"], np.median(folds, axis=0))
@@ -106,7 +116,8 @@ def test_error_is_the_integral_over_what_is_observed(quadrature):
     weight = RNG.uniform(0.5, 2.0, N)
     options = {"center": "mean", "quadrature": quadrature}
     folds = [(np.arange(30), np.arange(30, 40)), (np.arange(10, 40), np.arange(10))]
-    ours = FunctionalRegressorCV(alphas=[1e-3], cv=folds, **options).fit(X, gaps, THETA, weight)
+    ours = PathSearchCV(FunctionalRegressor(**options), {"alpha": [1e-3]}, cv=folds)
+    ours.fit(X, gaps, theta=THETA, sample_weight=weight)
     for k, (train, test) in enumerate(folds):
         model = FunctionalRegressor(alpha=1e-3, **options)
         model.fit(X[train], gaps[train], THETA, weight[train])
@@ -119,9 +130,10 @@ def test_error_is_the_integral_over_what_is_observed(quadrature):
 
 
 def test_pairs_and_arrays_agree():
-    options = {"alphas": ALPHAS, "cv": 3, "loss": "huber", "kappas": [0.5], "tol": 1e-9}
-    array = FunctionalRegressorCV(**options).fit(X, Y, THETA)
-    pairs = FunctionalRegressorCV(**options).fit(X, [(THETA, y) for y in Y])
+    plain = FunctionalRegressor("huber", tol=1e-9)
+    search = PathSearchCV(plain, {"alpha": ALPHAS, "kappa": [0.5]}, cv=3)
+    array = clone(search).fit(X, Y, theta=THETA)
+    pairs = clone(search).fit(X, [(THETA, y) for y in Y])
     np.testing.assert_allclose(
         pairs.cv_results_["mean_test_score"], array.cv_results_["mean_test_score"], rtol=1e-6
     )
@@ -130,8 +142,9 @@ def test_pairs_and_arrays_agree():
 
 def test_precomputed_kernels_lose_the_columns_of_the_fold():
     kernel = Gaussian(0.7)
-    vectors = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, input_kernel=kernel).fit(X, Y)
-    gram = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, input_kernel="precomputed")
+    grid = {"alpha": ALPHAS}
+    vectors = PathSearchCV(FunctionalRegressor(kernel=kernel), grid, cv=FOLDS).fit(X, Y)
+    gram = PathSearchCV(FunctionalRegressor(kernel="precomputed"), grid, cv=FOLDS)
     gram.fit(kernel(X), Y)
     np.testing.assert_allclose(
         gram.cv_results_["mean_test_score"], vectors.cv_results_["mean_test_score"], rtol=1e-6
@@ -144,28 +157,27 @@ def test_precomputed_kernels_lose_the_columns_of_the_fold():
 )
 def test_length_scales(make):
     scales = [0.2, "median", 5.0]
-    search = FunctionalRegressorCV(
-        alphas=ALPHAS, input_kernel=make(1.0), length_scales=scales, cv=FOLDS
-    ).fit(X, Y)
+    grid = {"alpha": ALPHAS, "length_scale": scales}
+    search = PathSearchCV(FunctionalRegressor(kernel=make(1.0)), grid, cv=FOLDS).fit(X, Y)
     plain = GridSearchCV(
         FunctionalRegressor(),
-        {"input_kernel": [make(scale) for scale in scales], "alpha": ALPHAS},
+        {"kernel": [make(scale) for scale in scales], "alpha": ALPHAS},
         cv=FOLDS,
         scoring="neg_mean_squared_error",
     ).fit(X, Y)
     assert search.best_score_ == pytest.approx(plain.best_score_, rel=1e-9)
     best = make(search.best_params_["length_scale"])
-    assert repr(search.best_estimator_.input_kernel) == repr(best)
-    with pytest.raises(ValueError, match="length_scales are for kernels that have one"):
-        clone(search).set_params(input_kernel="linear").fit(X, Y)
+    assert repr(search.best_estimator_.kernel) == repr(best)
+    with pytest.raises(ValueError, match="length_scale is for kernels that have one"):
+        clone(search).set_params(estimator__kernel="linear").fit(X, Y)
 
 
 def test_default_grids_follow_the_units():
     """Fits are equivariant with κ and ε in units of y and alpha in those of the kernels."""
     for loss, name in (("huber", "kappa"), ("squared_epsilon_insensitive", "epsilon")):
-        options = {"kappas": 4, "epsilons": 4, "alphas": 3, "cv": 2}
-        small = FunctionalRegressorCV(loss, **options).fit(X, Y, THETA)
-        large = FunctionalRegressorCV(loss, **options).fit(X, 1e4 * Y, THETA)
+        search = PathSearchCV(FunctionalRegressor(loss), {"alpha": 3, name: 4}, cv=2)
+        small = clone(search).fit(X, Y, theta=THETA)
+        large = clone(search).fit(X, 1e4 * Y, theta=THETA)
         for key, factor in ((name, 1e4), ("alpha", 1.0)):
             one, other = (
                 [params[key] for params in model.cv_results_["params"]] for model in (small, large)
@@ -176,7 +188,22 @@ def test_default_grids_follow_the_units():
             large.cv_results_["mean_test_score"],
             rtol=1e-3,
         )
-    assert len(FunctionalRegressorCV(alphas=4, cv=2).fit(X, Y).cv_results_["params"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("loss", "names"),
+    [
+        ("squared", {"alpha"}),
+        ("huber", {"alpha", "kappa"}),
+        ("squared_epsilon_insensitive", {"alpha", "epsilon"}),
+        ("pinball", {"alpha"}),
+    ],
+)
+def test_default_grids_have_what_the_loss_reads(loss, names):
+    assert FunctionalRegressor(loss).default_grid() == dict.fromkeys(names, 10)
+    if loss == "squared":
+        search = PathSearchCV(FunctionalRegressor(loss), cv=2).fit(X, Y)
+        assert len(search.cv_results_["params"]) == 10
 
 
 def test_weights_count_in_fit_and_score():
@@ -187,9 +214,10 @@ def test_weights_count_in_fit_and_score():
         (np.searchsorted(kept, a[weight[a] > 0]), np.searchsorted(kept, b[weight[b] > 0]))
         for a, b in folds
     ]
-    options = {"loss": "huber", "norm": 1, "alphas": ALPHAS, "kappas": 3}
-    weighted = FunctionalRegressorCV(cv=folds, **options).fit(X, Y, THETA, weight)
-    removed = FunctionalRegressorCV(cv=inner, **options).fit(X[kept], Y[kept], THETA)
+    search = PathSearchCV(FunctionalRegressor("huber", 1), {"alpha": ALPHAS, "kappa": 3})
+    weighted = clone(search).set_params(cv=folds)
+    weighted.fit(X, Y, theta=THETA, sample_weight=weight)
+    removed = clone(search).set_params(cv=inner).fit(X[kept], Y[kept], theta=THETA)
     np.testing.assert_allclose(
         weighted.cv_results_["mean_test_score"],
         removed.cv_results_["mean_test_score"],
@@ -198,7 +226,7 @@ def test_weights_count_in_fit_and_score():
 
 
 def test_parallel_is_the_same():
-    search = FunctionalRegressorCV("huber", alphas=2, kappas=3, cv=3)
+    search = PathSearchCV(FunctionalRegressor("huber"), {"alpha": 2, "kappa": 3}, cv=3)
     one, two = clone(search).fit(X, Y), clone(search).set_params(n_jobs=2).fit(X, Y)
     np.testing.assert_array_equal(
         one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"]
@@ -209,26 +237,29 @@ def test_kernels_are_evaluated_once_in_each_fold(monkeypatch):
     """One preparation for a fold and a width, and one for the final fit."""
     prepared, spectra = [], []
     original = FunctionalRegressor.prepare
-    spectrum = problems.Rows.spectrum.func
+    eigh = gram.eigh
 
-    def counted(self, *data):
-        prepared.append(len(data[0]))
-        return original(self, *data)
+    def counted(self, *data, **named):
+        prepared.append(len(named["X"] if named else data[0]))
+        return original(self, *data, **named)
 
-    def decomposed(self):
-        spectra.append(len(self.features))
-        return spectrum(self)
+    def decomposed(matrix, **options):
+        spectra.append(len(matrix))
+        return eigh(matrix, **options)
 
-    monkeypatch.setattr(FunctionalRegressor, "_prepare", counted)
-    monkeypatch.setattr(problems.Rows.spectrum, "func", decomposed)
-    search = FunctionalRegressorCV("huber", alphas=ALPHAS, kappas=[1.0, 0.1], cv=FOLDS)
+    monkeypatch.setattr(FunctionalRegressor, "prepare", counted)
+    for design in (gram, plain):
+        monkeypatch.setattr(design, "eigh", decomposed)
+    grid = {"alpha": ALPHAS, "kappa": [1.0, 0.1]}
+    search = PathSearchCV(FunctionalRegressor("huber"), grid, cv=FOLDS)
     search.fit(X, Y)
     assert prepared == [30] * 4 + [40]
     assert spectra == [30] * 4 + [40]
 
 
 def test_scoring_is_that_of_scikit_learn():
-    search = FunctionalRegressorCV(alphas=ALPHAS, cv=FOLDS, scoring="r2").fit(X, Y)
+    search = PathSearchCV(FunctionalRegressor(), {"alpha": ALPHAS}, cv=FOLDS, scoring="r2")
+    search.fit(X, Y)
     plain = GridSearchCV(FunctionalRegressor(), {"alpha": ALPHAS}, cv=FOLDS, scoring="r2")
     plain.fit(X, Y)
     assert search.best_score_ == pytest.approx(plain.best_score_, rel=1e-9)
@@ -237,8 +268,9 @@ def test_scoring_is_that_of_scikit_learn():
 def test_fdatagrid_comes_back_in_kind():
     skfda = pytest.importorskip("skfda", reason="FDataGrid is of scikit-fda")
     curves = skfda.FDataGrid(data_matrix=Y, grid_points=THETA)
-    given = FunctionalRegressorCV(alphas=ALPHAS, cv=3).fit(X, curves)
-    array = FunctionalRegressorCV(alphas=ALPHAS, cv=3).fit(X, Y, THETA)
+    search = PathSearchCV(FunctionalRegressor(), {"alpha": ALPHAS}, cv=3)
+    given = clone(search).fit(X, curves)
+    array = clone(search).fit(X, Y, theta=THETA)
     np.testing.assert_array_equal(given.predict(X).data_matrix[:, :, 0], array.predict(X))
     assert given.score(X, curves) == array.score(X, Y)
 
@@ -246,30 +278,28 @@ def test_fdatagrid_comes_back_in_kind():
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"alphas": 0}, "alphas must be a number of candidates >= 1"),
-        ({"alphas": 1e-3}, "alphas must be a number of candidates >= 1"),
-        ({"alphas": [1.0, -1.0]}, "alphas must be positive numbers"),
-        ({"loss": "huber", "kappas": [0.0]}, "kappas must be positive numbers"),
-        ({"loss": "huber", "kappas": []}, "kappas must be positive numbers"),
-        (
-            {"loss": "squared_epsilon_insensitive", "epsilons": [-1.0]},
-            "epsilons must be numbers >= 0",
-        ),
+        ({"param_grid": {"alpha": 0}}, "alpha'\\] must be a number of values >= 1"),
+        ({"param_grid": {"alpha": 1e-3}}, "alpha'\\] must be a number of values >= 1"),
+        ({"param_grid": {"alpha": [1.0, -1.0]}}, "alpha must be a finite number > 0"),
+        ({"param_grid": {"kappa": [0.0]}}, "kappa must be a finite number > 0"),
+        ({"param_grid": {"kappa": []}}, "kappa'\\] must be a sequence of one or more finite"),
+        ({"param_grid": {"epsilon": [-1.0]}}, "epsilon must be a finite number >= 0"),
         ({"aggregation": "mode"}, "aggregation must be one of"),
-        ({"loss": "hinge"}, "loss must be one of"),
-        ({"loss": "huber", "norm": 0.5}, "norm must be a number >= 1"),
+        ({"estimator__loss": "cubic"}, "loss must be one of"),
+        ({"estimator__norm": 0.5}, "norm must be a number >= 1"),
     ],
 )
 def test_bad_input(bad, message):
+    search = PathSearchCV(FunctionalRegressor("huber")).set_params(**bad)
     with pytest.raises(ValueError, match=message):
-        FunctionalRegressorCV(**bad).fit(X, Y)
+        search.fit(X, Y)
 
 
 def test_curves_and_rows_that_do_not_fit():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        FunctionalRegressorCV(alphas=2).fit(X, Y[:-1])
+        PathSearchCV(FunctionalRegressor(), {"alpha": 2}).fit(X, Y[:-1])
     with pytest.raises(ValueError, match="requires y to be passed"):
-        FunctionalRegressorCV(alphas=2).fit(X, None)
+        PathSearchCV(FunctionalRegressor(), {"alpha": 2}).fit(X, None)
     empty = np.where(np.arange(N)[:, None] == 7, NAN, Y)
     with pytest.raises(ValueError, match="observed at one point or more, got none for curve 7"):
-        FunctionalRegressorCV(alphas=2).fit(X, empty)
+        PathSearchCV(FunctionalRegressor(), {"alpha": 2}).fit(X, empty)

@@ -7,15 +7,22 @@ import pytest
 from sklearn.linear_model import RidgeCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fenchel import KernelRidge
+from fenchel import SVR, KernelRidge
 from fenchel.kernels import Decomposable, Gaussian, Laplacian
-from fenchel.model_selection import SVRCV, KernelRidgeCV, _leave_one_out
+from fenchel.model_selection import PathSearchCV
 from fenchel.solvers import leave_one_out
 
 ALPHAS = np.array([1.0, 1e-2, 1e-4])
 MIXING = np.random.default_rng(5).normal(size=(3, 3))
 COUPLINGS = {"one output": (1, None), "independent": (3, None), "coupled": (3, MIXING @ MIXING.T)}
 KERNELS = {"low rank": ("linear", 40), "rough": (Laplacian(0.4), 70), "few rows": ("linear", 8)}
+
+
+def loo(alphas, scales=None, selection="min", n_jobs=None, **parameters):
+    """A search by the leave-one-out error."""
+    grid = {"alpha": alphas} if scales is None else {"alpha": alphas, "length_scale": scales}
+    options = {"selection": selection, "n_jobs": n_jobs}
+    return PathSearchCV(KernelRidge(**parameters), grid, scoring="loo", **options)
 
 
 def data(n, p, d=3):
@@ -36,7 +43,7 @@ def brute_force(plain, X, Y, weight, alpha):
     return squares
 
 
-@parametrize_with_checks([KernelRidgeCV(3, scoring="loo")])
+@parametrize_with_checks([loo(3)])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -51,8 +58,8 @@ def test_scores_are_those_of_fits_without_each_row(kernel, outputs, weighted, fi
     X, Y, weight = data(n, p, d=3 if n > 10 else 12)
     weight = weight if weighted else np.ones(n)
     params = {"kernel": kernel, "coupling": coupling, "fit_intercept": fit_intercept}
-    search = KernelRidgeCV(ALPHAS, scoring="loo", **params)
-    search.fit(X, Y, weight if weighted else None)
+    search = loo(ALPHAS, **params)
+    search.fit(X, Y, sample_weight=weight if weighted else None)
     results, plain = search.cv_results_, KernelRidge(**params)
     assert [point["alpha"] for point in results["params"]] == ALPHAS.tolist()
     expected = [
@@ -66,9 +73,10 @@ def test_scores_are_those_of_fits_without_each_row(kernel, outputs, weighted, fi
 def test_cv_results_have_one_split():
     X, Y, _ = data(60, 2)
     scales = [0.2, 1.0]
-    search = KernelRidgeCV(ALPHAS, scoring="loo", kernel=Gaussian(), length_scales=scales)
+    search = loo(ALPHAS, scales, kernel=Gaussian())
     results = search.fit(X, Y).cv_results_
-    folds = KernelRidgeCV(ALPHAS, kernel=Gaussian(), length_scales=scales, cv=2).fit(X, Y)
+    grid = {"alpha": ALPHAS, "length_scale": scales}
+    folds = PathSearchCV(KernelRidge(kernel=Gaussian()), grid, cv=2).fit(X, Y)
     assert set(results) == set(folds.cv_results_) - {"split1_test_score"}
     assert results["params"] == folds.cv_results_["params"]
     np.testing.assert_array_equal(results["mean_test_score"], results["split0_test_score"])
@@ -77,12 +85,12 @@ def test_cv_results_have_one_split():
     assert np.all(np.diff(results["mean_test_score"][order]) <= 0.0)
     assert results["rank_test_score"][search.best_index_] == 1
     for scale in scales:  # as each by itself
-        alone = KernelRidgeCV(ALPHAS, scoring="loo", kernel=Gaussian(scale)).fit(X, Y)
+        alone = loo(ALPHAS, kernel=Gaussian(scale)).fit(X, Y)
         mine = [k for k, p in enumerate(results["params"]) if p["length_scale"] == scale]
         np.testing.assert_allclose(
             results["mean_test_score"][mine], alone.cv_results_["mean_test_score"], rtol=1e-12
         )
-    both = KernelRidgeCV(ALPHAS, scoring="loo", kernel=Gaussian(), length_scales=scales, n_jobs=2)
+    both = loo(ALPHAS, scales, n_jobs=2, kernel=Gaussian())
     np.testing.assert_array_equal(
         both.fit(X, Y).cv_results_["mean_test_score"], results["mean_test_score"]
     )
@@ -94,16 +102,17 @@ def test_one_standard_error_of_the_mean_of_the_squares(weighted):
     weight = weight if weighted else np.ones(70)
     params = {"kernel": Laplacian(0.4)}
     grid = np.geomspace(1.0, 1e-4, 25)
-    best = KernelRidgeCV(grid, scoring="loo", **params).fit(X, Y, weight)
-    simple = KernelRidgeCV(grid, scoring="loo", selection="one_standard_error", **params)
-    simple.fit(X, Y, weight)
+    best = loo(grid, **params).fit(X, Y, sample_weight=weight)
+    simple = loo(grid, selection="one_standard_error", **params)
+    simple.fit(X, Y, sample_weight=weight)
     squares = brute_force(KernelRidge(**params), X, Y, weight, best.alpha_)
     share = weight / weight.sum()
     error = np.sqrt(70 / 69 * np.sum(share**2 * (squares - share @ squares) ** 2))
     if not weighted:
         assert error == pytest.approx(squares.std(ddof=1) / np.sqrt(70), rel=1e-12)
     model = KernelRidge(**params)
-    scores = _leave_one_out.loo_scores(model, np.array([best.alpha_]), X, Y, weight)
+    prepared = model.prepare(X, Y, weight)
+    scores = model.leave_one_out_scores(prepared, np.array([best.alpha_]))
     np.testing.assert_allclose(scores[:, 0], [best.best_score_, error], rtol=1e-10)
     good = best.cv_results_["mean_test_score"] >= best.best_score_ - error
     assert simple.alpha_ == grid[good].max()
@@ -113,7 +122,7 @@ def test_one_standard_error_of_the_mean_of_the_squares(weighted):
 def test_strength_is_that_of_scikit_learn_times_the_number_of_rows():
     X, Y, _ = data(40, 1)
     theirs = RidgeCV(40 * ALPHAS, store_cv_results=True).fit(X, Y[:, 0])
-    ours = KernelRidgeCV(ALPHAS, kernel="linear", scoring="loo").fit(X, Y[:, 0])
+    ours = loo(ALPHAS, kernel="linear").fit(X, Y[:, 0])
     np.testing.assert_allclose(
         -ours.cv_results_["mean_test_score"], theirs.cv_results_.mean(axis=0), rtol=1e-10
     )
@@ -124,9 +133,10 @@ def test_rows_of_weight_zero_take_no_part():
     X, Y, weight = data(70, 1)
     weight[::7] = 0.0
     kept = np.flatnonzero(weight)
-    search = KernelRidgeCV(ALPHAS, kernel=Laplacian(0.4), scoring="loo")
-    whole = search.fit(X, Y, weight).cv_results_["mean_test_score"]
-    part = search.fit(X[kept], Y[kept], weight[kept]).cv_results_["mean_test_score"]
+    search = loo(ALPHAS, kernel=Laplacian(0.4))
+    whole = search.fit(X, Y, sample_weight=weight).cv_results_["mean_test_score"]
+    search.fit(X[kept], Y[kept], sample_weight=weight[kept])
+    part = search.cv_results_["mean_test_score"]
     np.testing.assert_allclose(whole, part, rtol=1e-12)
 
 
@@ -140,15 +150,15 @@ def test_one_eigendecomposition_for_each_length_scale(monkeypatch):
         return eigh(matrix, **kwargs)
 
     monkeypatch.setattr(leave_one_out, "eigh", counted)
-    KernelRidgeCV(50, kernel=Laplacian(), length_scales=[0.2, 0.4], scoring="loo").fit(X, Y)
+    loo(np.geomspace(1.0, 1e-4, 50), [0.2, 0.4], kernel=Laplacian()).fit(X, Y)
     assert [size for size in sizes if size > 1] == [70, 70]
 
 
 def test_alphas_in_parts_are_the_same(monkeypatch):
     X, Y, _ = data(70, 2)
-    search = KernelRidgeCV(7, kernel=Laplacian(0.4), scoring="loo")
+    search = loo(7, kernel=Laplacian(0.4))
     whole = search.fit(X, Y).cv_results_["mean_test_score"]
-    monkeypatch.setattr(_leave_one_out, "_CHUNK_VALUES", 2 * 140)
+    monkeypatch.setattr(leave_one_out, "_CHUNK_VALUES", 2 * 140)
     parts = search.fit(X, Y).cv_results_["mean_test_score"]
     np.testing.assert_allclose(parts, whole, rtol=1e-13)
 
@@ -158,7 +168,7 @@ def test_undefined_scores_rank_last():
     X = np.column_stack([np.linspace(-1.0, 1.0, 20), np.arange(20) == 7])
     y = np.random.default_rng(0).normal(size=20)
     for selection in ("min", "one_standard_error"):
-        search = KernelRidgeCV([1e-1, 1e-18], kernel="linear", scoring="loo", selection=selection)
+        search = loo([1e-1, 1e-18], selection=selection, kernel="linear")
         results = search.fit(X, y).cv_results_
         assert np.isnan(results["mean_test_score"]).tolist() == [False, True]
         assert results["rank_test_score"].tolist() == [1, 2]
@@ -169,18 +179,40 @@ def test_refusals():
     X, Y, _ = data(20, 2)
     kernel = Decomposable(Gaussian(1.0), np.eye(2))
     with pytest.raises(ValueError, match="scoring='loo' needs a scalar kernel"):
-        KernelRidgeCV(ALPHAS, kernel=kernel, scoring="loo").fit(X, Y)
+        loo(ALPHAS, kernel=kernel).fit(X, Y)
     with pytest.raises(ValueError, match="scoring='loo' needs two rows of positive weight"):
-        KernelRidgeCV(ALPHAS, scoring="loo").fit(X[:1], Y[:1])
+        loo(ALPHAS).fit(X[:1], Y[:1])
     with pytest.raises(ValueError, match="coupling must have one row for each column"):
-        KernelRidgeCV(ALPHAS, scoring="loo", coupling=np.eye(3)).fit(X, Y)
-    with pytest.raises(ValueError, match="loo"):
-        SVRCV(alphas=ALPHAS, scoring="loo").fit(X, Y)
+        loo(ALPHAS, coupling=np.eye(3)).fit(X, Y)
+    with pytest.raises(ValueError, match="scoring='loo' needs an estimator with leave-one-out"):
+        PathSearchCV(SVR(), {"alpha": ALPHAS}, scoring="loo").fit(X, Y)
 
 
 def test_coupling_in_folds():
     X, Y, _ = data(60, 3)
     B = MIXING @ MIXING.T
-    search = KernelRidgeCV(ALPHAS, coupling=B, cv=3).fit(X, Y)
+    search = PathSearchCV(KernelRidge(coupling=B), {"alpha": ALPHAS}, cv=3).fit(X, Y)
     plain = KernelRidge(search.alpha_, coupling=B).fit(X, Y)
     np.testing.assert_array_equal(search.predict(X), plain.predict(X))
+
+
+def test_couplings_share_the_feature_map(monkeypatch):
+    X, Y, _ = data(60, 3)
+    prepared, original = [], KernelRidge.prepare
+
+    def counted(self, *arguments, **named):
+        prepared.append(self)
+        return original(self, *arguments, **named)
+
+    monkeypatch.setattr(KernelRidge, "prepare", counted)
+    couplings = [np.eye(3), MIXING @ MIXING.T]
+    grid = {"alpha": ALPHAS, "coupling": couplings}
+    search = PathSearchCV(KernelRidge(), grid, scoring="loo", refit=False).fit(X, Y)
+    assert len(prepared) == 1
+    for k, coupling in enumerate(couplings):
+        alone = loo(ALPHAS, coupling=coupling).fit(X, Y)
+        np.testing.assert_allclose(
+            search.cv_results_["mean_test_score"][3 * k : 3 * k + 3],
+            alone.cv_results_["mean_test_score"],
+            rtol=1e-12,
+        )

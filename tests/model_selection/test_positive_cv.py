@@ -11,12 +11,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel.kernels import Gaussian
-from fenchel.model_selection import (
-    DensityEstimatorCV,
-    HeteroscedasticRegressorCV,
-    NonNegativeRegressorCV,
+from fenchel.model_selection import PathSearchCV
+from fenchel.positive import (
+    ConeRegressor,
+    DensityEstimator,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+    NonNegativeRegressor,
 )
-from fenchel.positive import DensityEstimator, HeteroscedasticRegressor, NonNegativeRegressor
 from fenchel.positive import solvers as positive_solvers
 
 RNG = np.random.default_rng(0)
@@ -25,7 +27,7 @@ Y = np.maximum(X[:, 0], 0.0) + (0.1 + 0.1 * np.abs(X[:, 0])) * RNG.normal(size=6
 WEIGHT = RNG.uniform(0.5, 2.0, 60)
 FOLDS = KFold(4, shuffle=True, random_state=1)
 GRID = {"alpha": [1e-2, 1e-4], "trace_penalty": [0.0, 1e-2]}
-FAST = {"alphas": [1e-2, 1e-4], "trace_penalties": (1e-4,), "cv": 2}
+FAST = {"param_grid": {"alpha": [1e-2, 1e-4]}, "cv": 2}
 
 
 def log_likelihood(model, rows, y):
@@ -33,19 +35,11 @@ def log_likelihood(model, rows, y):
 
 
 CASES = {
-    "squared": (NonNegativeRegressorCV(), NonNegativeRegressor(), None),
-    "poisson": (NonNegativeRegressorCV("poisson"), NonNegativeRegressor("poisson"), None),
-    "pinball": (
-        NonNegativeRegressorCV("pinball", level=0.8),
-        NonNegativeRegressor("pinball", level=0.8),
-        None,
-    ),
-    "heteroscedastic": (
-        HeteroscedasticRegressorCV(selection="min"),
-        HeteroscedasticRegressor(),
-        log_likelihood,
-    ),
-    "density": (DensityEstimatorCV(), DensityEstimator(), None),
+    "squared": (NonNegativeRegressor(), None),
+    "poisson": (NonNegativeRegressor("poisson"), None),
+    "pinball": (NonNegativeRegressor("pinball", level=0.8), None),
+    "heteroscedastic": (HeteroscedasticRegressor(), log_likelihood),
+    "density": (DensityEstimator(), None),
 }
 
 
@@ -58,9 +52,9 @@ def targets(case):
 @parametrize_with_checks(
     [
         # where a check asks for a score it wants a wide kernel, as without a search
-        NonNegativeRegressorCV(kernel=Gaussian(8.0), **FAST),
-        HeteroscedasticRegressorCV(**FAST),
-        DensityEstimatorCV(**FAST),
+        PathSearchCV(NonNegativeRegressor(kernel=Gaussian(8.0)), **FAST),
+        PathSearchCV(HeteroscedasticRegressor(), **FAST),
+        PathSearchCV(DensityEstimator(trace_penalty=1e-4), **FAST),
     ]
 )
 def test_scikit_learn(estimator, check):
@@ -69,20 +63,14 @@ def test_scikit_learn(estimator, check):
 
 @pytest.mark.parametrize("case", CASES)
 def test_equals_grid_search(case):
-    search, plain, scoring = CASES[case]
+    plain, scoring = CASES[case]
     y = targets(case)
-    settings = {"tol": 1e-7, "max_iter": 500}
+    plain = clone(plain).set_params(tol=1e-7, max_iter=500)
     scales = [0.7, 1.5]
-    ours = clone(search).set_params(
-        alphas=GRID["alpha"],
-        trace_penalties=GRID["trace_penalty"],
-        length_scales=scales,
-        cv=FOLDS,
-        **settings,
-    )
-    ours.fit(X, y)
+    grid = {**GRID, "length_scale": scales}
+    ours = PathSearchCV(plain, grid, cv=FOLDS, selection="min").fit(X, y)
     grid = {**GRID, "kernel": [Gaussian(scale) for scale in scales]}
-    theirs = GridSearchCV(clone(plain).set_params(**settings), grid, cv=FOLDS, scoring=scoring)
+    theirs = GridSearchCV(plain, grid, cv=FOLDS, scoring=scoring)
     theirs.fit(X, y)
     expected = {
         (p["kernel"].length_scale, p["trace_penalty"], p["alpha"]): score
@@ -103,7 +91,7 @@ def test_equals_grid_search(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_paths_are_warm_and_share_features(case, monkeypatch):
-    search, _, _ = CASES[case]
+    plain, _ = CASES[case]
     starts = []
     original = positive_solvers.DualNewton.solve
     proximal = positive_solvers.ProximalNewton.solve
@@ -117,8 +105,8 @@ def test_paths_are_warm_and_share_features(case, monkeypatch):
 
     monkeypatch.setattr(positive_solvers.DualNewton, "solve", seen(original))
     monkeypatch.setattr(positive_solvers.ProximalNewton, "solve", seen(proximal))
-    model = clone(search).set_params(alphas=[1e-1, 1e-2, 1e-3], trace_penalties=(1e-3,), cv=FOLDS)
-    model.fit(X, targets(case))
+    grid = {"alpha": [1e-1, 1e-2, 1e-3], "trace_penalty": [1e-3]}
+    PathSearchCV(plain, grid, cv=FOLDS).fit(X, targets(case))
     *paths, final = starts
     assert [warm for _, warm in paths] == [False, True, True] * 4
     assert final[1] is False
@@ -128,10 +116,11 @@ def test_paths_are_warm_and_share_features(case, monkeypatch):
 
 def test_weights_enter_fits_and_scores():
     doubled = np.where(np.arange(60) < 30, 2.0, 1.0)
-    settings = {"alphas": [1e-2, 1e-4], "cv": FOLDS}
-    plain = NonNegativeRegressorCV(**settings).fit(X, Y)
-    weighted = NonNegativeRegressorCV(**settings).fit(X, Y, doubled)
-    scaled = NonNegativeRegressorCV(**settings).fit(X, Y, 10.0 * doubled)
+    grid = {"alpha": [1e-2, 1e-4], "trace_penalty": [0.0, 1e-4]}
+    search = PathSearchCV(NonNegativeRegressor(), grid, cv=FOLDS)
+    plain = clone(search).fit(X, Y)
+    weighted = clone(search).fit(X, Y, sample_weight=doubled)
+    scaled = clone(search).fit(X, Y, sample_weight=10.0 * doubled)
     np.testing.assert_allclose(
         scaled.cv_results_["mean_test_score"], weighted.cv_results_["mean_test_score"], atol=1e-5
     )
@@ -140,7 +129,9 @@ def test_weights_enter_fits_and_scores():
 
 
 def test_fitted_searches_predict_as_their_best(tmp_path):
-    model = HeteroscedasticRegressorCV(alphas=3, cv=4).fit(X, Y, WEIGHT)
+    grid = {"alpha": 3, "trace_penalty": [0.0, 1e-4]}
+    model = PathSearchCV(HeteroscedasticRegressor(), grid, cv=4)
+    model.fit(X, Y, sample_weight=WEIGHT)
     best = model.best_estimator_
     assert model.cv_results_["param_alpha"][:3].tolist() == pytest.approx([1.0, 1e-4, 1e-8])
     mean, std = model.predict(X, return_std=True)
@@ -148,7 +139,8 @@ def test_fitted_searches_predict_as_their_best(tmp_path):
     assert np.array_equal(model.predict_interval(X, 0.8), best.predict_interval(X, 0.8))
     assert model.log_likelihood(X, Y) == best.log_likelihood(X, Y)
     assert model.score(X, Y) == best.score(X, Y)
-    assert np.all(model.model_(X) > 0.0)
+    assert np.array_equal(model.predict_quantiles(X, 0.3), best.predict_quantiles(X, 0.3))
+    assert np.all(best.precision_model_(X) > 0.0)
     assert std.min() > 0.0
     same = fenchel.load(fenchel.save(model, tmp_path / "m.skops"))
     assert np.array_equal(same.predict(X), mean)
@@ -156,38 +148,72 @@ def test_fitted_searches_predict_as_their_best(tmp_path):
 
 def test_one_standard_error_takes_a_stronger_penalty():
     alphas = np.geomspace(1e-1, 1e-8, 6)
-    best = HeteroscedasticRegressorCV(alphas, selection="min", cv=FOLDS).fit(X, Y)
-    safe = HeteroscedasticRegressorCV(alphas, cv=FOLDS).fit(X, Y)
+    grid = {"alpha": alphas, "trace_penalty": [0.0, 1e-4]}
+    best = PathSearchCV(HeteroscedasticRegressor(), grid, selection="min", cv=FOLDS).fit(X, Y)
+    safe = PathSearchCV(HeteroscedasticRegressor(), grid, cv=FOLDS).fit(X, Y)
+    named = clone(safe).set_params(selection="one_standard_error").fit(X, Y)
+    assert safe.best_params_ == named.best_params_
     assert safe.alpha_ >= best.alpha_
     assert safe.best_score_ <= best.best_score_
 
 
 def test_density_search(tmp_path):
-    model = DensityEstimatorCV([1e-2, 1e-4], length_scales=[0.01, 1.0], cv=4).fit(X)
+    grid = {"alpha": [1e-2, 1e-4], "trace_penalty": [0.0, 1e-4], "length_scale": [0.01, 1.0]}
+    model = PathSearchCV(DensityEstimator(), grid, cv=4).fit(X)
     assert model.best_params_["length_scale"] == 1.0
     assert model.integral() == pytest.approx(1.0, abs=1e-8)
     assert model.score(X) == pytest.approx(model.score_samples(X).mean())
     assert model.sample(5, random_state=0).shape == (5, 1)
-    assert model.model_.rank_ == model.best_estimator_.rank_
     assert not hasattr(model, "predict")
     assert model.__sklearn_tags__().estimator_type == "density_estimator"
     same = fenchel.load(fenchel.save(model, tmp_path / "m.skops"))
     assert np.array_equal(same.score_samples(X), model.score_samples(X))
     with pytest.raises(NotFittedError):
-        DensityEstimatorCV().score_samples(X)
+        PathSearchCV(DensityEstimator()).score_samples(X)
+
+
+@pytest.mark.parametrize(
+    ("plain", "grid"),
+    [
+        (NonNegativeRegressor(), {"alpha": 9, "trace_penalty": [0.0, 1e-4]}),
+        (HeteroscedasticRegressor(), {"alpha": 9, "trace_penalty": [0.0, 1e-4]}),
+        (DensityEstimator(), {"alpha": 9, "trace_penalty": [0.0, 1e-4]}),
+        (NonCrossingQuantileRegressor(), {"alpha": 9, "gap_strength": [1.0, 0.01]}),
+        (ConeRegressor(), {"alpha": 9}),
+    ],
+)
+def test_default_grids(plain, grid):
+    assert plain.default_grid() == grid
+    prepared = plain.prepare(X[:20], None if isinstance(plain, DensityEstimator) else Y[:20])
+    np.testing.assert_allclose(plain.path_grid(prepared, "alpha", 9), np.logspace(0, -8, 9))
+
+
+def test_cones_are_searched():
+    both = np.column_stack([np.abs(Y), 1.0 + np.abs(Y)])
+    grid = {"alpha": [1e-1, 1e-3], "cone": ["non_negative", "monotone"]}
+    search = PathSearchCV(ConeRegressor(rank=8), grid, cv=FOLDS).fit(X, both)
+    theirs = GridSearchCV(ConeRegressor(rank=8), grid, cv=FOLDS).fit(X, both)
+    assert search.best_score_ == pytest.approx(theirs.best_score_, abs=1e-3)
+    assert search.best_params_ == theirs.best_params_
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (NonNegativeRegressorCV(alphas=0), "alphas must be a number of strengths >= 1"),
-        (HeteroscedasticRegressorCV(alphas=[1.0, 0.0]), "alphas must be positive numbers"),
-        (NonNegativeRegressorCV(selection="max"), "selection must be one of"),
-        (NonNegativeRegressorCV("log"), "loss must be one of"),
-        (DensityEstimatorCV(trace_penalties=(-1.0,)), "trace_penalty must be a finite number"),
-        (HeteroscedasticRegressorCV(max_std=-1.0), "max_std must be a number > 0"),
+        (PathSearchCV(NonNegativeRegressor(), {"alpha": 0}), "must be a number of values >= 1"),
+        (
+            PathSearchCV(HeteroscedasticRegressor(), {"alpha": [1.0, 0.0]}),
+            "alpha must be a finite number > 0",
+        ),
+        (PathSearchCV(NonNegativeRegressor(), selection="max"), "selection must be one of"),
+        (PathSearchCV(NonNegativeRegressor("log")), "loss must be one of"),
+        (
+            PathSearchCV(DensityEstimator(), {"trace_penalty": [0.0, -1.0]}),
+            "trace_penalty must be a finite number",
+        ),
+        (PathSearchCV(HeteroscedasticRegressor(max_std=-1.0)), "max_std must be a number > 0"),
     ],
 )
 def test_bad_parameters(model, message):
     with pytest.raises(ValueError, match=message):
-        model.fit(X, None if isinstance(model, DensityEstimatorCV) else Y)
+        model.fit(X, None if isinstance(model.estimator, DensityEstimator) else Y)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fenchel import SVR, KernelRidge, Lasso, QuantileRegressor
 from fenchel.datasets import load_mcycle
-from fenchel.model_selection import SVRCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.online import OnlineLasso
 from fenchel.plotting import ConvergenceDisplay, SupportDisplay
 from fenchel.solvers import Progress
@@ -42,7 +42,7 @@ def test_history_is_drawn(mcycle, ax, against, place):
 
 def test_inside_of_pipelines_and_searches(mcycle, ax):
     X, y = mcycle
-    search = SVRCV(alphas=3, cv=2).fit(X, y)
+    search = PathSearchCV(SVR(), {"alpha": 3}, cv=2).fit(X, y)
     pipeline = make_pipeline(StandardScaler(), search).fit(X, y)
     display = ConvergenceDisplay.from_estimator(pipeline, ax=ax)
     history = pipeline[-1].best_estimator_.history_

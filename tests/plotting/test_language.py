@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from sklearn.neighbors import KernelDensity
 
-from fenchel import SVR, QuantileRegressor, lasso_path, plotting
+from fenchel import SVR, KernelRidge, QuantileRegressor, lasso_path, plotting
 from fenchel.inspection import short_name
-from fenchel.model_selection import KernelRidgeCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.plotting import (
     CoefficientMatrixDisplay,
     CoefficientPathDisplay,
@@ -55,7 +55,8 @@ def _calibration(name, ax):
 
 
 def _path(name, ax):
-    model = KernelRidgeCV(3, length_scales=[0.5, 1.0], cv=2).fit(ARRAY, TARGET)
+    grid = {"alpha": 3, "length_scale": [0.5, 1.0]}
+    model = PathSearchCV(KernelRidge(), grid, cv=2).fit(ARRAY, TARGET)
     return PathDisplay.from_estimator(model, score_name=name, ax=ax)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from fenchel import KernelRidge, Lasso, lasso_path
+from fenchel import KernelRidge, Lasso, QuantileRegressor, lasso_path
 from fenchel.datasets import load
-from fenchel.model_selection import KernelRidgeCV, QuantileRegressorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.plotting import CoefficientPathDisplay, PathDisplay
 
 
@@ -27,7 +27,7 @@ def boston():
 
 @pytest.mark.parametrize("selection", ["min", "one_standard_error"])
 def test_scores_and_both_choices(data, ax, selection):
-    model = KernelRidgeCV(12, cv=4, selection=selection).fit(*data)
+    model = PathSearchCV(KernelRidge(), {"alpha": 12}, cv=4, selection=selection).fit(*data)
     display = PathDisplay.from_estimator(model, ax=ax)
     results = model.cv_results_
     alphas = np.asarray(results["param_alpha"], dtype=float)
@@ -54,8 +54,8 @@ def test_scores_and_both_choices(data, ax, selection):
 
 def test_other_parameters_have_paths_of_their_own(data, ax):
     X, y = data
-    model = QuantileRegressorCV(0.5, alphas=4, length_scales=[0.1, 0.5], epsilons=[0.0, 0.1], cv=3)
-    model.fit(X, y)
+    grid = {"alpha": 4, "length_scale": [0.1, 0.5], "level_gamma": [1.0], "epsilon": [0.0, 0.1]}
+    model = PathSearchCV(QuantileRegressor(0.5), grid, cv=3).fit(X, y)
     display = PathDisplay.from_estimator(model, ax=ax)
     assert len(display.paths) == 4
     assert len(display.others_) == 3
@@ -70,7 +70,7 @@ def test_other_parameters_have_paths_of_their_own(data, ax):
 
 
 def test_leave_one_out_has_no_error_of_folds(data, ax):
-    model = KernelRidgeCV(8, scoring="loo").fit(*data)
+    model = PathSearchCV(KernelRidge(), {"alpha": 8}, scoring="loo").fit(*data)
     display = PathDisplay.from_estimator(model, ax=ax)
     assert display.band_ is display.threshold_ is display.one_standard_error_ is None
     assert display.one_standard_error_alpha is None
@@ -79,7 +79,8 @@ def test_leave_one_out_has_no_error_of_folds(data, ax):
 
 
 def test_a_choice_that_is_neither_is_marked_too(data, ax):
-    model = KernelRidgeCV(8, scoring="loo", selection="one_standard_error").fit(*data)
+    rule = {"scoring": "loo", "selection": "one_standard_error"}
+    model = PathSearchCV(KernelRidge(), {"alpha": 8}, **rule).fit(*data)
     display = PathDisplay.from_estimator(model, ax=ax)
     assert model.alpha_ != display.best_alpha
     assert display.chosen_.get_xdata() == [model.alpha_]

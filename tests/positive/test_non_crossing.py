@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
 from fenchel.kernels import Gaussian, Matern
-from fenchel.model_selection import NonCrossingQuantileRegressorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonCrossingQuantileRegressor, _kinks, solvers
 from positive import referee
 
@@ -172,9 +172,9 @@ def test_both_linear_systems_of_a_step_are_one(monkeypatch):
 
 def test_cross_validation_chooses_the_better_strengths():
     X, y, _ = data(n=80)
-    model = NonCrossingQuantileRegressorCV(
-        [0.1, 0.5, 0.9], alphas=[10.0, 1e-3], gap_strengths=[1.0, 0.1], cv=3, tol=1e-4
-    ).fit(X, y)
+    grid = {"alpha": [10.0, 1e-3], "gap_strength": [1.0, 0.1], "trace_penalty": [1e-4]}
+    quantiles = NonCrossingQuantileRegressor([0.1, 0.5, 0.9], tol=1e-4)
+    model = PathSearchCV(quantiles, grid, cv=3).fit(X, y)
     assert model.alpha_ == 1e-3
     assert set(model.best_params_) == {"alpha", "gap_strength", "trace_penalty"}
     assert model.predict_interval(X, 0.8).shape == (80, 2)

@@ -17,7 +17,7 @@ from conic import conic_optimum
 from fenchel import QuantileRegressor
 from fenchel.design import Plain
 from fenchel.losses import NonCrossing, Pinball
-from fenchel.model_selection import QuantileRegressorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.problem import Problem
 
 LEVELS = {2: [0.4, 0.6], 3: [0.3, 0.5, 0.6], 5: [0.1, 0.25, 0.5, 0.75, 0.9]}
@@ -270,13 +270,13 @@ def test_warm_start():
 
 
 def test_cross_validation():
-    search = QuantileRegressorCV(
-        UNSORTED[3], alphas=[1e-3], level_gammas=(np.inf,), cv=2, non_crossing="train"
-    ).fit(X, Y)
+    grid = {"alpha": [1e-3], "level_gamma": [np.inf]}
+    ordered = QuantileRegressor(UNSORTED[3], non_crossing="train")
+    search = PathSearchCV(ordered, grid, cv=2).fit(X, Y)
     assert search.best_estimator_.non_crossing == "train"
-    assert most_crossing(search, X) <= 1e-11
-    plain = QuantileRegressorCV(UNSORTED[3], alphas=[1e-3], level_gammas=(np.inf,), cv=2)
-    assert most_crossing(plain.fit(X, Y), X) > 1e-2
+    assert most_crossing(search.best_estimator_, X) <= 1e-11
+    plain = PathSearchCV(QuantileRegressor(UNSORTED[3]), grid, cv=2)
+    assert most_crossing(plain.fit(X, Y).best_estimator_, X) > 1e-2
 
 
 def test_saved_and_loaded(tmp_path):

@@ -23,7 +23,7 @@ from fenchel.kernels import (
     level_coupling,
 )
 from fenchel.losses import Absolute, Pinball, Squared, SquaredPinball
-from fenchel.model_selection import KernelRidgeCV, QuantileRegressorCV
+from fenchel.model_selection import PathSearchCV
 from fenchel.problem import Problem
 from fenchel.solvers import SOLVERS, Newton, make_solver
 from fenchel.solvers.newton_spaces import FeatureSpace
@@ -329,23 +329,27 @@ def test_files_refuse_functions_they_cannot_name(tmp_path):
 @every_kernel
 def test_cross_validation(kernel):
     alphas = [1e-1, 1e-3]
-    search = QuantileRegressorCV(LEVELS, kernel=kernel, alphas=alphas, cv=3).fit(X, Y)
+    quantiles = QuantileRegressor(LEVELS, kernel=kernel)
+    search = PathSearchCV(quantiles, {"alpha": alphas}, cv=3).fit(X, Y)
     plain = QuantileRegressor(LEVELS, kernel=kernel, alpha=search.alpha_).fit(X, Y)
     np.testing.assert_array_equal(search.predict(NEW), plain.predict(NEW))
 
 
 def test_cross_validation_finds_strengths_unaided():
-    search = KernelRidgeCV(5, kernel=KERNELS["sum"], cv=3).fit(X, Y3)
+    search = PathSearchCV(KernelRidge(kernel=KERNELS["sum"]), {"alpha": 5}, cv=3).fit(X, Y3)
     assert search.best_score_ > 0.5
     assert 0 < search.best_index_ < 4
 
 
 def test_default_strengths_are_those_of_the_scalar_kernel():
-    from fenchel.model_selection.search import default_alphas
-
-    scalar = default_alphas(KernelRidge(kernel=Gaussian(0.5)), X, Y3, None, 5)
-    operator = KernelRidge(kernel=Decomposable(Gaussian(0.5), np.eye(3)))
-    np.testing.assert_allclose(default_alphas(operator, X, Y3, None, 5), scalar, rtol=1e-9)
+    scalar, operator = (
+        model.path_grid(model.prepare(X, Y3), "alpha", 5)
+        for model in (
+            KernelRidge(kernel=Gaussian(0.5)),
+            KernelRidge(kernel=Decomposable(Gaussian(0.5), np.eye(3))),
+        )
+    )
+    np.testing.assert_allclose(operator, scalar, rtol=1e-9)
 
 
 # What is refused
@@ -376,8 +380,9 @@ def test_parameters_of_the_kernel_are_checked_at_fit():
 
 
 def test_length_scales_are_for_scalar_kernels():
-    search = KernelRidgeCV(kernel=KERNELS["sum"], length_scales=[1.0], alphas=[1.0])
-    with pytest.raises(ValueError, match="length_scales are for kernels that have one"):
+    grid = {"alpha": [1.0], "length_scale": [1.0]}
+    search = PathSearchCV(KernelRidge(kernel=KERNELS["sum"]), grid)
+    with pytest.raises(ValueError, match="length_scale is for kernels that have one"):
         search.fit(X, Y3)
 
 

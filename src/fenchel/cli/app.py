@@ -38,7 +38,7 @@ _Alpha = Annotated[
     float | None,
     typer.Option(
         help="Strength of the regularization.",
-        show_default="0.001; over the spread of the target for quantile and svr",
+        show_default="0.001",
     ),
 ]
 _LevelGamma = Annotated[
@@ -52,7 +52,7 @@ _Epsilon = Annotated[
     float | None,
     typer.Option(
         help="Radius of insensitivity, in the units of the target.",
-        show_default="0; a tenth of the spread of the target for svr",
+        show_default="0; 0.1 for svr",
     ),
 ]
 _Kernel = Annotated[

@@ -82,8 +82,12 @@ def _fit_with_progress(
         disable=hidden or not console.is_terminal,
     )
     with progress:
-        task = progress.add_task("fitting", total=fitting.n_ticks(settings))
-        return fitting.fit(settings, X, y, columns, lambda: progress.advance(task))
+        task = progress.add_task("fitting", total=None)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        return fitting.fit(settings, X, y, columns, show)
 
 
 def predict(model: str, data: str, *, out: str | None, interval: float | None) -> None:

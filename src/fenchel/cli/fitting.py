@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
 from collections.abc import Callable
@@ -9,9 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -19,8 +18,8 @@ from sklearn.preprocessing import OneHotEncoder
 from fenchel._typing import FloatArray
 from fenchel.cli.data_io import Columns
 from fenchel.cli.errors import InputError, one_line
-from fenchel.cli.measures import row_losses
 from fenchel.kernels import ALIASES, DistanceQuantile, as_kernel, resolve
+from fenchel.model_selection import PathSearchCV
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 
 ESTIMATORS: dict[str, Any] = {
@@ -31,7 +30,6 @@ ESTIMATORS: dict[str, Any] = {
 }
 _OF_LEVELS = ("quantile", "expectile")
 _WIDTHS = (1 / 3, 1.0, 3.0, 9.0, 27.0)
-_DEGREE_ONE = ("quantile", "svr")  # their losses grow like y, the penalty like y²
 
 
 @dataclass(frozen=True)
@@ -52,19 +50,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class Search:
-    """Cross-validation: what was tried, with the mean loss of rows held out.
+    """Cross-validation: what was tried, with the mean score of the folds.
 
-    ``widths`` multiply the kernel's length scales; ``losses`` has a row for each of them and
+    ``widths`` multiply the kernel's length scales; ``scores`` has a row for each of them and
     a column for each of ``alphas``.
     """
 
     folds: int
     alphas: list[float]
     widths: list[float]
-    losses: list[list[float]]
+    score_name: str
+    scores: list[list[float]]
     alpha: float
     width: float
-    kernel: Any
 
     @property
     def at_the_end(self) -> list[str]:
@@ -96,7 +94,28 @@ class Fit:
         return self.pipeline[-1]
 
 
-Tick = Callable[[], None]
+Show = Callable[[int, int], None]
+"""Is told how many parts of how many are done."""
+
+
+class _Ticks:
+    """Callback of scikit-learn that shows how many paths of a search are done."""
+
+    def __init__(self, show: Show) -> None:
+        self.show, self.done, self.total = show, 0, 1
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        self.total = context.max_subtasks + 1  # the final fit is made after the search
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        self.show(self.done, self.total)
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        self.done += context.parent is not None
+        self.show(self.done, self.total)
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Nothing is left to do."""
 
 
 def parse_levels(text: str | None) -> list[float]:
@@ -145,8 +164,8 @@ def _length_scale(text: str) -> Any:
     return number
 
 
-def make_estimator(settings: Settings, y: FloatArray) -> Any:
-    """Return the unfitted estimator, its strength and tube in the units of y."""
+def make_estimator(settings: Settings) -> Any:
+    """Return the unfitted estimator; what was not asked for is the library's default."""
     if settings.model not in ESTIMATORS:
         raise InputError(f"--model must be one of {', '.join(ESTIMATORS)}, got {settings.model}")
     for name, value, low in (("--alpha", settings.alpha, 0.0), ("--tol", settings.tol, 0.0)):
@@ -154,23 +173,16 @@ def make_estimator(settings: Settings, y: FloatArray) -> Any:
             raise InputError(f"{name} must be a number > 0, got {value:g}")
     if settings.epsilon is not None and not 0.0 <= settings.epsilon < np.inf:
         raise InputError(f"--epsilon must be a number >= 0, got {settings.epsilon:g}")
-    given: dict[str, Any] = {
-        "kernel": _kernel(settings),
-        "alpha": settings.alpha or _default_alpha(settings.model, y),
-        "tol": settings.tol,
-        "random_state": settings.seed,
-    }
+    if settings.level_gamma is not None and not settings.level_gamma >= 0.0:
+        raise InputError(f"--level-gamma must be >= 0, got {settings.level_gamma:g}")
+    given = {"kernel": _kernel(settings), "tol": settings.tol, "random_state": settings.seed}
     if settings.model in _OF_LEVELS:
         given["levels"] = parse_levels(settings.levels)
-        given["epsilon"] = settings.epsilon or 0.0
-        if settings.level_gamma is not None:
-            if not settings.level_gamma >= 0.0:
-                raise InputError(f"--level-gamma must be >= 0, got {settings.level_gamma:g}")
-            given["level_gamma"] = settings.level_gamma
     else:
         _refuse_levels(settings)
-    if settings.model == "svr":
-        given["epsilon"] = 0.1 * _spread(y) if settings.epsilon is None else settings.epsilon
+    for name in ("alpha", "epsilon", "level_gamma"):
+        if getattr(settings, name) is not None:
+            given[name] = getattr(settings, name)
     return ESTIMATORS[settings.model](**given)
 
 
@@ -181,21 +193,6 @@ def _refuse_levels(settings: Settings) -> None:
     for name, value in names:
         if value is not None:
             raise InputError(f"{name} has no meaning for --model {settings.model}")
-
-
-def _spread(y: FloatArray) -> float:
-    return float(np.std(y)) or 1.0
-
-
-def _default_alpha(model: str, y: FloatArray) -> float:
-    return 1e-3 / _spread(y) if model in _DEGREE_ONE else 1e-3
-
-
-def alpha_grid(model: str, y: FloatArray) -> FloatArray:
-    """Strengths to choose from, strongest first: each fit starts from the one before."""
-    if model in _DEGREE_ONE:
-        return np.logspace(0, -6, 7) / _spread(y)
-    return np.logspace(-1, -7, 7)
 
 
 def make_pipeline(estimator: Any, columns: Columns) -> Pipeline:
@@ -211,79 +208,79 @@ def make_pipeline(estimator: Any, columns: Columns) -> Pipeline:
     return Pipeline([("columns", columnwise), ("model", estimator)])
 
 
-def widths_tried(settings: Settings) -> tuple[float, ...]:
-    """Multiples of the default length scale that cross-validation tries, if it has the choice."""
-    free = settings.length_scale is None and hasattr(_kernel(settings), "length_scale")
-    return _WIDTHS if free else (1.0,)
+def _length_scales(estimator: Any, X: FloatArray) -> list[Any]:
+    """Length scales to try: that of the kernel, and multiples of what it is on these rows."""
+    kernel: Any = as_kernel(estimator.kernel)
+    measured: Any = resolve(kernel, X, random_state=estimator.random_state)
+    return [
+        kernel.length_scale if width == 1.0 else width * measured.length_scale for width in _WIDTHS
+    ]
 
 
-def n_ticks(settings: Settings) -> int:
-    """Number of fits that :func:`fit` makes."""
-    return 1 + 7 * len(widths_tried(settings)) * (settings.cv or 0)
-
-
-def fit(settings: Settings, X: Any, y: Any, columns: Columns, tick: Tick) -> Fit:
+def fit(settings: Settings, X: Any, y: Any, columns: Columns, show: Show) -> Fit:
     """Choose the strength if asked to, and fit."""
     targets = y.to_numpy()
-    estimator = make_estimator(settings, targets)
-    started = time.perf_counter()
-    search, stray = None, 0
+    estimator = make_estimator(settings)
+    started, ticks = time.perf_counter(), _Ticks(show)
+    search, early = None, 0
     try:
         if settings.cv is not None:
             if settings.alpha is not None:
                 raise InputError("--alpha and --cv exclude each other: --cv chooses alpha")
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                search = _search(settings, estimator, X, y, columns, tick)
-            stray = sum(issubclass(w.category, ConvergenceWarning) for w in caught)
-            estimator.set_params(alpha=search.alpha, kernel=search.kernel)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the final fit speaks for itself
+                found = _search(settings, estimator, X, targets, columns, ticks)
+            search, early = _summary(settings, found), found.n_early_stops_
+            estimator = estimator.with_parameters(**found.best_params_)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             pipeline = make_pipeline(estimator, columns).fit(X, targets)
-        tick()
+        show(ticks.total, ticks.total)
     except (ValueError, TypeError) as error:
         raise InputError(one_line(error)) from error
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
-    if stray:
-        messages.append(f"{stray} of the fits of the cross-validation stopped early")
+    if early:
+        messages.append(f"{early} of the fits of the cross-validation stopped early")
     return Fit(pipeline, columns, time.perf_counter() - started, messages, search)
 
 
 def _search(
-    settings: Settings, estimator: Any, X: Any, y: Any, columns: Columns, tick: Tick
-) -> Search:
-    """Mean loss of each row when held out, for each width and strength."""
+    settings: Settings,
+    estimator: Any,
+    X: Any,
+    targets: FloatArray,
+    columns: Columns,
+    ticks: _Ticks,
+) -> PathSearchCV[Any]:
+    """The library's search over its own strengths, and over widths unless one is given."""
     folds = settings.cv or 0
     if not 2 <= folds <= len(X):
         raise InputError(f"--cv must be between 2 and the number of rows, {len(X)}, got {folds}")
-    targets = y.to_numpy()
-    alphas, widths = alpha_grid(settings.model, targets), widths_tried(settings)
-    encoded = make_pipeline(estimator, columns)[0].fit_transform(X)
-    kernels = [_widened(estimator, np.asarray(encoded, float), width) for width in widths]
-    total = np.zeros((len(widths), len(alphas)))
-    for kept, held in KFold(folds, shuffle=True, random_state=settings.seed).split(X):
-        pipeline = make_pipeline(clone(estimator), columns)
-        inner = pipeline[0].fit_transform(X.iloc[kept])
-        outer = pipeline[0].transform(X.iloc[held])
-        for i, kernel in enumerate(kernels):
-            model = clone(estimator).set_params(kernel=kernel, warm_start=True)
-            for j, alpha in enumerate(alphas):
-                model.set_params(alpha=float(alpha)).fit(inner, targets[kept])
-                total[i, j] += row_losses(model, model.predict(outer), targets[held]).sum()
-                tick()
-    i, j = divmod(int(np.argmin(total)), len(alphas))
-    means = (total / len(X)).tolist()
+    encoded = np.asarray(make_pipeline(estimator, columns)[:-1].fit_transform(X), dtype=float)
+    grid = estimator.default_grid()
+    if settings.length_scale is None and hasattr(as_kernel(estimator.kernel), "length_scale"):
+        grid["length_scale"] = _length_scales(estimator, encoded)
+    splitter = KFold(folds, shuffle=True, random_state=settings.seed)
+    search = PathSearchCV(estimator, grid, cv=splitter, refit=False)
+    with contextlib.suppress(ImportError):  # scikit-learn before 1.9 has no callbacks
+        search.set_callbacks(ticks)
+    return search.fit(encoded, targets)
+
+
+def _summary(settings: Settings, search: PathSearchCV[Any]) -> Search:
+    results = search.cv_results_
+    alphas = list(dict.fromkeys(float(point["alpha"]) for point in results["params"]))
+    scores = np.reshape(results["mean_test_score"], (-1, len(alphas)))
+    widths = list(_WIDTHS) if "length_scale" in search.best_params_ else [1.0]
     return Search(
-        folds, alphas.tolist(), list(widths), means, float(alphas[j]), widths[i], kernels[i]
+        folds=search.n_splits_,
+        alphas=alphas,
+        widths=widths,
+        score_name="d2" if settings.model in _OF_LEVELS else "r2",
+        scores=scores.tolist(),
+        alpha=search.alpha_,
+        width=widths[search.best_index_ // len(alphas)],
     )
-
-
-def _widened(estimator: Any, X: FloatArray, factor: float) -> Any:
-    """Kernel of the estimator with its length scales, read off these rows, times a factor."""
-    if factor == 1.0:
-        return estimator.kernel
-    kernel = resolve(as_kernel(estimator.kernel), X, random_state=estimator.random_state)
-    return kernel.set_params(length_scale=factor * kernel.length_scale)
 
 
 __all__ = [
@@ -291,11 +288,8 @@ __all__ = [
     "Fit",
     "Search",
     "Settings",
-    "alpha_grid",
     "fit",
     "make_estimator",
     "make_pipeline",
-    "n_ticks",
     "parse_levels",
-    "widths_tried",
 ]

@@ -11,7 +11,6 @@ from fenchel._typing import FloatArray
 from fenchel.inspection import level_losses, levels_of, statistic_of
 from fenchel.losses import Loss
 from fenchel.metrics import crossing_loss, mean_loss, quantile_coverage
-from fenchel.metrics import row_losses as losses_of_rows
 
 _PREFIXES = {"quantiles": "q", "expectiles": "e"}
 LOSS_NAMES = {
@@ -56,11 +55,6 @@ def output_names(model: Any) -> list[str]:
     return [f"{prefix}{level:g}" for level in levels]
 
 
-def row_losses(model: Any, prediction: FloatArray, y: FloatArray) -> FloatArray:
-    """Loss of each row, summed over the levels, without any insensitivity of level models."""
-    return np.asarray(losses_of_rows(y, prediction, _losses(model)).sum(axis=1))
-
-
 def measure(pipeline: Any, X: Any, target: Any) -> Measures:
     """Loss, coverage, crossing and share of the loss explained, on a prepared table."""
     model = pipeline[-1]
@@ -91,5 +85,4 @@ __all__ = [
     "measure",
     "output_names",
     "outputs",
-    "row_losses",
 ]

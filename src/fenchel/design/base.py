@@ -64,6 +64,8 @@ class Design:
         S, with S Sᵀ the output matrix, where the kernel is a scalar one times a matrix.
     mask : ndarray of shape (n, p) or None
         What predictions of a design of complete rows are multiplied with, entry by entry.
+    is_gram : bool
+        Whether features of new rows are kernel values against these rows.
     refusal : str
         Why there are no plain features: what a solver that needs them says.
     """
@@ -74,6 +76,7 @@ class Design:
     features: FloatArray | None = None
     coupling: FloatArray | None = None
     mask: FloatArray | None = None
+    is_gram: bool = False
     refusal: str = "needs plain features, which this design has not; solver='newton' takes any"
 
     @property

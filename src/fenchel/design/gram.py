@@ -30,6 +30,7 @@ class Gram(Design):
     """
 
     coupling: FloatArray
+    is_gram = True
     refusal = "needs explicit features: features='cholesky' in place of kernel rows"
 
     def __init__(self, values: FloatArray, coupling: FloatArray) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.design import Design, Masked
+from fenchel.design import Design, Gram, Masked
+from fenchel.design.base import Spectrum
 from fenchel.features import FeatureMap
 from fenchel.functional.curves import Curves
 from fenchel.losses import Loss, curve_loss
@@ -29,60 +30,60 @@ class LossChoice(NamedTuple):
         return curve_loss(self.loss, measure, self.norm, **numbers)
 
 
-class Representation(Protocol):
-    """The output side of a problem: coordinates of curves, (n, p)."""
+class Outputs:
+    """The output side of a problem: coordinates of curves, (n, p), and the kernel between them.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n, p)
+        The curves.
+    spectrum : Spectrum
+        Of the kernel between the coordinates.
+    mask : ndarray of shape (n, p) or None
+        Which coordinates of which curves are observed, or roots of weights of their own.
+    """
 
     targets: FloatArray
-
-    def design(self, feature_map: FeatureMap, features: FloatArray) -> Design:
-        """Return the rows, for outputs that are these coordinates."""
-        ...
+    spectrum: Spectrum
+    mask: FloatArray | None = None
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss in these coordinates."""
-        ...
+        raise NotImplementedError
 
     def on_grid(self, values: FloatArray) -> FloatArray:
         """Return scaled curves (n, m) from these coordinates."""
-        ...
+        raise NotImplementedError
 
     def from_grid(self, values: FloatArray) -> FloatArray:
         """Return these coordinates of scaled curves (n, m)."""
-        ...
+        raise NotImplementedError
 
-    def feature_weights(
-        self, design: Design, weight: FloatArray, solution: Solution
-    ) -> FloatArray:
-        """What features of new rows and the output kernel between are multiplied with, (r, m)."""
-        ...
+    def kernel_weights(self, coefficients: FloatArray) -> FloatArray:
+        """Return what kernel values at the points are multiplied with, (r, m), from (r, p)."""
+        raise NotImplementedError
 
 
-class Spline:
+class Spline(Outputs):
     """Values at the points of the grid: linear splines with their anchors there."""
 
     def __init__(self, curves: Curves, kernel: FloatArray) -> None:
         measure, observed = curves.measure, curves.observed
-        self._mask: FloatArray | None = None
         if measure.ndim == 2:
             common = measure.max(axis=0)
-            self._mask, measure = np.sqrt(measure / common), common
+            self.mask, measure = np.sqrt(measure / common), common
         elif observed is not None:
-            self._mask = observed.astype(float)
-        common_root = np.sqrt(measure)
-        self._common = common_root
-        self.root = common_root[None, :] * (1.0 if self._mask is None else self._mask)
-        self._values, self._vectors = spectrum(common_root[:, None] * kernel * common_root)
-        self.targets = self.root * np.where(np.isnan(curves.values), 0.0, curves.values)
-
-    def design(self, feature_map: FeatureMap, features: FloatArray) -> Design:
-        """Return the rows, for outputs that are values times the root of the measure."""
-        complete = feature_map.design(features, self._vectors * np.sqrt(self._values))
-        return complete if self._mask is None else Masked(complete, self._mask)
+            self.mask = observed.astype(float)
+        self._common = root = np.sqrt(measure)
+        self._root = root[None, :] if self.mask is None else root * self.mask
+        self.targets = self._root * np.where(np.isnan(curves.values), 0.0, curves.values)
+        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
+        self.spectrum = Spectrum(np.maximum(values, 0.0), vectors)
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss with the measure of the points."""
-        root = self.root
-        return choice.on((root * root)[0] if len(root) == 1 else root * root)
+        measure = self._root**2
+        return choice.on(measure[0] if len(measure) == 1 else measure)
 
     def on_grid(self, values: FloatArray) -> FloatArray:
         """Return the values themselves."""
@@ -92,14 +93,12 @@ class Spline:
         """Return the values themselves."""
         return values
 
-    def feature_weights(
-        self, design: Design, weight: FloatArray, solution: Solution
-    ) -> FloatArray:
-        """Σ φ(x_i) c_i √μ β_i of the point that the model is that of."""
-        return pulled(design, weight, solution, self._values, self._vectors) * self._common
+    def kernel_weights(self, coefficients: FloatArray) -> FloatArray:
+        """Return them times the root of the measure."""
+        return coefficients * self._common
 
 
-class Eigen:
+class Eigen(Outputs):
     r"""Coefficients in the leading eigenfunctions of the output kernel.
 
     The kernel is truncated to them. What a curve has outside of their span, no model reaches:
@@ -113,16 +112,13 @@ class Eigen:
         self.basis = np.ascontiguousarray(vectors[:, ::-1][:, :count])
         self._whole = root * curves.values
         self.targets = self.from_grid(self._whole)
-        self._values = np.maximum(values[::-1][:count], 0.0)
-
-    def design(self, feature_map: FeatureMap, features: FloatArray) -> Design:
-        """Return the rows, for outputs that are coefficients, and one that no model reaches."""
-        coupling = np.vstack([np.diag(np.sqrt(self._values)), np.zeros(len(self._values))])
-        return feature_map.design(features, coupling)
+        # no model reaches the last coordinate; eigenvalues ascend
+        ascending = np.append(0.0, np.maximum(values[len(root) - count :], 0.0))
+        self.spectrum = Spectrum(ascending, np.eye(count + 1)[:, ::-1])
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss of the coefficients."""
-        return choice.on(np.ones(len(self._values) + 1))
+        return choice.on(np.ones(self.targets.shape[1]))
 
     def on_grid(self, values: FloatArray) -> FloatArray:
         """Return curves from coefficients, along what the curves have outside of the span."""
@@ -139,37 +135,55 @@ class Eigen:
     def _outside(self, values: FloatArray) -> FloatArray:
         return values - (values @ self.basis) @ self.basis.T
 
-    def feature_weights(
-        self, design: Design, weight: FloatArray, solution: Solution
-    ) -> FloatArray:
-        """Σ φ(x_i) c_i √μ β_i of the point that the model is that of."""
-        directions = np.vstack([np.eye(len(self._values)), np.zeros(len(self._values))])
-        coefficients = pulled(design, weight, solution, self._values, directions)
+    def kernel_weights(self, coefficients: FloatArray) -> FloatArray:
+        """Return the sum of the eigenfunctions with these coefficients."""
         return (coefficients[:, :-1] @ self.basis.T) * self._common
 
 
-def spectrum(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and vectors of a kernel matrix, without those that are rounding errors."""
-    values, vectors = np.linalg.eigh(matrix)
-    kept = values > np.finfo(float).eps * values[-1]
-    return values[kept], np.ascontiguousarray(vectors[:, kept])
+class Represented:
+    """Outputs in their coordinates, and the rows for them.
 
-
-def pulled(
-    design: Design,
-    weight: FloatArray,
-    solution: Solution,
-    values: FloatArray,
-    vectors: FloatArray,
-) -> FloatArray:
-    """Σ φ(x_i) c_i β_i, (r, p), of the point that a model is that of.
-
-    Where that is not known, from its weights, with the output matrix's spectrum.
+    Parameters
+    ----------
+    outputs : Outputs
+        The coordinates.
+    feature_map : FeatureMap
+        That of the rows.
+    features : ndarray
+        What it made of them.
     """
-    if solution.source is None:
-        return (solution.weights / np.sqrt(values)) @ vectors.T
-    push = weight[:, None] * solution.source
-    return design.blocks.sum(lambda rows: (design.pull(rows, push[rows]),))[0]
+
+    def __init__(self, outputs: Outputs, feature_map: FeatureMap, features: FloatArray) -> None:
+        values, vectors = outputs.spectrum
+        kept = values > np.finfo(float).eps * values[-1]  # the rest are rounding errors
+        self._inverse = vectors[:, kept] / np.sqrt(values[kept])
+        coupling = vectors[:, kept] * np.sqrt(values[kept])
+        self.outputs = outputs
+        self._rows = self._complete = feature_map.design(features, coupling)
+        if self._rows.features is not None and 2 * features.shape[1] >= len(features):
+            # products with Φ Φᵀ cost no more than those with Φᵀ, S, Sᵀ and Φ in turn
+            self._complete = Gram(features @ features.T, coupling)
+        self._complete.output_spectrum = outputs.spectrum
+        self.design: Design = self._complete
+        if outputs.mask is not None:
+            self.design = Masked(self._complete, outputs.mask)
+
+    def feature_weights(self, weight: FloatArray, solution: Solution) -> FloatArray:
+        """What features of new rows and the output kernel between are multiplied with, (r, m)."""
+        return self.outputs.kernel_weights(self._coefficients(weight, solution))
+
+    def _coefficients(self, weight: FloatArray, solution: Solution) -> FloatArray:
+        """Σ φ(x_i) c_i β_i, (r, p), of the point β that the model is that of."""
+        if self._complete.is_gram:  # its weights are these c_i β_i
+            push = solution.weights
+        elif solution.source is None:
+            return solution.weights @ self._inverse.T
+        else:
+            push = weight[:, None] * solution.source
+            if self.outputs.mask is not None:
+                push *= self.outputs.mask
+        rows = self._rows
+        return rows.blocks.sum(lambda block: (rows.pull(block, push[block]),))[0]
 
 
 def represent(
@@ -177,9 +191,8 @@ def represent(
     n_components: int | None,
     choice: LossChoice,
     curves: Curves,
-    kernel: FloatArray,
-) -> Spline | Eigen:
-    """Return the representation of that name, or say why it cannot be."""
+) -> str:
+    """Return which representation it is, "spline" or "eigen", or say why it cannot be."""
     if name not in ("auto", "spline", "eigen"):
         raise ValueError(f"representation must be 'auto', 'spline' or 'eigen', got {name!r}")
     if name == "spline" and n_components is not None:
@@ -187,12 +200,12 @@ def represent(
             "n_components is for representation='eigen', got representation='spline' and "
             f"n_components={n_components!r}"
         )
+    if name == "spline" or (name == "auto" and n_components is None):
+        return "spline"
     complete = curves.observed is None and curves.measure.ndim == 1
     euclidean = complete and choice.on(curves.measure).radial
     if name == "auto":
-        name = "eigen" if n_components is not None and euclidean else "spline"
-    if name == "spline":
-        return Spline(curves, kernel)
+        return "eigen" if euclidean else "spline"
     if not complete:
         raise ValueError(
             "representation='eigen' needs curves observed at all points of one grid: use "
@@ -204,7 +217,7 @@ def represent(
             f"gives, got norm={choice.norm:g} and loss={choice.loss!r}: use "
             "representation='spline'"
         )
-    return Eigen(curves, kernel, n_components)
+    return "eigen"
 
 
-__all__ = ["Eigen", "LossChoice", "Representation", "Spline", "represent"]
+__all__ = ["Eigen", "LossChoice", "Outputs", "Represented", "Spline", "represent"]

@@ -14,10 +14,16 @@ from fenchel._grids import as_grid
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude, check_number
-from fenchel.design import Design
-from fenchel.estimator import KeptRows, KernelEstimator
+from fenchel.estimator import KeptRows
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
-from fenchel.functional._representation import Eigen, LossChoice, Spline, represent
+from fenchel.functional._representation import (
+    Eigen,
+    LossChoice,
+    Represented,
+    Spline,
+    represent,
+)
+from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.losses import make_loss
@@ -38,6 +44,7 @@ from fenchel.solvers import (
 _CENTERS = (None, "mean", "median")
 _WIDTH = 0.1
 _GRADIENT_STEPS = 20  # they cost about as much as a turn of the splitting, and more are needed
+_GRADIENT_CHECK = 10  # steps between certificates, which cost about as much as one
 
 
 class Sparsity(NamedTuple):
@@ -60,11 +67,11 @@ class PreparedCurves:
     """The output kernel between the points of the grid."""
     center: FloatArray
     """What was taken off all curves, (m,)."""
-    shapes: dict[Any, tuple[Spline | Eigen, Design]] = field(default_factory=dict)
-    """The representations that were in use, and the rows for them, with their spectra."""
+    represented: dict[Any, Represented] = field(default_factory=dict)
+    """The representations that were in use, with the rows for them and their spectra."""
 
 
-class FunctionalRegressor(RegressorMixin, KernelEstimator):
+class FunctionalRegressor(RegressorMixin, SearchableCurves):
     r"""Kernel regression of curves with any loss, and a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
@@ -126,8 +133,7 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
-        Limit on the turns of the splitting, and a twentieth of that on the steps of "fista"
-        where "auto" chose it.
+        Limit on the turns of the splitting, and a twentieth of that on the steps of "fista".
     warm_start : bool, default=False
         Whether to start from the previous fit of this estimator.
     random_state : int, RandomState or None, default=None
@@ -283,28 +289,31 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
         """Return the problem with the present parameters."""
-        shape, design = self._shape(prepared)
+        choice = self._choice()
+        represented = self._represented(prepared, choice)
         return Problem(
-            shape.loss(self._choice()),
-            design,
-            shape.targets,
+            represented.outputs.loss(choice),
+            represented.design,
+            represented.outputs.targets,
             prepared.inputs.weight,
             float(self.alpha),
             fit_intercept=False,
         )
 
-    def _shape(self, prepared: PreparedCurves) -> tuple[Spline | Eigen, Design]:
-        """The representation of the outputs, and the rows for it."""
-        choice, inputs = self._choice(), prepared.inputs
-        radial = choice.on(np.ones(1)).radial
-        key = (self.representation, self.n_components, radial)
-        if key not in prepared.shapes:
-            shape = represent(
-                self.representation, self.n_components, choice, prepared.curves, prepared.between
+    def _represented(self, prepared: PreparedCurves, choice: LossChoice) -> Represented:
+        """The outputs in the representation that was asked for, and the rows for them."""
+        curves, inputs = prepared.curves, prepared.inputs
+        name = represent(self.representation, self.n_components, choice, curves)
+        key = (name, self.n_components if name == "eigen" else None)
+        if key not in prepared.represented:
+            outputs = (
+                Spline(curves, prepared.between)
+                if name == "spline"
+                else Eigen(curves, prepared.between, self.n_components)
             )
-            design = shape.design(inputs.feature_map, inputs.features)
-            prepared.shapes[key] = shape, design
-        return prepared.shapes[key]
+            made = Represented(outputs, inputs.feature_map, inputs.features)
+            prepared.represented[key] = made
+        return prepared.represented[key]
 
     def fit_prepared(
         self, prepared: PreparedCurves, start: FloatArray | None = None
@@ -315,33 +324,36 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         """
         curves, inputs = prepared.curves, prepared.inputs
         problem = self.make_problem(prepared)
-        shape, _ = self._shape(prepared)
+        represented = self._represented(prepared, self._choice())
+        outputs = represented.outputs
         size = (inputs.n_rows, curves.values.shape[1])
         warm = None
         if start is not None and start.shape == size:
-            nearby = shape.from_grid(start[inputs.kept])
+            nearby = outputs.from_grid(start[inputs.kept])
             warm = WarmStart(nearby, np.zeros(problem.n_outputs), float(self.alpha))
         with threads_that_pay(len(curves)):
             solution = self._solver(problem).solve(problem, warm, self._callback())
         self._keep_map(inputs, stacklevel=5)
-        self._keep(prepared, shape, problem, solution)
+        self._keep(prepared, represented, problem, solution)
         self._keep_end(solution, stacklevel=4)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
-        following[inputs.kept] = shape.on_grid(found)
+        following[inputs.kept] = outputs.on_grid(found)
         return following
 
     def _solver(self, problem: Problem) -> Solver:
         tol, limit = float(self.tol), int(self.max_iter)
-        if isinstance(self.solver, str) and self.solver == "auto":
-            chosen = ClosedForm(tol), Splitting(tol, limit), Fista(tol, _GRADIENT_STEPS * limit)
-            return first_that_can(chosen, problem)
+        gradients = Fista(tol, _GRADIENT_STEPS * limit, check=_GRADIENT_CHECK)
+        if self.solver == "fista":
+            return gradients
+        if self.solver == "auto":
+            return first_that_can((ClosedForm(tol), Splitting(tol, limit), gradients), problem)
         return make_solver(self.solver, problem, tol, limit)
 
     def _keep(
         self,
         prepared: PreparedCurves,
-        shape: Spline | Eigen,
+        represented: Represented,
         problem: Problem,
         solution: Solution,
     ) -> None:
@@ -350,7 +362,7 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         self._given = curves.given
         root = np.sqrt(curves.measure)
         inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0.0)
-        dual = problem.weight[:, None] * inverse * shape.on_grid(solution.dual)
+        dual = problem.weight[:, None] * inverse * represented.outputs.on_grid(solution.dual)
         self.dual_coef_ = np.zeros((inputs.n_rows, dual.shape[1]))
         self.dual_coef_[inputs.kept] = dual
         self.support_ = np.flatnonzero(np.any(self.dual_coef_ != 0.0, axis=1))
@@ -358,7 +370,7 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         self.sparsity_ = Sparsity(
             float(np.mean(dual[seen] == 0.0)), float(np.mean(~np.any(dual != 0.0, axis=1)))
         )
-        weights = shape.feature_weights(problem.design, problem.weight, solution)
+        weights = represented.feature_weights(problem.weight, solution)
         self.weights_ = self.feature_map_.compacted(weights)
         self.output_kernel_ = prepared.output_kernel
         self.loss_ = problem.loss
@@ -410,7 +422,7 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         float
             At most 1.
         """
-        curves, predicted, weight = self._compared(X, y, theta, sample_weight)
+        curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         mean = center_of("mean", curves.values, weight)
         residual, spread = (
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
@@ -418,10 +430,10 @@ class FunctionalRegressor(RegressorMixin, KernelEstimator):
         )
         return explained_share(residual, spread)
 
-    def _compared(
-        self, X: Any, y: Any, theta: Any, sample_weight: Any
+    def compared(
+        self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> tuple[Curves, FloatArray, FloatArray]:
-        """Curves to score, the predictions where they are observed, and their weights."""
+        """Return curves to score, the predictions where they are observed, and their weights."""
         check_is_fitted(self)
         X = validate_data(self, as_rows(X), dtype=np.float64, reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta

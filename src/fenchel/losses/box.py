@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel.losses import _compiled
+from fenchel.losses import compiled
 from fenchel.losses.base import Loss, check_epsilon
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local, at_end
 
@@ -143,7 +143,7 @@ class BoxQuadratic(Loss):
 
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
         uncoupled = self._uncoupled(residual)
-        run = _compiled.value_separable if uncoupled else _compiled.value_coupled
+        run = compiled.value_separable if uncoupled else compiled.value_coupled
         value = np.empty(len(residual))
         run(
             np.ascontiguousarray(residual),
@@ -157,7 +157,7 @@ class BoxQuadratic(Loss):
         value = np.empty(len(dual))
         slack = 1.0 + _ROUNDING
         dual = np.ascontiguousarray(dual)
-        _compiled.conjugate(dual, *self.parameters(dual.shape[1]), self.epsilon, slack, value)
+        compiled.conjugate(dual, *self.parameters(dual.shape[1]), self.epsilon, slack, value)
         return value
 
     def _prox(self, point: FloatArray, step: float | FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -167,7 +167,7 @@ class BoxQuadratic(Loss):
         dual = np.empty((n, p))
         uncoupled = self._uncoupled(point)
         jacobian = np.empty((n, p) if uncoupled else (n, p, p))
-        prox = _compiled.prox_separable if uncoupled else _compiled.prox_coupled
+        prox = compiled.prox_separable if uncoupled else compiled.prox_coupled
         steps = np.broadcast_to(np.asarray(step, float), (n, 1))[:, 0].copy()
         prox(point, steps, *self.parameters(point.shape[1]), self.epsilon, dual, jacobian)
         if not uncoupled or self.separable:
@@ -184,7 +184,7 @@ class BoxQuadratic(Loss):
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102
         uncoupled = self._uncoupled(residual)
-        run = _compiled.envelope_separable if uncoupled else _compiled.envelope_coupled
+        run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
         dual, value, active, jacobian = run(
             anchor, residual, step, *self.parameters(residual.shape[1]), self.epsilon
         )
@@ -219,7 +219,7 @@ def _offset(
     low, high = float(residual.min()), float(residual.max())
     offset = float(np.average(residual, weights=weight))
     for _ in range(200):
-        total, slope = _compiled.weighted_dual_sum(
+        total, slope = compiled.weighted_dual_sum(
             residual, weight, offset, lower, upper, below, above, epsilon
         )
         if total > 0.0:

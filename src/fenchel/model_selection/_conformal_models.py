@@ -14,9 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel.kernels import OperatorKernel, Precomputed
-from fenchel.regression import KernelRidge
-from fenchel.regression._base import KernelRegressor, Prepared
+from fenchel.kernels import Precomputed
 from fenchel.solvers import WarmStart
 from fenchel.solvers.leave_one_out import ridge_smoother
 
@@ -116,18 +114,18 @@ class FoldModels:
 class _OneFeatureMap:
     """New rows for models that share the feature map of all rows."""
 
-    def __init__(self, model: KernelRegressor, prepared: Prepared) -> None:
+    def __init__(self, model: Any, prepared: Any) -> None:
         self.model = model
         self.feature_map = prepared.inputs.feature_map
         self.kept = prepared.inputs.kept
 
-    def _features(self, X: AnyArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Validated rows, a few at a time, and their features."""
+    def _features(self, X: AnyArray) -> Iterator[FloatArray]:
+        """Features of rows, a few at a time."""
         X = validate_data(self.model, X, dtype=np.float64, reset=False)
         given = isinstance(self.model.kernel_, Precomputed)
         for rows in _slices(len(X), len(self.kept)):
             part = X[rows]
-            yield part, self.feature_map.transform(part[:, self.kept] if given else part)
+            yield self.feature_map.transform(part[:, self.kept] if given else part)
 
 
 class LeaveOneOutRidge(_OneFeatureMap):
@@ -146,7 +144,7 @@ class LeaveOneOutRidge(_OneFeatureMap):
         The rows.
     """
 
-    def __init__(self, model: KernelRidge, prepared: Prepared) -> None:
+    def __init__(self, model: Any, prepared: Any) -> None:
         super().__init__(model, prepared)
         inputs = prepared.inputs
         residuals = model.loo_residuals_[inputs.kept]
@@ -156,6 +154,7 @@ class LeaveOneOutRidge(_OneFeatureMap):
         prediction = targets - residuals
         self.own = np.stack([np.where(undefined, sign * np.inf, prediction) for sign in (1, -1)])
         self.residuals = np.where(undefined, 0.0, residuals)
+        self.targets, self.shift = prepared.targets[:, 0], float(prepared.shift[0])
         problem = model.make_problem(prepared)
         scale = float(model.coupling_[0, 0])
         with threads_that_pay(min(inputs.features.shape)):
@@ -163,16 +162,17 @@ class LeaveOneOutRidge(_OneFeatureMap):
                 inputs.features,
                 problem.weight,
                 scale,
-                gram=problem.design.features is None,
+                gram=problem.design.is_gram,
                 fit_intercept=problem.fit_intercept,
             )
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
         """Take from the prediction the share of each row in it."""
-        for part, features in self._features(X):
+        for features in self._features(X):
             with threads_that_pay(min(features.shape)):
                 smoother = features @ self.slopes + self.constant
-            prediction = self.model._evaluate(part) - smoother * self.residuals
+                whole = smoother @ self.targets + self.shift
+            prediction = whole[:, None] - smoother * self.residuals
             yield Ends(prediction, prediction)
 
 
@@ -191,13 +191,11 @@ class LeaveOneOutKernel(_OneFeatureMap):
         Outputs that are the ends.
     """
 
-    def __init__(
-        self, model: KernelRegressor, prepared: Prepared, start: WarmStart, columns: Columns
-    ) -> None:
+    def __init__(self, model: Any, prepared: Any, start: WarmStart, columns: Columns) -> None:
         super().__init__(model, prepared)
         inputs = prepared.inputs
         n = len(inputs.kept)
-        gram = model.make_problem(prepared).design.features is None
+        gram = model.make_problem(prepared).design.is_gram
         used = sorted(set(columns))
         self.weights = np.empty((len(used), inputs.features.shape[1], n))
         self.offsets = np.empty((len(used), n))
@@ -228,15 +226,13 @@ class LeaveOneOutKernel(_OneFeatureMap):
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
         """Predict with all models in one product."""
-        for _, features in self._features(X):
+        for features in self._features(X):
             with threads_that_pay(min(features.shape)):
                 ends = features @ self.weights + self.offsets[:, None, :]
             yield Ends(*(ends[j] for j in self.columns))
 
 
-def _without(
-    model: KernelRegressor, prepared: Prepared, i: int, start: WarmStart
-) -> KernelRegressor:
+def _without(model: Any, prepared: Any, i: int, start: WarmStart) -> Any:
     """The model fitted without row i, on the features of all."""
     others = np.delete(np.arange(len(prepared.inputs.kept)), i)
     left = clone(model)
@@ -254,7 +250,8 @@ def leave_one_out(
     columns: Columns,
 ) -> tuple[Any, HeldOut]:
     """The estimator fitted to all rows, and the models without each of those that calibrate."""
-    if not _shares_features(estimator):
+    how = getattr(estimator, "leave_one_out_by", None)
+    if how is None:
         model = fit_part(estimator, X, y, np.arange(len(y)), weight)
         folds = [(rows[rows != i], np.array([i])) for i in rows]
         return model, FoldModels(estimator, X, y, weight, folds, rows, columns)
@@ -268,14 +265,9 @@ def leave_one_out(
             f"with {n_kept} of them"
         )
     start = model.fit_prepared(prepared, None)
-    if isinstance(model, KernelRidge):
+    if how == "closed_form":
         return model, LeaveOneOutRidge(model, prepared)
     return model, LeaveOneOutKernel(model, prepared, start, columns)
-
-
-def _shares_features(estimator: Any) -> bool:
-    kernel = isinstance(estimator, KernelRegressor)
-    return kernel and not isinstance(estimator.kernel, OperatorKernel)
 
 
 HELD_OUT_MODELS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)

@@ -159,8 +159,8 @@ class ConformalQuantileRegressor(Conformal):
     Parameters
     ----------
     estimator : estimator with a parameter ``levels``, optional
-        :class:`fenchel.QuantileRegressor` by default; its CV form and
-        :class:`fenchel.ExpectileRegressor` do as well, bare or as the last step of a pipeline.
+        :class:`fenchel.QuantileRegressor` by default; :class:`fenchel.ExpectileRegressor` does
+        as well, and both do inside of a :class:`PathSearchCV` or as the last step of a pipeline.
         The levels are set here, to (1 - coverage)/2 and (1 + coverage)/2, or to 1 - coverage
         or coverage for one side, and to 0.5 for ``predict``; with ``cv="prefit"`` the
         estimator must have been fitted with those of the ends.

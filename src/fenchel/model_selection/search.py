@@ -2,349 +2,437 @@
 
 from __future__ import annotations
 
-import warnings
-from itertools import product
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel.kernels import OperatorKernel, as_kernel
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel.estimator import Searchable
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
-from fenchel.regression._base import KernelRegressor
+from fenchel.model_selection._candidates import Grid, column, make_grid
+from fenchel.model_selection._fold_scores import (
+    Data,
+    Scores,
+    scores_of_fold,
+    scores_of_rows,
+    search_score,
+)
+from fenchel.regression import KernelRidge
 
-SELECTIONS = ("min", "one_standard_error")
-_STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
+SELECTIONS = ("auto", "min", "one_standard_error")
+AGGREGATIONS = ("mean", "median")
+_NEEDED = ("prepare", "fit_prepared", "path_grid")
 
-
-class Grid(NamedTuple):
-    """Parameters that are varied: the path, and the names and values of the rest."""
-
-    alphas: FloatArray
-    features: list[dict[str, Any]]
-    """Settings that need a feature map of their own."""
-    others: list[dict[str, Any]]
-
-
-class Search(CallbackSupportMixin, BaseEstimator):
-    """Base class of all searches: tasks are run, candidates ranked, and the best one refitted."""
-
-    selection: str
-    cv: Any
-    n_jobs: int | None
-    _kernel = "kernel"
-    """The parameter of the plain estimator whose length scale is varied."""
-
-    def _plain(self) -> Any:
-        """The estimator that is tuned."""
-        raise NotImplementedError
-
-    def _aggregation(self) -> str:
-        """Whether candidates are ranked by the mean or the median of their folds."""
-        return "mean"
-
-    def _search(self, plain: Any, grid: Grid, tasks: list[Any], data: tuple[Any, ...]) -> None:
-        """Run the tasks, choose, and fit the choice to ``data``, the arguments of its fit."""
-        report = Tasks.of(self, len(tasks) + 1)
-        run = Parallel(
-            n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)), return_as="generator"
-        )
-        results = run(tasks)
-        scores = []
-        for _ in tasks:
-            task = report.begin("path")
-            scores.append(next(results))
-            report.end(task)
-        self._collect(grid, *self._gathered(grid, scores))
-        task = report.begin("refit")
-        best = with_parameters(plain, self.best_params_, self._kernel)
-        self.best_estimator_ = best.fit(*data)
-        report.end(task)
-        report.end(report.root)
-        self.alpha_ = self.best_params_["alpha"]
-        self.n_features_in_ = self.best_estimator_.n_features_in_
-        if hasattr(self.best_estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.best_estimator_.feature_names_in_
-
-    def _gathered(self, grid: Grid, parts: list[Any]) -> tuple[FloatArray, FloatArray | None]:
-        """Scores (features, others, alphas, folds) from what the tasks returned.
-
-        With their standard errors, if these are not those of the mean over folds.
-        """
-        shape = (len(grid.features), -1, len(grid.others), len(grid.alphas))
-        return np.reshape(parts, shape).transpose(0, 2, 3, 1), None
-
-    def _collect(self, grid: Grid, scores: FloatArray, errors: FloatArray | None = None) -> None:
-        """Set cv_results_ and the choice; scores are (features, others, alphas, folds).
-
-        Scores that are NaN rank last.
-        """
-        points = product(grid.features, grid.others, grid.alphas.tolist())
-        params = [{**own, **other, "alpha": alpha} for own, other, alpha in points]
-        flat = scores.reshape(len(params), -1)
-        mean, deviation = flat.mean(axis=1), flat.std(axis=1)
-        results: dict[str, Any] = {"params": params}
-        for name in params[0]:
-            results[f"param_{name}"] = np.ma.MaskedArray([p[name] for p in params], mask=False)
-        for k in range(flat.shape[1]):
-            results[f"split{k}_test_score"] = flat[:, k]
-        results["mean_test_score"], results["std_test_score"] = mean, deviation
-        middle = mean
-        if self._aggregation() == "median":
-            middle = results["median_test_score"] = np.median(flat, axis=1)
-        worth = np.where(np.isnan(middle), -np.inf, middle)
-        order = np.argsort(-worth, kind="stable")
-        rank = np.empty(len(worth), dtype=np.int32)
-        rank[order] = 1 + np.searchsorted(-worth[order], -worth[order])
-        results["rank_test_score"] = rank
-        self.cv_results_ = results
-        best = int(np.argmax(worth))
-        if self.selection == "one_standard_error":
-            n_alphas = len(grid.alphas)
-            error = _standard_error(flat[best]) if errors is None else errors.flat[best]
-            first = best - best % n_alphas  # the largest alpha of the same other parameters
-            best = first + int(np.argmax(worth[first : best + 1] >= middle[best] - error))
-        self.best_index_ = best
-        self.best_params_ = params[best]
-        self.best_score_ = float(middle[best])
-
-    @property
-    def certificate_(self) -> Any:
-        """Certificate of the final fit."""
-        check_is_fitted(self)
-        return self.best_estimator_.certificate_
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of steps of the final fit."""
-        check_is_fitted(self)
-        return int(self.best_estimator_.n_iter_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        plain = self._plain().__sklearn_tags__()
-        tags.input_tags.pairwise = plain.input_tags.pairwise
-        tags.target_tags.multi_output = plain.target_tags.multi_output
-        return tags
+Estimator = TypeVar("Estimator", bound=Searchable)
 
 
-class AlphaSearch(Search):
-    """Base class of the searches along paths of alpha.
+def _delegated(name: str) -> Any:
+    """A method of the best estimator, there if the estimator has it."""
 
-    For each fold and each length scale one feature map is made; on it, for each setting of
-    the other parameters, alpha runs from the largest to the smallest, every fit starting
-    from the one before. Callbacks of scikit-learn, ``set_callbacks(ProgressBar())``, see a
-    task for each path and one for the final fit.
+    def available(search: PathSearchCV[Any]) -> bool:
+        getattr(getattr(search, "best_estimator_", search.tuned()), name)
+        return True
+
+    def method(self: PathSearchCV[Any], *args: Any, **options: Any) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return getattr(self.best_estimator_, name)(*args, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"Call ``{name}`` of ``best_estimator_``, fitted on all rows."
+    decorated: Callable[..., Any] = available_if(available)(method)
+    return decorated
+
+
+class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Generic[Estimator]):
+    r"""Search over a grid of parameters by cross-validation along warm-started paths.
+
+    .. math:: \max_{\mathrm{parameters}}\;
+              \operatorname*{mean\ or\ median}_{\mathrm{folds}\ F}\;
+              \mathrm{score}(h_{-F};\, F)
+
+    where :math:`h_{-F}` has not seen the fold. What it chooses is what
+    :class:`sklearn.model_selection.GridSearchCV` would choose, up to the tolerance of the fits,
+    in less time: for each fold one feature map is made for each setting of the parameters that
+    need one (kernel, length scale, features, rank, ...); on it, for each setting of the others,
+    alpha runs from the largest to the smallest, every fit starting from the one before. For
+    curves κ or ε runs likewise for each alpha, each start extrapolated from the last two.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        One of this library with a kernel, :class:`fenchel.KernelRidge` by default; its
+        parameters that are not in the grid stay as they are.
+    param_grid : dict, optional
+        Candidates for parameters of the estimator, as in GridSearchCV. For ``"alpha"``, and for
+        ``"kappa"`` and ``"epsilon"`` of :class:`fenchel.functional.FunctionalRegressor`, also a
+        number of values, on a geometric grid in the units of the problem: ``{"alpha": 20}``.
+        ``"length_scale"`` is that of the kernel, or of the kernel within it: numbers, or rules
+        such as "median", which are measured on each training fold. None is the estimator's own
+        grid: 20 strengths for regressors, for curves 10, each with 10 values of κ or ε if the
+        loss reads it, for non-negative models 9, each with and without ``trace_penalty``.
+    cv : int, splitter or iterable, default=5
+        Folds, as in GridSearchCV.
+    scoring : str or callable, optional
+        As in scikit-learn; or "loo", minus the ``loo_error_`` of :class:`fenchel.KernelRidge`,
+        for all strengths from one eigendecomposition. With that ``cv`` and ``solver`` play no
+        part in the search, ``cv_results_`` has one split, and the standard error is that of the
+        mean of the n squared residuals; strengths at which a residual is undefined have the
+        score NaN and rank last. By default the ``score`` of the estimator; the mean
+        log-likelihood for :class:`fenchel.HeteroscedasticRegressor`, and minus the mean squared
+        error of functions, ∫(y - h(x))² over what is observed, for curves.
+    selection : {"auto", "min", "one_standard_error"}, default="auto"
+        "min" is the best score, "one_standard_error" the largest alpha within one standard
+        error of it, the other parameters being those of the best. "auto" is
+        "one_standard_error" for :class:`fenchel.HeteroscedasticRegressor`, where one target
+        with a small predicted variance can cost more than all others, and else "min".
+    aggregation : {"mean", "median"}, default="mean"
+        What ranks candidates: the mean score over folds, or the median, which outliers in a
+        minority of the folds do not move.
+    refit : bool, default=True
+        Whether to fit the choice to all rows.
+    n_jobs : int, optional
+        Number of processes over folds and feature maps.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Fitted on all rows with the chosen parameters; its methods are there on the search.
+    best_params_, best_index_, best_score_, cv_results_, n_splits_
+        As in GridSearchCV; with ``aggregation="median"`` ranks and ``best_score_`` are those of
+        ``cv_results_["median_test_score"]``.
+    alpha_ : float
+        The chosen strength.
+    certificate_, n_iter_ :
+        Of the final fit.
+    n_early_stops_ : int
+        Number of fits on folds that ended before their tolerance.
+    n_features_in_, feature_names_in_
+        As elsewhere in scikit-learn.
+
+    Notes
+    -----
+    Callbacks of scikit-learn, ``set_callbacks(ProgressBar())``, see a task for each fold and
+    feature map and one for the final fit.
+
+    References
+    ----------
+    Breiman, Friedman, Olshen, Stone (1984), Classification and regression trees, section 3.4.3,
+    for the rule of one standard error. Lambert, Bouche, Szabó, d'Alché-Buc (2022), Functional
+    output regression with infimal convolution, section 5, for the median.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge, QuantileRegressor
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.model_selection import PathSearchCV
+    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
+    >>> quantiles = QuantileRegressor([0.1, 0.9], kernel=Gaussian())
+    >>> search = PathSearchCV(quantiles, {"alpha": 5, "length_scale": [0.1, "median"]}).fit(X, y)
+    >>> search.predict_interval(X, 0.8).shape
+    (100, 2)
+    >>> search = PathSearchCV(KernelRidge(), {"alpha": 50}, scoring="loo").fit(X, y)
+    >>> abs(search.best_score_ + search.best_estimator_.loo_error_) < 1e-9
+    True
     """
 
-    scoring: Any
-    alphas: Any
-    length_scales: Any
+    def __init__(
+        self,
+        estimator: Estimator | None = None,
+        param_grid: dict[str, Any] | None = None,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        selection: str = "auto",
+        aggregation: str = "mean",
+        refit: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.aggregation = aggregation
+        self.refit = refit
+        self.n_jobs = n_jobs
 
-    def _grid(self) -> dict[str, Any]:
-        """Names of further parameters of the plain estimator and their candidates or None."""
-        return {}
+    best_estimator_: Estimator
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        theta: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
         """Choose the parameters by cross-validation and refit on all rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
+            Rows, whatever the estimator takes.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+            Targets; none for densities.
+        theta : array-like of shape (m,), optional
+            The grid of curves, see :meth:`fenchel.functional.FunctionalRegressor.fit`.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for fitting and for scoring.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the sentence names which.
         """
-        if self.selection not in SELECTIONS:
-            raise ValueError(f"selection must be one of {SELECTIONS}, got {self.selection!r}")
-        plain = self._plain()
-        plain.check_parameters()
+        estimator = self._checked()
+        options = {} if theta is None else {"theta": theta}
+        if options and "theta" not in signature(estimator.prepare).parameters:
+            raise ValueError(
+                "theta must be None for an estimator that is not one of curves, got it for "
+                f"{type(estimator).__name__}"
+            )
+        given = Data(X, y, sample_weight, options)
         X, y = indexable(X, y)
-        grid = self._resolved_grid(plain, X, y, sample_weight)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        tasks = self._tasks(plain, grid, X, y, sample_weight)
-        self._search(plain, grid, tasks, (X, y, sample_weight))
+        data = Data(X, y, sample_weight, options)
+        grid = make_grid(estimator, self._candidates(), data.arguments)
+        tasks = self._tasks(estimator, grid, data)
+        report = Tasks.of(self, len(tasks) + bool(self.refit))
+        self._choose(estimator, grid, self._scores(grid, tasks, report))
+        self.alpha_ = float(self.best_params_.get("alpha", estimator.alpha))
+        if self.refit:
+            task = report.begin("refit")
+            best = estimator.with_parameters(**self.best_params_)
+            self.best_estimator_ = best.fit(**given.arguments)
+            report.end(task)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(best, name):
+                    setattr(self, name, getattr(best, name))
+        report.end(report.root)
         return self
 
-    def _tasks(
-        self,
-        plain: Any,
-        grid: Grid,
-        X: AnyArray,
-        y: Any,
-        sample_weight: AnyArray | None,
-    ) -> list[Any]:
+    def tuned(self) -> Any:
+        """Return the estimator whose parameters are searched."""
+        return KernelRidge() if self.estimator is None else self.estimator
+
+    def _candidates(self) -> dict[str, Any] | None:
+        return self.param_grid
+
+    def _scoring(self) -> Any:
+        return self.scoring
+
+    def _checked(self) -> Any:
+        """A copy of the estimator, all parameters checked."""
+        for name, allowed in (("selection", SELECTIONS), ("aggregation", AGGREGATIONS)):
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        estimator = self.tuned()
+        if not all(hasattr(estimator, name) for name in _NEEDED):
+            raise TypeError(
+                "estimator must be one of fenchel with a kernel, such as KernelRidge(), got "
+                f"{estimator!r}: GridSearchCV of scikit-learn takes any"
+            )
+        estimator = clone(estimator)
+        estimator.check_parameters()
+        return estimator
+
+    def _tasks(self, estimator: Any, grid: Grid, data: Data) -> list[Any]:
         """Delayed calls: the scores of one fold with one feature map each."""
-        splits = list(check_cv(self.cv).split(X, y))
-        scoring = self._natural_scoring() if self.scoring is None else self.scoring
-        scorer = check_scoring(plain, scoring=scoring)
+        models = [estimator.with_parameters(**own) for own in grid.features]
+        scoring = self._scoring()
+        if isinstance(scoring, str) and scoring == "loo":
+            return [delayed(scores_of_rows)(model, grid, data) for model in models]
+        scorer = search_score if scoring is None else check_scoring(estimator, scoring=scoring)
+        folds = list(check_cv(self.cv).split(data.X, data.y))
         return [
-            delayed(_scores)(plain, own, grid, X, y, sample_weight, *split, scorer)
-            for own in grid.features
-            for split in splits
+            delayed(scores_of_fold)(model, grid, data, *fold, scorer)
+            for model in models
+            for fold in folds
         ]
 
-    def _natural_scoring(self) -> Any:
-        """What ``scoring=None`` stands for; None for the ``score`` of the plain estimator."""
-        return None
+    def _scores(self, grid: Grid, tasks: list[Any], report: Tasks) -> Scores:
+        """Run the tasks: scores (candidates, folds), and their errors, from all of them."""
+        run = Parallel(
+            n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)), return_as="generator"
+        )
+        results, parts = run(tasks), []
+        for _ in tasks:
+            task = report.begin("path")
+            parts.append(next(results))
+            report.end(task)
+        shape = (len(grid.features), -1, *grid.shape[1:])
+        values = np.moveaxis(np.reshape([part.values for part in parts], shape), 1, -1)
+        errors = None if parts[0].errors is None else np.ravel([part.errors for part in parts])
+        early = sum(part.n_early_stops for part in parts)
+        return Scores(values.reshape(-1, values.shape[-1]), errors, early)
 
-    def _default_alphas(
-        self, plain: Any, X: AnyArray, y: Any, sample_weight: AnyArray | None, n: int
-    ) -> FloatArray:
-        """Strengths on a geometric grid, largest first."""
-        return default_alphas(plain, X, y, sample_weight, n)
+    def _choose(self, estimator: Any, grid: Grid, scores: Scores) -> None:
+        """Set cv_results_ and the choice; scores that are NaN rank last."""
+        folds, params = scores.values, grid.points()
+        mean = folds.mean(axis=1)
+        results: dict[str, Any] = {"params": params}
+        for name in params[0]:
+            results[f"param_{name}"] = column([point[name] for point in params])
+        for k, fold in enumerate(folds.T):
+            results[f"split{k}_test_score"] = fold
+        results["mean_test_score"], results["std_test_score"] = mean, folds.std(axis=1)
+        middle = mean
+        if self.aggregation == "median":
+            middle = results["median_test_score"] = np.median(folds, axis=1)
+        worth = np.where(np.isnan(middle), -np.inf, middle)
+        order = np.argsort(-worth, kind="stable")
+        rank = np.empty(len(worth), dtype=np.int32)
+        rank[order] = 1 + np.searchsorted(-worth[order], -worth[order])
+        results["rank_test_score"] = rank
+        best = int(np.argmax(worth))
+        rule = estimator.default_selection if self.selection == "auto" else self.selection
+        if rule == "one_standard_error":
+            error = _standard_error(folds[best]) if scores.errors is None else scores.errors[best]
+            first = best - best % len(grid.alphas)  # the largest alpha, all else the same
+            best = first + int(np.argmax(worth[first : best + 1] >= middle[best] - error))
+        self.cv_results_, self.n_splits_ = results, folds.shape[1]
+        self.best_index_, self.best_params_ = best, params[best]
+        self.best_score_ = float(middle[best])
+        self.n_early_stops_ = scores.n_early_stops
 
-    def _resolved_grid(
-        self, plain: Any, X: AnyArray, y: Any, sample_weight: AnyArray | None
-    ) -> Grid:
-        """Candidates for every parameter; alphas from the largest to the smallest."""
-        alphas = self.alphas
-        if np.ndim(alphas) == 0:
-            if not isinstance(alphas, (int, np.integer)) or alphas < 1:
-                raise ValueError(
-                    "alphas must be a number of strengths >= 1 or a sequence of positive "
-                    f"numbers, got {alphas!r}"
-                )
-            alphas = self._default_alphas(plain, X, y, sample_weight, int(alphas))
-        path = as_path(alphas, "alphas")
-        scales = [None] if self.length_scales is None else list(self.length_scales)
-        own = [{} if scale is None else {"length_scale": scale} for scale in scales]
-        varied = {name: values for name, values in self._grid().items() if values is not None}
-        settings = [dict(zip(varied, point, strict=True)) for point in product(*varied.values())]
-        return Grid(path, own, settings)
+    predict = _delegated("predict")
+    predict_interval = _delegated("predict_interval")
+    predict_quantiles = _delegated("predict_quantiles")
+    predict_gaps = _delegated("predict_gaps")
+    crossing_loss = _delegated("crossing_loss")
+    log_likelihood = _delegated("log_likelihood")
+    score_samples = _delegated("score_samples")
+    sample = _delegated("sample")
+    integral = _delegated("integral")
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        theta: Any = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the ``score`` of ``best_estimator_``, fitted on all rows.
+
+        Parameters
+        ----------
+        X, y, theta, sample_weight
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self, "best_estimator_")
+        best: Any = self.best_estimator_
+        options = {} if theta is None else {"theta": theta}
+        return float(best.score(X, y, sample_weight=sample_weight, **options))
+
+    @property
+    def certificate_(self) -> Any:
+        """Certificate of the final fit."""
+        check_is_fitted(self, "best_estimator_")
+        best: Any = self.best_estimator_
+        return best.certificate_
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of steps of the final fit."""
+        check_is_fitted(self, "best_estimator_")
+        best: Any = self.best_estimator_
+        return int(best.n_iter_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.tuned())
+        tags.estimator_type, tags.regressor_tags = inner.estimator_type, inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        return tags
 
 
-class PathSearch(RegressorMixin, AlphaSearch):
-    """Base class of the regressors that choose their parameters by cross-validation."""
+class KernelRidgeCV(PathSearchCV[KernelRidge]):
+    """Kernel ridge regression that chooses its strength, and its width, by itself.
 
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict with the chosen parameters, fitted on all rows."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+    ``PathSearchCV(KernelRidge(kernel=kernel), {"alpha": alphas, "length_scale": ...})``, under
+    the name and with the parameters that users of :class:`sklearn.linear_model.RidgeCV` expect.
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Score of the plain estimator with the chosen parameters."""
-        check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y, sample_weight))
+    Parameters
+    ----------
+    alphas : int or sequence of float, default=20
+        Strengths, or how many of them on a geometric grid in the units of the problem.
+    length_scales : sequence, optional
+        Candidates for the length scale of the kernel; None keeps the kernel as it is.
+    kernel : None, str, kernel, callable or OperatorKernel, default=None
+        As in :class:`fenchel.KernelRidge`.
+    cv : int, splitter or iterable, optional
+        Folds; None with ``scoring=None`` is the exact leave-one-out error.
+    scoring, selection, n_jobs
+        As in :class:`PathSearchCV`.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.model_selection import KernelRidgeCV
+    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
+    >>> model = KernelRidgeCV(alphas=50).fit(X, y)
+    >>> abs(model.best_score_ + model.best_estimator_.loo_error_) < 1e-9
+    True
+    """
+
+    aggregation, refit = "mean", True
+
+    def __init__(
+        self,
+        alphas: Any = 20,
+        *,
+        length_scales: Any = None,
+        kernel: Any = None,
+        cv: Any = None,
+        scoring: Any = None,
+        selection: str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.length_scales = length_scales
+        self.kernel = kernel
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.n_jobs = n_jobs
+
+    def tuned(self) -> KernelRidge:
+        """Return the estimator whose parameters are searched."""
+        return KernelRidge(kernel=self.kernel)
+
+    def _candidates(self) -> dict[str, Any]:
+        scales = {} if self.length_scales is None else {"length_scale": self.length_scales}
+        return {"alpha": self.alphas, **scales}
+
+    def _scoring(self) -> Any:
+        return "loo" if self.scoring is None and self.cv is None else self.scoring
 
 
 def _standard_error(folds: FloatArray) -> float:
     return float(folds.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else 0.0
 
 
-def as_path(values: Any, name: str, zero: bool = False) -> FloatArray:
-    """Positive numbers, or zero where that is allowed; largest first."""
-    path = np.sort(np.asarray(values, dtype=np.float64).ravel())[::-1]
-    inside = np.isfinite(path) & ((path >= 0.0) if zero else (path > 0.0))
-    if np.ndim(values) != 1 or len(path) == 0 or not inside.all():
-        allowed = "numbers >= 0" if zero else "positive numbers"
-        raise ValueError(f"{name} must be {allowed}, got {values!r}")
-    return path
-
-
-def default_alphas(
-    plain: KernelRegressor, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, n: int
-) -> FloatArray:
-    """Strengths on a geometric grid in the units of the problem, largest first.
-
-    From nearly constant models to nearly interpolating ones: alpha has the units of loss over
-    squared function, and the kernel's mean diagonal says how large functions are.
-    """
-    model = clone(plain)
-    model.check_parameters()
-    prepared = model.prepare(X, y, sample_weight)
-    weight = prepared.inputs.weight
-    loss = plain.make_loss(prepared.targets.shape[1])
-    shape = (len(prepared.targets), loss.n_outputs or prepared.targets.shape[1])
-    targets = np.broadcast_to(prepared.targets, shape)
-    centred = targets - loss.minimizing_offset(targets, weight)
-    value = float(np.average(loss.value(centred), weights=weight))
-    square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
-    unit = value / square if value > 0.0 else 1.0
-    diagonal = prepared.design(np.eye(shape[1])).diagonal()
-    size = float(diagonal.mean()) or 1.0
-    return strengths(n) * unit * size
-
-
-def strengths(n: int) -> FloatArray:
-    """Strengths on a geometric grid, largest first, where all units are one."""
-    return np.geomspace(_STRONGEST, _WEAKEST, n)
-
-
-def with_parameters(plain: Any, params: dict[str, Any], name: str = "kernel") -> Any:
-    """A copy with these parameters; length_scale is that of the kernel of that name."""
-    params = dict(params)
-    new = clone(plain)
-    if "length_scale" in params:
-        given = getattr(plain, name)
-        kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
-        new.set_params(**{name: _scaled(kernel, params.pop("length_scale"))})
-    return new.set_params(**params)
-
-
-def _scaled(kernel: Any, scale: Any) -> Any:
-    """A copy of a kernel with another length scale, its own or that of the kernel within."""
-    if hasattr(kernel, "length_scale"):
-        return clone(kernel).set_params(length_scale=scale)
-    if hasattr(kernel, "kernel"):
-        return clone(kernel).set_params(kernel=_scaled(kernel.kernel, scale))
-    raise ValueError(f"length_scales are for kernels that have one, got {kernel!r}")
-
-
-def _scores(
-    plain: Any,
-    own: dict[str, Any],
-    grid: Grid,
-    X: AnyArray,
-    y: Any,
-    sample_weight: AnyArray | None,
-    train: AnyArray,
-    test: AnyArray,
-    scorer: Any,
-) -> FloatArray:
-    """Test scores (others, alphas) of one fold with one feature map."""
-
-    def part(array: Any, rows: AnyArray) -> Any:
-        return None if array is None else _safe_indexing(array, rows)
-
-    base = with_parameters(plain, own)
-    base.check_parameters()
-    prepared = base.prepare(part(X, train), part(y, train), part(sample_weight, train))
-    held_out = part(X, test), part(y, test)
-    weights = {} if sample_weight is None else {"sample_weight": part(sample_weight, test)}
-    scores = np.empty((len(grid.others), len(grid.alphas)))
-    for i, other in enumerate(grid.others):
-        start: Any = None
-        for j, alpha in enumerate(grid.alphas):
-            model = _like(base, {**other, "alpha": float(alpha)})
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # told of the final fit
-                start = model.fit_prepared(prepared, start)
-            scores[i, j] = scorer(model, *held_out, **weights)
-    return scores
-
-
-def _like(base: Any, params: dict[str, Any]) -> Any:
-    """A model with other parameters that has seen the same training rows as ``base``."""
-    model = clone(base).set_params(**params)
-    model.check_parameters()
-    for name in ("n_features_in_", "feature_names_in_", "_flat"):
-        if hasattr(base, name):
-            setattr(model, name, getattr(base, name))
-    return model
+__all__ = ["KernelRidgeCV", "PathSearchCV"]

@@ -76,10 +76,12 @@ class PathDisplay:
     --------
     >>> from matplotlib.figure import Figure
     >>> from fenchel.datasets import load_engel
-    >>> from fenchel.model_selection import KernelRidgeCV
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.model_selection import PathSearchCV
     >>> from fenchel.plotting import PathDisplay
     >>> X, y = load_engel(return_X_y=True, as_frame=True)
-    >>> model = KernelRidgeCV(10, selection="one_standard_error").fit(X, y)
+    >>> rule = "one_standard_error"
+    >>> model = PathSearchCV(KernelRidge(), {"alpha": 10}, selection=rule).fit(X, y)
     >>> display = PathDisplay.from_estimator(model, ax=Figure().add_subplot())
     >>> display.one_standard_error_alpha == model.alpha_
     True

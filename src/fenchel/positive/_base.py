@@ -20,6 +20,7 @@ from fenchel.positive.solvers import solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
+_STRONGEST, _WEAKEST = 1.0, 1e-8
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,14 @@ class PositiveEstimator(KernelEstimator):
     def prepare(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features."""
         raise NotImplementedError
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return 9 strengths, with and without a penalty on the trace."""
+        return {"alpha": 9, "trace_penalty": [0.0, 1e-4]}
+
+    def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
+        """Return n strengths on a geometric grid from 1 to 1e-8."""
+        return np.geomspace(_STRONGEST, _WEAKEST, n)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         """The problem for standardized targets."""

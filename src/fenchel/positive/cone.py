@@ -171,6 +171,8 @@ class ConeRegressor(PositiveRegressor):
     (80, 3)
     """
 
+    feature_parameters = (*PositiveRegressor.feature_parameters, "cone", "generators")
+
     def __init__(
         self,
         cone: Any = None,
@@ -216,6 +218,10 @@ class ConeRegressor(PositiveRegressor):
             elif self._named == "monotone":
                 prediction = np.maximum.accumulate(prediction, axis=1)
         return prediction[:, 0] if self._flat else prediction
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return 9 strengths: matrices under inequalities have no trace to penalize."""
+        return {"alpha": 9}
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()

@@ -106,6 +106,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     """
 
     _most_features = MOST_FEATURES
+    feature_parameters = (*PositiveEstimator.feature_parameters, "support")
 
     def __init__(
         self,

@@ -219,6 +219,9 @@ class HeteroscedasticRegressor(PositiveRegressor):
     True
     """
 
+    # One target where a small variance is predicted can cost more than all others together.
+    default_selection = "one_standard_error"
+
     def __init__(
         self,
         alpha: float = 1e-4,
@@ -310,6 +313,10 @@ class HeteroscedasticRegressor(PositiveRegressor):
         check_consistent_length(mean, y)
         weight = check_weights(y[:, None], sample_weight)
         return float(np.average(norm.logpdf(y, mean, std), weights=weight))
+
+    def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the mean log-likelihood."""
+        return self.log_likelihood(X, y, sample_weight)
 
     def _distribution(self, X: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation, (n,) each."""

@@ -291,6 +291,10 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         self.gap_constants_ = np.array([scale * a[0, 0] for a in model.matrices[p - 1 :]][: p - 1])
         self.dual_coef_[:, np.argsort(self.levels_)] = self.dual_coef_.copy()
 
+    def default_grid(self) -> dict[str, Any]:
+        """Return 9 strengths, each with two strengths of the distances."""
+        return {"alpha": 9, "gap_strength": [1.0, 0.01]}
+
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         self.levels_ = check_levels(self.levels)

@@ -128,6 +128,8 @@ class NonNegativeRegressor(PositiveRegressor):
     True
     """
 
+    feature_parameters = (*PositiveRegressor.feature_parameters, "loss")
+
     def __init__(
         self,
         loss: Any = "squared",

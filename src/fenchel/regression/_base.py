@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.design import Design
-from fenchel.estimator import KeptRows, KernelEstimator
+from fenchel.estimator import KeptRows, KernelEstimator, strengths
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.problem import Problem
@@ -46,6 +46,8 @@ class Prepared:
 
 class KernelRegressor(RegressorMixin, KernelEstimator):
     """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
+
+    feature_parameters = (*KernelEstimator.feature_parameters, "fit_intercept")
 
     fit_intercept: bool
     warm_start: bool
@@ -112,6 +114,33 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             self.offset_ = solution.offset + prepared.shift
         self._keep_end(solution)
         return WarmStart(solution.dual, solution.offset, float(self.alpha))
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return the candidates where none are given: 20 strengths."""
+        return {"alpha": 20}
+
+    def path_grid(self, prepared: Prepared, name: str, n: int) -> FloatArray:
+        """Return n strengths on a geometric grid in the units of the problem, largest first.
+
+        Alpha has the units of loss over squared function, and the kernel's mean diagonal says
+        how large functions are.
+        """
+        weight, n_targets = prepared.inputs.weight, prepared.targets.shape[1]
+        loss = self.make_loss(n_targets)
+        shape = (len(prepared.targets), loss.n_outputs or n_targets)
+        targets = np.broadcast_to(prepared.targets, shape)
+        centred = targets - loss.minimizing_offset(targets, weight)
+        value = float(np.average(loss.value(centred), weights=weight))
+        square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
+        unit = value / square if value > 0.0 else 1.0
+        diagonal = prepared.design(np.eye(shape[1])).diagonal()
+        size = float(diagonal.mean()) or 1.0
+        return strengths(n) * unit * size
+
+    @property
+    def leave_one_out_by(self) -> str | None:
+        """How rows are left out of fits on prepared rows: by refits, with a scalar kernel."""
+        return None if isinstance(self.kernel, OperatorKernel) else "refits"
 
     def _keep(self, problem: Problem, solution: Solution) -> None:
         design = problem.design

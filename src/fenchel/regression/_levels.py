@@ -16,6 +16,8 @@ from fenchel.regression._base import KernelRegressor
 class LevelRegressor(KernelRegressor):
     """Several levels of one statistic, learned together."""
 
+    feature_parameters = (*KernelRegressor.feature_parameters, "levels")
+
     def __init__(
         self,
         levels: Any = 0.5,

@@ -15,7 +15,7 @@ from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import Prepared
 from fenchel.regression._multi import TargetRegressor
-from fenchel.solvers.leave_one_out import leave_one_out
+from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
 
 
 class KernelRidge(TargetRegressor):
@@ -194,6 +194,36 @@ history_, n_features_in_, feature_names_in_
             whole[without] = targets - self._evaluate(rows)
         return whole
 
+    @property
+    def leave_one_out_by(self) -> str | None:
+        """How rows are left out of fits on prepared rows: in closed form, with a scalar kernel."""
+        return None if super().leave_one_out_by is None else "closed_form"
+
+    def leave_one_out_scores(self, prepared: Prepared, alphas: FloatArray) -> FloatArray:
+        """Return minus ``loo_error_`` and its standard error at each alpha, (2, m).
+
+        From one eigendecomposition; NaN where a residual is undefined.
+        """
+        if isinstance(self.kernel, OperatorKernel):
+            raise ValueError(
+                "scoring='loo' needs a scalar kernel, with coupling for the outputs, got "
+                f"kernel={type(self.kernel).__name__}"
+            )
+        n, n_outputs = prepared.targets.shape
+        if n == 1:
+            raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
+        root, inputs = self.make_coupling(n_outputs), prepared.inputs
+        with threads_that_pay(min(inputs.features.shape)):
+            path = LeaveOneOutPath(
+                inputs.features,
+                prepared.targets,
+                inputs.weight,
+                root @ root.T,
+                gram=prepared.design(root).is_gram,
+                fit_intercept=bool(self.fit_intercept),
+            )
+            return path.scores(alphas)
+
     def _remember(self, prepared: Prepared, problem: Problem) -> None:
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
         self._loo = None
@@ -201,7 +231,7 @@ history_, n_features_in_, feature_names_in_
         self._n_rows = inputs.n_rows
         if isinstance(self.kernel, OperatorKernel):
             return
-        self._train_gram = problem.design.features is None
+        self._train_gram = problem.design.is_gram
         self._train_mapped = inputs.features.size <= inputs.rows.size
         self._train = inputs.features if self._train_mapped else inputs.rows
         self._train_weight = problem.weight

@@ -59,7 +59,7 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
     if closed.requires(problem) is None:
         return closed
     design = problem.design
-    on_gram = design.features is None and design.gram is not None
+    on_gram = design.is_gram
     greedy = SMO(tol, max_iter)
     if on_gram and greedy.requires(problem) is None:
         return greedy

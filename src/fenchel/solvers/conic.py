@@ -53,7 +53,7 @@ class Conic:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for losses that a cone program knows, if Clarabel is installed."""
-        if problem.design.features is None and problem.design.gram is not None:
+        if problem.design.is_gram:
             return problem.design.refusal
         if importlib.util.find_spec("clarabel") is None:
             return "needs the package clarabel: pip install clarabel; solver='newton' needs none"

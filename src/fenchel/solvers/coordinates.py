@@ -9,7 +9,7 @@ from numba import njit
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
-from fenchel.losses._compiled import prox_row
+from fenchel.losses.compiled import prox_row
 from fenchel.problem import Problem
 from fenchel.solvers.base import needs_plain_features
 from fenchel.solvers.loop import Iterate

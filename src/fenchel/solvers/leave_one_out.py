@@ -10,6 +10,7 @@ from fenchel.solvers.closed_form import all_equal
 
 _VANISHING = 1e3 * np.finfo(float).eps
 _BLOCK_VALUES = 2**20
+_CHUNK_VALUES = 2**22  # residuals of a path at a time: 32 MiB
 
 
 class Spectrum:
@@ -118,6 +119,7 @@ class LeaveOneOutPath:
         values, self.basis = eigh(output)
         self.values = np.maximum(values, 0.0)
         self.targets = targets @ self.basis
+        self.weight = sample_weight
         self.total = float(sample_weight.sum())
 
     def residuals(self, alphas: FloatArray) -> FloatArray:
@@ -130,6 +132,20 @@ class LeaveOneOutPath:
             left /= self.spectrum.complement(t)[:, :, None]
             rotated[:, :, mine] = left.transpose(1, 0, 2)
         return np.asarray(rotated @ self.basis.T)
+
+    def scores(self, alphas: FloatArray) -> FloatArray:
+        """Minus the weighted mean of the squares, and its standard error, (2, m)."""
+        size = max(1, _CHUNK_VALUES // self.targets.size)
+        parts = np.array_split(alphas, range(size, len(alphas), size))
+        return np.concatenate([self._moments(self.residuals(part)) for part in parts], axis=1)
+
+    def _moments(self, residuals: FloatArray) -> FloatArray:
+        squares = np.mean(residuals**2, axis=2)
+        share = self.weight / self.total
+        mean = squares @ share
+        n = len(share)
+        error = np.sqrt((squares - mean[:, None]) ** 2 @ share**2 * (n / (n - 1)))
+        return np.stack([-mean, error])
 
 
 def leave_one_out(

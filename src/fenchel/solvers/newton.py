@@ -13,7 +13,7 @@ from fenchel.certificate import Callback, Certified
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of
 from fenchel.solvers.loop import Iterate, Loop
-from fenchel.solvers.newton_spaces import FeatureSpace, Function, Move, Space, choose_space
+from fenchel.solvers.newton_spaces import Function, Move, Space, choose_space
 from fenchel.solvers.newton_system import Kinks
 
 _FIRST_STEP = 20.0  # in units of mean loss / spread²: kinks within 1/20 of the spread of y
@@ -300,9 +300,9 @@ class _Run:
         dual, offset = self._start(warm_start)
         first = problem.certify(dual, offset)
         yield Iterate(0, first)
-        if warm_start is None and isinstance(space, FeatureSpace) and _many(problem):
+        if warm_start is None and not problem.design.by_rows and _many(problem):
             weights, offset = self._coarse()
-            function = space.function(weights)
+            function = Function(weights, weights)
             step *= _COARSE_STEP
         else:
             before = getattr(warm_start, "alpha", None) or problem.alpha

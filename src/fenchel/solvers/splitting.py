@@ -108,16 +108,12 @@ class _Turns:
     def iterates(self, warm_start: WarmStart | None) -> Iterator[Iterate[Certified]]:
         """Yield certified points."""
         problem, loss = self.problem, self.problem.loss
-        zero = np.zeros((problem.n_rows, problem.n_outputs))
-        if problem.baseline == 0.0:  # there is nothing to do
-            yield Iterate(0, problem.certify(zero))
-            return
+        yield Iterate(0, self._nothing())
         bases = Eigenbases(problem, self.unit)
         targets, root = bases.root * problem.targets, bases.root
         inverse, mask = 1.0 / root, problem.design.mask
         rho, state, goal, waited = self._start(warm_start, bases)
         turn = Anderson(state.size)
-        gap = np.inf
         for iteration in range(1, self.solver.max_iter + 1):
             smooth = bases.solve(targets + rho * state, rho)
             reflected = inverse * (2.0 * smooth - state)
@@ -144,8 +140,13 @@ class _Turns:
             step *= _RELAXATION
             moved = turn(state.ravel(), step.ravel(), length)
             state = moved.reshape(step.shape)
-        if gap > 1.0:  # worse than no model at all?
-            yield Iterate(self.solver.max_iter, problem.certify(zero))
+
+    def _nothing(self) -> Certified:
+        """The function zero: known without a product, and the best one if all others fail."""
+        problem = self.problem
+        dual, offset = np.zeros((problem.n_rows, problem.n_outputs)), np.zeros(problem.n_outputs)
+        certificate = problem.certificate(problem.baseline, 0.0, dual)
+        return Certified(dual, problem.design.zero(), offset, certificate, dual)
 
     def _start(
         self, warm_start: WarmStart | None, bases: Eigenbases

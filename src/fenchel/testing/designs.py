@@ -112,11 +112,11 @@ class _Trial:
         self.near(joined, image, "pull, added up over two blocks: values")
         square = float(push.ravel() @ image.ravel())
         self.near(design.squared_norm(weights), square, "squared_norm of a function")
-        rows = self.random.integers(0, n, 5)
+        chosen = self.random.integers(0, n, 5)
         vectors = self.random.standard_normal((5, p))
-        functions = design.functions(rows, vectors)
+        functions = design.functions(chosen, vectors)
         spread = np.zeros((5, n, p))
-        spread[np.arange(5), rows] = vectors
+        spread[np.arange(5), chosen] = vectors
         flat = spread.reshape(5, -1)
         gram = flat @ self.kernel @ flat.T
         self.near(functions.gram(), gram, "functions.gram: inner products")

@@ -1,0 +1,156 @@
+"""Levels of one statistic: their properties, their score, and their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import d2_pinball_score
+
+from fenchel import ExpectileRegressor, KernelRidge, QuantileRegressor
+from regression_cases import (
+    LEVELS,
+    TOL,
+    WEIGHT,
+    X,
+    Y,
+    data,
+    uncertainty,
+    with_levels,
+)
+
+# Quantiles and expectiles
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("gamma", [0.0, 1.0, np.inf])
+@pytest.mark.parametrize("alpha", [1e-1, 1e-3])
+def test_quantile_property(alpha, gamma, weighted):
+    """By optimality in the offset: share below <= level <= share at or below."""
+    weight = WEIGHT if weighted else np.ones(80)
+    model = QuantileRegressor(LEVELS, alpha=alpha, level_gamma=gamma, tol=TOL)
+    model.fit(X, Y, sample_weight=weight if weighted else None)
+    residual = Y[:, None] - model.predict(X)
+    on_curve = 1e-3 * np.std(Y)  # free rows are on the curve only as exactly as the fit is
+    share = weight / weight.sum()
+    below = share @ (residual < -on_curve)
+    at_most = share @ (residual <= on_curve)
+    assert np.all(below <= np.add(LEVELS, 1e-9))
+    assert np.all(at_most >= np.subtract(LEVELS, 1e-9))
+    # and the two shares are not trivially far apart: few rows are on a curve
+    assert np.all(at_most - below <= 0.5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_expectile_property(weighted):
+    """Asymmetrically weighted residuals of each level sum to zero."""
+    weight = WEIGHT if weighted else np.ones(80)
+    model = ExpectileRegressor(LEVELS, tol=1e-10).fit(X, Y, sample_weight=weight)
+    residual = Y[:, None] - model.predict(X)
+    pull = weight[:, None] * np.where(residual < 0, np.subtract(1.0, LEVELS), LEVELS) * residual
+    assert np.all(np.abs(pull.sum(axis=0)) <= 1e-4 * np.abs(pull).sum(axis=0))
+
+
+def test_expectile_of_one_half_is_ridge_of_twice_the_strength():
+    expectile = ExpectileRegressor(0.5, alpha=1e-3, tol=1e-12).fit(X, Y)
+    ridge = KernelRidge(alpha=2e-3).fit(X, Y)
+    np.testing.assert_allclose(expectile.predict(X), ridge.predict(X), atol=1e-5)
+
+
+@with_levels
+def test_gamma_zero_gives_parallel_curves(estimator):
+    model = estimator(LEVELS, level_gamma=0.0).fit(X, Y)
+    prediction = model.predict(data(seed=3)[0])
+    difference = prediction - prediction[:, :1]
+    assert np.ptp(difference, axis=0).max() <= 1e-10
+    assert np.ptp(prediction[:, 0]) > 0.1
+    assert np.all(np.diff(difference[0]) > 0.1)
+    assert model.crossing_loss(X) == 0.0
+
+
+@with_levels
+def test_gamma_infinite_gives_independent_fits(estimator):
+    together = estimator(LEVELS, level_gamma=np.inf, alpha=1e-2, tol=TOL).fit(X, Y)
+    primal = 0.0
+    for j, level in enumerate(LEVELS):
+        alone = estimator(level, alpha=1e-2, tol=TOL).fit(X, Y)
+        primal += alone.certificate_.primal
+        function = together.predict(X)[:, j] - together.offset_[j]
+        expected = alone.predict(X) - alone.offset_
+        bound = uncertainty(alone) + uncertainty(together)
+        np.testing.assert_allclose(function, expected, atol=bound)
+        assert together.offset_[j] == pytest.approx(alone.offset_[0], abs=10 * bound)
+    # objectives add up
+    gap = together.certificate_.gap + 3 * TOL * primal
+    assert together.certificate_.primal == pytest.approx(primal, abs=2 * gap)
+
+
+@with_levels
+@pytest.mark.parametrize("gamma", [0.0, 3.0, np.inf])
+def test_unsorted_levels_permute_columns(estimator, gamma):
+    order = [2, 0, 1]
+    in_order = estimator(LEVELS, level_gamma=gamma, tol=TOL).fit(X, Y)
+    shuffled = estimator([LEVELS[j] for j in order], level_gamma=gamma, tol=TOL).fit(X, Y)
+    np.testing.assert_array_equal(shuffled.levels_, np.array(LEVELS)[order])
+    bound = 20 * uncertainty(in_order)
+    expected = in_order.predict(X)[:, order]
+    np.testing.assert_allclose(shuffled.predict(X), expected, atol=bound)
+    np.testing.assert_allclose(shuffled.offset_, in_order.offset_[order], atol=bound)
+    assert bound < 0.1 * np.abs(np.diff(expected, axis=1)).min()  # the test can fail
+    assert shuffled.crossing_loss(X) == pytest.approx(in_order.crossing_loss(X), abs=bound)
+
+
+@with_levels
+def test_levels_of_any_kind(estimator):
+    reference = estimator([0.25, 0.75]).fit(X, Y).predict(X)
+    for levels in ((0.25, 0.75), np.array([0.25, 0.75]), np.array([0.25, 0.75], np.float32)):
+        np.testing.assert_array_equal(estimator(levels).fit(X, Y).predict(X), reference)
+    assert estimator(0.3).fit(X, Y).predict(X).shape == (80,)
+    assert estimator([0.3]).fit(X, Y).predict(X).shape == (80,)
+    assert estimator([0.3, 0.4]).fit(X, Y).predict(X[:1]).shape == (1, 2)
+
+
+def test_predict_interval():
+    model = QuantileRegressor([0.9, 0.1, 0.5, 0.25, 0.75]).fit(X, Y)
+    prediction = model.predict(X)
+    np.testing.assert_array_equal(model.predict_interval(X, 0.8), prediction[:, [1, 0]])
+    np.testing.assert_array_equal(model.predict_interval(X, 0.5), prediction[:, [3, 4]])
+    with pytest.raises(ValueError, match=r"coverage=0.9 needs the levels 0.05 and 0.95"):
+        model.predict_interval(X, 0.9)
+
+
+def test_score_is_the_mean_of_d2_pinball_scores():
+    model = QuantileRegressor([0.9, 0.1]).fit(X, Y)
+    new_X, new_y = data(seed=4)
+    prediction = model.predict(new_X)
+    for weight in (None, WEIGHT):
+        expected = np.mean(
+            [
+                d2_pinball_score(new_y, prediction[:, j], alpha=level, sample_weight=weight)
+                for j, level in enumerate([0.9, 0.1])
+            ]
+        )
+        assert model.score(new_X, new_y, weight) == pytest.approx(expected, abs=1e-12)
+    assert model.score(new_X, new_y[:, None]) == pytest.approx(model.score(new_X, new_y))
+    assert QuantileRegressor(alpha=1e9).fit(X, Y).score(X, Y) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_score_of_expectiles_at_one_half_is_r2():
+    model = ExpectileRegressor(0.5).fit(X, Y)
+    residual = Y - model.predict(X)
+    expected = 1.0 - np.sum(residual**2) / np.sum((Y - Y.mean()) ** 2)
+    assert model.score(X, Y) == pytest.approx(expected, abs=1e-12)
+
+
+@with_levels
+def test_crossing_loss_by_definition(estimator):
+    model = estimator([0.5, 0.1, 0.11, 0.9], level_gamma=np.inf, alpha=1e-6).fit(X, Y)
+    new_X = 1.5 * data(seed=5)[0]
+    prediction = model.predict(new_X)
+    ordered = prediction[:, [1, 2, 0, 3]]
+    expected = 0.0
+    for j in range(3):
+        for row in ordered:
+            expected += max(0.0, row[j] - row[j + 1]) / len(new_X)
+    assert expected > 0.0
+    assert model.crossing_loss(new_X) == pytest.approx(expected, rel=1e-12)
+    assert estimator(0.5).fit(X, Y).crossing_loss(X) == 0.0

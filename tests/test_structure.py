@@ -1,0 +1,169 @@
+"""No types asked for where capabilities should be, no circles, no endless files of tests."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fenchel
+import fenchel.design
+import fenchel.losses
+import fenchel.norm_problem
+import fenchel.positive
+import fenchel.problem
+from fenchel.losses import ConvexFunction
+from test_architecture import FLOORS, SHARED
+
+SOURCE = Path(fenchel.__file__).parent
+TESTS = Path(__file__).parent
+MAX_TEST_LINES = 500
+# Rooms in which a loss, a design or a problem is asked what it can do, never what it is.
+ASKING = {
+    "estimator.py",
+    "functional",
+    "model_selection",
+    "norm_problem.py",
+    "positive",
+    "problem.py",
+    "regression",
+    "repair.py",
+    "solvers",
+}
+PROBLEM_TYPES = {"NormProblem", "PSDProblem", "Problem"}
+
+
+def asked_types() -> set[str]:
+    """Names of all losses, designs and problems."""
+    rooms = (fenchel.losses, fenchel.design, fenchel.positive)
+    found = set(PROBLEM_TYPES)
+    for room in rooms:
+        for name, kind in vars(room).items():
+            if inspect.isclass(kind) and issubclass(kind, (ConvexFunction, fenchel.design.Design)):
+                found.add(name)
+    return found
+
+
+def isinstance_calls(tree: ast.Module) -> Iterator[tuple[int, str, set[str]]]:
+    """Line, first argument, and names of the types of each ``isinstance`` and ``type(x) is``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+            "isinstance",
+            "issubclass",
+        ):
+            names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+            names |= {n.attr for n in ast.walk(node.args[1]) if isinstance(n, ast.Attribute)}
+            yield node.lineno, ast.unparse(node.args[0]), names
+        if isinstance(node, ast.Compare) and "type(" in ast.unparse(node.left):
+            names = {
+                n.id for c in node.comparators for n in ast.walk(c) if isinstance(n, ast.Name)
+            }
+            yield node.lineno, ast.unparse(node.left), names
+
+
+def ladders(source: Path, asked: set[str]) -> list[str]:
+    """Places that ask for the type of a loss, a design or a problem."""
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        name = path.relative_to(source)
+        for line, argument, types in isinstance_calls(ast.parse(path.read_text(encoding="utf-8"))):
+            if argument == "problem" or (name.parts[0] in ASKING and types & asked):
+                found.append(f"{name.as_posix()}:{line}: isinstance({argument}, {sorted(types)})")
+    return found
+
+
+def module_name(path: Path, source: Path) -> str:
+    """Dotted name below the package; a package is its ``__init__``."""
+    parts = list(path.relative_to(source).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def edges(source: Path) -> dict[str, set[str]]:
+    """Which module imports which, anywhere in its file."""
+    modules = {module_name(path, source): path for path in source.rglob("*.py")}
+    graph: dict[str, set[str]] = {name: set() for name in modules}
+    for name, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not (
+                isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fenchel.")
+            ):
+                continue
+            base = str(node.module).removeprefix("fenchel.")
+            for alias in node.names:
+                whole = f"{base}.{alias.name}"
+                graph[name].add(whole if whole in modules else base)
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """Modules that reach themselves, as one example of a way round for each."""
+    found = []
+    for start in sorted(graph):
+        ways, seen = [[start]], set()
+        while ways:
+            way = ways.pop()
+            for following in sorted(graph.get(way[-1], set())):
+                if following == start:
+                    if min(way) == start:
+                        found.append([*way, start])
+                    ways = []
+                    break
+                if following not in seen:
+                    seen.add(following)
+                    ways.append([*way, following])
+    return found
+
+
+def test_nobody_asks_for_the_type_of_a_loss_a_design_or_a_problem():
+    assert ladders(SOURCE, asked_types()) == []
+
+
+def test_modules_do_not_import_in_circles():
+    assert circles(edges(SOURCE)) == []
+
+
+def test_there_are_three_problem_types():
+    defined = {
+        node.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Problem")
+    }
+    assert defined == PROBLEM_TYPES
+
+
+def test_the_picture_shows_the_rooms_that_there_are():
+    """``python docs/draw_rooms.py`` draws it anew."""
+    picture = (TESTS.parent / "docs" / "_static" / "rooms.svg").read_text(encoding="utf-8")
+    rooms = set().union(*FLOORS) - SHARED - {"__main__"}
+    assert {room for room in rooms if f">{room}<" not in picture} == set()
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("*.py")), ids=lambda path: path.name)
+def test_files_of_tests_are_short(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_TEST_LINES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "def f(problem):\n    return isinstance(problem, Problem)",
+        "def f(loss):\n    return isinstance(loss, Squared)",
+        "def f(loss):\n    return isinstance(loss, (int, losses.Pinball))",
+        "def f(loss):\n    return type(loss) is Squared",
+    ],
+)
+def test_ladders_are_found(tmp_path, line):
+    (tmp_path / "solvers").mkdir()
+    (tmp_path / "solvers" / "newton.py").write_text(line, encoding="utf-8")
+    assert len(ladders(tmp_path, asked_types())) == 1
+
+
+def test_circles_are_found(tmp_path):
+    (tmp_path / "a.py").write_text("from fenchel.b import x\n", encoding="utf-8")
+    (tmp_path / "b.py").write_text("def f():\n    from fenchel.a import y\n", encoding="utf-8")
+    (tmp_path / "c.py").write_text("from fenchel.a import y\n", encoding="utf-8")
+    assert circles(edges(tmp_path)) == [["a", "b", "a"]]
