@@ -129,10 +129,9 @@ def _paths() -> list[Row]:
             model = regressor(*LOSSES[name], alpha=1e-4)
             model.fit(*sample)  # loads what is compiled
             started = time.perf_counter()
-            prepared, dual, turns = model._prepare(*sample, None), None, 0
+            prepared, dual, turns = model.prepare(*sample), None, 0
             for kappa in KAPPAS:
-                model.set_params(kappa=kappa)
-                dual = model._fit_prepared(prepared, model._checked(), dual)
+                dual = model.set_params(kappa=kappa).fit_prepared(prepared, dual)
                 turns += model.n_iter_
             path = time.perf_counter() - started
             cold, cold_turns = [], 0

@@ -122,7 +122,7 @@ class CertifiedEstimator(BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
         )
-        y = np.asarray(y, dtype=np.float64)
+        y = np.asarray(y, dtype=np.float64, order="C")
         check_magnitude(y, "y")
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y

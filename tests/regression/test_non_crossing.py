@@ -126,7 +126,7 @@ def test_the_certificate_is_that_of_the_model_itself():
         h = model.predict(X) - model.offset_
         squared = np.vdot(h, np.linalg.solve(K, h))  # coupling is the identity
         losses = Pinball(UNSORTED[5]).value(Y[:, None] - model.predict(X))
-        primal = 0.5 * squared + problem.weight @ losses
+        primal = problem.alpha * (0.5 * squared + problem.weight @ losses)
         assert primal == pytest.approx(model.certificate_.primal, rel=1e-7)
         beta = np.zeros((len(Y), 5))
         beta[model.support_] = model.dual_coef_ / problem.weight[model.support_, None]

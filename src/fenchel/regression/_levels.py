@@ -120,5 +120,6 @@ class LevelRegressor(KernelRegressor):
 
         1 is perfect, 0 is no better than the best constant of ``y`` itself.
         """
+        prediction = self._decision(X)
         losses = [self._level_loss(level) for level in self.levels_]
-        return float(d2_score(y, self._decision(X), losses, sample_weight=sample_weight))
+        return float(d2_score(y, prediction, losses, sample_weight=sample_weight))
