@@ -122,14 +122,15 @@ class PositiveEstimator(KernelEstimator):
         return resolve(as_kernel(self.kernel), rows, weight, self.random_state)
 
     def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
-        kernel, features = self._resolved_kernel(rows, weight), self.features
-        rank = self.rank
+        kernel, rank = self._resolved_kernel(rows, weight), self.rank
+        if isinstance(self.features, str) and self.features == "cholesky":
+            cholesky = PivotedCholesky(
+                kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state
+            )
+            return cholesky, cholesky.fit_transform(rows)
         if rank is None and self._most_features is not None:
             rank = min(self._most_features, len(rows))
-        if isinstance(features, str) and features == "cholesky":
-            cap = self.rank or MOST_FEATURES
-            features = PivotedCholesky(kernel, FEATURE_TOL, cap, self.random_state)
-        return fit_feature_map(features, kernel, rank, self.random_state, rows, False)
+        return fit_feature_map(self.features, kernel, rank, self.random_state, rows, False)
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
         """Features of new rows, validated."""

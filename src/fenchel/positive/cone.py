@@ -253,7 +253,6 @@ class ConeRegressor(PositiveRegressor):
         else:
             matrix = self.cone
         self.cone_ = _unit_rows(matrix, "cone", p)
-        self._inner = _inner_point(self.cone_)
 
     def _standardization(
         self, targets: FloatArray, weight: FloatArray
@@ -282,7 +281,7 @@ class ConeRegressor(PositiveRegressor):
         inputs = prepared.inputs
         features, alpha = with_constant(inputs.features), float(self.alpha)
         splitting = InequalitySplitting(
-            features, prepared.targets, inputs.weight, self.cone_, self._inner, alpha
+            features, prepared.targets, inputs.weight, self.cone_, _inner_point(self.cone_), alpha
         )
         given = None if start is None else start.multipliers
         return splitting.solve(float(self.tol), int(self.max_iter), given, self._callback())
