@@ -200,6 +200,3 @@ def square_roots(rows: IntArray, jacobian: FloatArray) -> tuple[IntArray, FloatA
     which, column = np.nonzero(keep)
     vectors = bases[which, :, column] * np.sqrt(values[which, column])[:, None]
     return rows[which], vectors
-
-
-__all__ = ["Design", "Functions", "Rows", "Spectrum", "in_order", "square_roots"]

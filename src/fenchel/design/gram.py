@@ -134,6 +134,3 @@ class Gram(Design):
     def diagonal(self) -> FloatArray:  # noqa: D102
         size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
         return size * self._values.diagonal()
-
-
-__all__ = ["Gram"]

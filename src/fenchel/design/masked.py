@@ -102,6 +102,3 @@ class Masked(Design):
     def diagonal(self) -> FloatArray:
         """That of the design without the mask."""
         return self.complete.diagonal()
-
-
-__all__ = ["Masked"]

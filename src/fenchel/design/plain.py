@@ -200,6 +200,3 @@ def _parts(
         hessian[inner:, :inner].reshape(p, r, q),
         hessian[inner:, inner:],
     )
-
-
-__all__ = ["Plain"]

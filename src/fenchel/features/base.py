@@ -224,6 +224,3 @@ def not_positive(lowest: float) -> ValueError:
         "the kernel must be positive semi-definite on the rows of X, and is not (with "
         f"kernel='precomputed', X is that Gram matrix): a residual of {lowest:.3g} was found"
     )
-
-
-__all__ = ["FeatureMap", "check_gram", "check_rank", "in_chunks", "not_positive"]

@@ -160,6 +160,3 @@ def as_box(domain: Any, dimension: int, name: str = "domain") -> Box:
     if not isinstance(measure, Box):
         raise ValueError(f"{name} must be None, a pair (low, high) or Box, got {domain!r}")
     return measure
-
-
-__all__ = ["Box", "Measure", "Normal", "Points", "as_box", "as_measure"]

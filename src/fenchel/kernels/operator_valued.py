@@ -369,13 +369,3 @@ def output_matrix(output: Any, name: str = "output") -> FloatArray:
             f"{name} must be positive semi-definite, and has the eigenvalue {lowest:.3g}"
         )
     return matrix
-
-
-__all__ = [
-    "Decomposable",
-    "OperatorCallable",
-    "OperatorKernel",
-    "OperatorSum",
-    "Transformable",
-    "output_matrix",
-]

@@ -168,6 +168,3 @@ def _powers(d: int, degree: int) -> IntArray:
             ]
         )
     return rows
-
-
-__all__ = ["gaussian_products", "matern_products", "polynomial_products"]

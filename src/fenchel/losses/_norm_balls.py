@@ -24,24 +24,16 @@ class Projected(NamedTuple):
     """(n,): ν >= 0 in ``point + ν g(point) = given``; 0 for what was in the ball already."""
 
 
-def project(point: FloatArray, root: FloatArray, radius: FloatArray, order: float) -> Projected:
+def project(
+    point: FloatArray, root: FloatArray, radius: float | FloatArray, order: float
+) -> Projected:
     r"""Project rows on a ball of the norm of L^r, in coordinates scaled by √μ.
 
     .. math:: \{x : \sum_j \mu_j |x_j / \sqrt{\mu_j}|^r \le R^r\}
 
     Scaling and clipping for r = 2 and ∞, finitely many Newton steps for r = 1, and a nested
-    iteration to rounding for other orders.
-
-    Parameters
-    ----------
-    point : ndarray of shape (n, m)
-        What to project; zero where μ is.
-    root : ndarray of shape (1, m) or (n, m)
-        √μ.
-    radius : ndarray of shape (n, 1)
-        Radii R >= 0.
-    order : float
-        r in [1, inf].
+    iteration to rounding for other orders. ``point`` (n, m) is zero where μ is, ``root`` is √μ,
+    (1, m) or (n, m), ``radius`` R >= 0, common or (n, 1), and ``order`` r in [1, inf].
     """
     if order == np.inf:
         bound = radius * root
@@ -213,6 +205,3 @@ def _pull_to_unit(
         if high - low <= _TINY * high:
             break
     return pull
-
-
-__all__ = ["Projected", "project", "project_jacobian"]

@@ -11,9 +11,8 @@ from fenchel._validation import check_value
 from fenchel.losses._offset import minimizing_offset
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local
 
-_SECANT = (
-    1e-4  # of a residual: the slope of a smooth loss to the square root of rounding, at least
-)
+# of a residual: the slope of a smooth loss to the square root of rounding, at least
+_SECANT = 1e-4
 _HALVINGS = 70  # of a bracket of lengths: 2**-70 of it is less than the rounding of any number
 
 
@@ -108,7 +107,6 @@ class Loss(ConvexFunction):
         return ""
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         tube = f".insensitive({self.epsilon:g})" if self.epsilon else ""
         return f"{type(self).__name__}({self._arguments()}){tube}"
 
@@ -287,7 +285,6 @@ class Insensitive(Loss):
         self.smoothness = loss.smoothness
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         return f"{self.loss!r}.insensitive({self.epsilon:g})"
 
     def at(self, rows: slice | IntArray) -> Insensitive:
@@ -371,6 +368,7 @@ class Rescaled(Loss):
         self.loss = loss
         self.scale = float(scale)
         self._divisor = self.scale**loss.degree
+        self._ratio = self._divisor / self.scale  # of dual vectors: those inside to those here
         self.n_outputs = loss.n_outputs
         self.separable = loss.separable
         self.radial = loss.radial
@@ -381,7 +379,6 @@ class Rescaled(Loss):
         self.smoothness = loss.smoothness * self.scale**2 / self._divisor
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         return f"{self.loss!r}.rescaled({self.scale:g})"
 
     def at(self, rows: slice | IntArray) -> Rescaled:
@@ -393,17 +390,16 @@ class Rescaled(Loss):
         return self.loss.value(self.scale * residual) / self._divisor
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
-        return self.loss.conjugate(dual * (self._divisor / self.scale)) / self._divisor
+        return self.loss.conjugate(dual * self._ratio) / self._divisor
 
     def _inside(
         self, point: FloatArray, step: float | FloatArray
     ) -> tuple[FloatArray, float | FloatArray]:
-        """Point and step of the prox of the loss itself, whose result is s/divisor times."""
-        ratio = self._divisor / self.scale
-        return point * ratio, step * (ratio / self.scale)
+        """Point and step of the prox of the loss itself."""
+        return point * self._ratio, step * (self._ratio / self.scale)
 
     def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
-        return self.loss.conjugate_prox(*self._inside(point, step)) * (self.scale / self._divisor)
+        return self.loss.conjugate_prox(*self._inside(point, step)) / self._ratio
 
     def conjugate_prox_jacobian(  # noqa: D102
         self, point: FloatArray, step: float | FloatArray
@@ -416,8 +412,7 @@ class Rescaled(Loss):
         return self.loss.nearest(self.scale * residual) / self.scale
 
     def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:  # noqa: D102
-        ratio = self._divisor / self.scale
-        return self.loss.balanced(dual * ratio, weight) / ratio
+        return self.loss.balanced(dual * self._ratio, weight) / self._ratio
 
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.minimizing_offset(self.scale * residual, sample_weight) / self.scale
@@ -449,6 +444,3 @@ def _fixed_length(
         high = np.where(too_short, high, middle)
     # what has shrunk all the way down to 0 is 0, exactly
     return np.where(low > 0.0, dual_of_length(0.5 * (low + high)), 0.0)
-
-
-__all__ = ["ConvexFunction", "Insensitive", "Loss", "Rescaled", "check_epsilon"]

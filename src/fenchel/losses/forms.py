@@ -8,6 +8,9 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 
+ROUNDING = 1e-12
+"""Share of its bounds by which a point may leave a domain: that of what a prox returns."""
+
 
 class Envelope(NamedTuple):
     """The proximal dual of a block of rows, see :meth:`Loss.envelope`."""
@@ -94,6 +97,3 @@ def at_end(
     free = np.divide(reach, curvature, out=np.full(len(reach), np.inf), where=curvature > 0.0)
     slope = np.where(reach > 0.0, np.minimum(free, bound), 0.0)
     return slope, slope * reach - 0.5 * curvature * slope**2
-
-
-__all__ = ["Box", "ConicParts", "Envelope", "Local", "at_end"]

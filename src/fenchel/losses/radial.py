@@ -9,9 +9,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.losses.base import Loss, check_epsilon
-from fenchel.losses.forms import ConicParts, Local, at_end
-
-_ROUNDING = 1e-12
+from fenchel.losses.forms import ROUNDING, ConicParts, Local, at_end
 
 
 class Radial(Loss):
@@ -81,7 +79,7 @@ class Radial(Loss):
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         length = np.linalg.norm(dual, axis=1)
         value = 0.5 * self.curvature * length**2 + self.epsilon * length
-        return np.where(length > self.radius * (1.0 + _ROUNDING), np.inf, value)
+        return np.where(length > self.radius * (1.0 + ROUNDING), np.inf, value)
 
     def _lengths(
         self, point: FloatArray, step: float | FloatArray

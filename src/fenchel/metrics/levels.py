@@ -143,10 +143,8 @@ def crossing_loss(
 
     Parameters
     ----------
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predictions, one column for each level.
-    levels : float or sequence of float
-        Levels of the columns, in any order.
+    y_pred, levels
+        As in :func:`crossing_amounts`.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights s.
 
@@ -188,12 +186,3 @@ def position_of_level(levels: FloatArray, level: float) -> int | None:
     """
     match = np.flatnonzero(np.isclose(levels, level, rtol=0.0, atol=_SAME))
     return int(match[0]) if len(match) else None
-
-
-__all__ = [
-    "calibration_band",
-    "crossing_amounts",
-    "crossing_loss",
-    "position_of_level",
-    "quantile_coverage",
-]
