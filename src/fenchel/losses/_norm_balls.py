@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from fenchel._typing import FloatArray
 
-_jit: Callable[..., Any] = njit(cache=True, error_model="numpy")
 _TINY = 1e-15
 _STEPS = 100
 
@@ -74,7 +72,7 @@ def project_jacobian(
     return jacobian
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _project_l1(
     point: FloatArray, root: FloatArray, radii: FloatArray, order: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -108,7 +106,7 @@ def _project_l1(
     return result, pulls
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _pulled(size: float, strength: float, order: float) -> float:
     """Solve x + strength x^(r - 1) = size for x >= 0 by Newton from above, where it is convex."""
     if size == 0.0 or strength == 0.0:
@@ -133,7 +131,7 @@ def _pulled(size: float, strength: float, order: float) -> float:
     return max(y, 0.0) ** inverse
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _project_lr(
     point: FloatArray, root: FloatArray, radii: FloatArray, order: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -177,7 +175,7 @@ def _project_lr(
     return result, pulls
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _pull_to_unit(
     sizes: FloatArray, scale: FloatArray, order: float, low: float, high: float
 ) -> float:

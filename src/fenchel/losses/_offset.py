@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from fenchel._typing import FloatArray
-
-if TYPE_CHECKING:
-    from fenchel.losses.base import Loss
+from fenchel.losses.forms import Envelope
 
 # Counted in envelopes for one offset, on nine losses of one to three outputs (pinball and squared
 # pinball with ε, lengths, log cosh, ...) with 5 to 300 rows of light and heavy tails: 33 on
@@ -28,7 +26,20 @@ _OUTER, _INNER = 40, 30  # more than was ever needed: 8**40 covers all floating-
 _SLOPE = 1e-28  # of the objective, which is a square of what has rounding 1e-14
 
 
-def minimizing_offset(loss: Loss, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
+class _Loss(Protocol):
+    """What is asked of a loss."""
+
+    @property
+    def separable(self) -> bool: ...
+
+    def value(self, residual: FloatArray) -> FloatArray: ...
+
+    def conjugate(self, dual: FloatArray) -> FloatArray: ...
+
+    def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope: ...
+
+
+def minimizing_offset(loss: _Loss, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
     """Return b in R^p that minimizes the weighted mean of loss(residual - b).
 
     A proximal Newton method in the p unknowns.
@@ -56,7 +67,7 @@ def minimizing_offset(loss: Loss, residual: FloatArray, sample_weight: FloatArra
 
 
 def _newton(
-    loss: Loss,
+    loss: _Loss,
     anchor: FloatArray,
     residual: FloatArray,
     sample_weight: FloatArray,

@@ -287,8 +287,7 @@ class Insensitive(Loss):
     def __repr__(self) -> str:
         return f"{self.loss!r}.insensitive({self.epsilon:g})"
 
-    def at(self, rows: slice | IntArray) -> Insensitive:
-        """Return the loss of some of the rows."""
+    def at(self, rows: slice | IntArray) -> Insensitive:  # noqa: D102
         part = self.loss.at(rows)
         return self if part is self.loss else Insensitive(part, self.epsilon)
 
@@ -381,8 +380,7 @@ class Rescaled(Loss):
     def __repr__(self) -> str:
         return f"{self.loss!r}.rescaled({self.scale:g})"
 
-    def at(self, rows: slice | IntArray) -> Rescaled:
-        """Return the loss of some of the rows."""
+    def at(self, rows: slice | IntArray) -> Rescaled:  # noqa: D102
         part = self.loss.at(rows)
         return self if part is self.loss else Rescaled(part, self.scale)
 

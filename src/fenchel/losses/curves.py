@@ -109,8 +109,7 @@ class CurveHuber(_CurveLoss):
         self.separable = self.norm == 1.0
         self.lipschitz = self.kappa * _widest(self.measure, self.dual_order)
 
-    def on_curves(self, measure: FloatArray) -> CurveHuber:
-        """Return the loss with this measure."""
+    def on_curves(self, measure: FloatArray) -> CurveHuber:  # noqa: D102
         return CurveHuber(self.kappa, self.norm, measure)
 
     def _arguments(self) -> str:
@@ -181,8 +180,7 @@ class CurveInsensitive(_CurveLoss):
         self.epsilon = check_epsilon(epsilon)
         self.separable = self.norm == np.inf
 
-    def on_curves(self, measure: FloatArray) -> CurveInsensitive:
-        """Return the loss with this measure."""
+    def on_curves(self, measure: FloatArray) -> CurveInsensitive:  # noqa: D102
         return CurveInsensitive(self.epsilon, self.norm, measure)
 
     def __repr__(self) -> str:
@@ -263,8 +261,7 @@ class Pointwise(_MeasuredLoss):
     def __repr__(self) -> str:
         return f"Pointwise({self.loss!r}, measure of {self.n_outputs} points)"
 
-    def on_curves(self, measure: FloatArray) -> Pointwise:
-        """Return the loss with this measure."""
+    def on_curves(self, measure: FloatArray) -> Pointwise:  # noqa: D102
         return Pointwise(self.loss, measure)
 
     def _apart(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

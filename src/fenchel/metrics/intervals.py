@@ -125,10 +125,8 @@ def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> F
 
     Parameters
     ----------
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predicted quantiles, one column for each level.
-    levels : float or sequence of float
-        Levels of the columns, in any order.
+    y_pred, levels
+        As in :func:`crossing_amounts`.
     coverage : float
         In (0, 1); (1 - coverage)/2 and (1 + coverage)/2 must be among the levels.
 

@@ -27,14 +27,10 @@ def quantile_coverage(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Targets.
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predicted quantiles, one column for each level.
+    y_true, y_pred, sample_weight
+        As in :func:`mean_pinball_loss`.
     strict : bool, default=False
         Whether to count the rows strictly below.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights s.
 
     Returns
     -------
