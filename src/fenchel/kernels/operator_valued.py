@@ -115,10 +115,9 @@ class Decomposable(OperatorKernel):
         output = np.asarray(self.output, dtype=np.float64)
         return np.multiply.outer(as_kernel(self.kernel).diag(X), output.diagonal())
 
-    def resolved(
+    def resolved(  # noqa: D102
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
-        """Return a checked copy with every length scale measured on the rows of X."""
         kernel = resolve(_scalar(self.kernel), X, sample_weight, random_state)
         return type(self)(kernel, output_matrix(self.output))
 
@@ -322,10 +321,9 @@ class OperatorSum(OperatorKernel):
     def diag(self, X: FloatArray) -> FloatArray:  # noqa: D102
         return np.sum([kernel.diag(X) for kernel in self.kernels], axis=0)
 
-    def resolved(
+    def resolved(  # noqa: D102
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
-        """Return a checked copy with every length scale measured on the rows of X."""
         return type(self)([k.resolved(X, sample_weight, random_state) for k in self.kernels])
 
 
