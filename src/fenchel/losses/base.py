@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_value
 from fenchel.losses._offset import minimizing_offset
-from fenchel.losses.forms import Box, ConicParts, Envelope, Local
+from fenchel.losses.forms import Box, ConicParts, Envelope, Local, Step
 
 # of a residual: the slope of a smooth loss to the square root of rounding, at least
 _SECANT = 1e-4
@@ -39,14 +39,14 @@ class ConvexFunction:
         """
         raise NotImplementedError(f"{type(self).__name__} must define conjugate")
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         """argmin over beta of step * conjugate(beta) + ||beta - point||²/2, row by row.
 
         ``step`` is a positive number, or an array (n, 1) with one for each row.
         """
         raise NotImplementedError(f"{type(self).__name__} must define conjugate_prox")
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         """Return a symmetric generalized Jacobian of :meth:`conjugate_prox` in ``point``.
 
         Shape (n, p), its diagonal, where outputs do not interact, and (n, p, p) otherwise.
@@ -303,7 +303,7 @@ class Insensitive(Loss):
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.conjugate(dual) + self.epsilon * np.linalg.norm(dual, axis=1)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
         threshold = step * self.epsilon
         length = np.linalg.norm(point, axis=1, keepdims=True)
@@ -315,9 +315,7 @@ class Insensitive(Loss):
         dual = _fixed_length(dual_of_length, np.where(length > threshold, length, 1.0))
         return np.where(length > threshold, dual, 0.0)
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
         dual = self.conjugate_prox(point, step)
         p = dual.shape[1]
@@ -390,18 +388,14 @@ class Rescaled(Loss):
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.conjugate(dual * self._ratio) / self._divisor
 
-    def _inside(
-        self, point: FloatArray, step: float | FloatArray
-    ) -> tuple[FloatArray, float | FloatArray]:
+    def _inside(self, point: FloatArray, step: Step) -> tuple[FloatArray, Step]:
         """Point and step of the prox of the loss itself."""
         return point * self._ratio, step * (self._ratio / self.scale)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self.loss.conjugate_prox(*self._inside(point, step)) / self._ratio
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self.loss.conjugate_prox_jacobian(*self._inside(point, step))
 
     def nearest(self, residual: FloatArray) -> FloatArray:  # noqa: D102

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fenchel._typing import FloatArray
 from fenchel.losses import compiled
 from fenchel.losses.base import Loss, check_epsilon
-from fenchel.losses.forms import ROUNDING, Box, ConicParts, Envelope, Local, at_end
+from fenchel.losses.forms import ROUNDING, Box, ConicParts, Envelope, Local, Step, at_end
 
 
 class BoxQuadratic(Loss):
@@ -153,7 +153,7 @@ class BoxQuadratic(Loss):
         compiled.conjugate(dual, *self.parameters(dual.shape[1]), self.epsilon, slack, value)
         return value
 
-    def _prox(self, point: FloatArray, step: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _prox(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
         """Prox and Jacobian, ``step`` a number or one for each row."""
         point = np.ascontiguousarray(point)
         n, p = point.shape
@@ -167,12 +167,10 @@ class BoxQuadratic(Loss):
             return dual, jacobian
         return dual, jacobian[:, :, None]  # one output of a loss for any number of them
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self._prox(point, step)[0]
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self._prox(point, step)[1]
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102

@@ -13,7 +13,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.losses._norm_balls import project, project_jacobian
 from fenchel.losses.atoms import check_kappa
 from fenchel.losses.base import Loss, check_epsilon
-from fenchel.losses.forms import ROUNDING
+from fenchel.losses.forms import ROUNDING, Step
 
 
 class _MeasuredLoss(Loss):
@@ -125,13 +125,11 @@ class CurveHuber(_CurveLoss):
         outside = self.dual_norm(dual) > self.kappa * (1.0 + ROUNDING)
         return np.where(outside, np.inf, value)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         shrunk = point / (1.0 + np.asarray(step))
         return project(shrunk, self.root, self.kappa, self.dual_order).point
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         scale = 1.0 + np.asarray(step, dtype=np.float64)
         shrunk = point / scale
         if self.separable:
@@ -197,14 +195,12 @@ class CurveInsensitive(_CurveLoss):
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         return 0.5 * np.einsum("ij,ij->i", dual, dual) + self.epsilon * self.dual_norm(dual)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         scale = 1.0 + np.asarray(step, dtype=np.float64)
         shrunk = point / scale
         return shrunk - project(shrunk, self.root, step / scale * self.epsilon, self.norm).point
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         scale = 1.0 + np.asarray(step, dtype=np.float64)
         shrunk, radius = point / scale, step / scale * self.epsilon
         if self.separable:
@@ -282,21 +278,17 @@ class Pointwise(_MeasuredLoss):
         )
         return np.where(np.any((root == 0.0) & (dual != 0.0), axis=1), np.inf, value)
 
-    def _inside(
-        self, point: FloatArray, step: float | FloatArray
-    ) -> tuple[FloatArray, FloatArray, float | FloatArray]:
+    def _inside(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray, Step]:
         root, column = self._apart(point)
         if np.ndim(step):
             step = np.broadcast_to(step, root.shape).reshape(-1, 1)
         return root, column, step
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         root, column, step = self._inside(point, step)
         return root * self.loss.conjugate_prox(column, step).reshape(root.shape)
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         root, column, step = self._inside(point, step)
         jacobian = self.loss.conjugate_prox_jacobian(column, step).reshape(root.shape)
         return np.where(root > 0.0, jacobian, 0.0)

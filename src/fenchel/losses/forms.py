@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+
+Step: TypeAlias = float | FloatArray
+"""Step of a prox: a positive number, or an array (n, 1) with one for each row."""
 
 ROUNDING = 1e-12
 """Share of its bounds by which a point may leave a domain: that of what a prox returns."""

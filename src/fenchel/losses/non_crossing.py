@@ -8,7 +8,7 @@ from fenchel._typing import FloatArray
 from fenchel.losses import _ordered
 from fenchel.losses.atoms import Pinball
 from fenchel.losses.base import Loss
-from fenchel.losses.forms import ROUNDING, ConicParts, Envelope
+from fenchel.losses.forms import ROUNDING, ConicParts, Envelope, Step
 
 
 class NonCrossing(Loss):
@@ -93,13 +93,11 @@ class NonCrossing(Loss):
         _ordered.excess(np.ascontiguousarray(dual), self._order, self._lower, self._upper, excess)
         return np.where(excess <= ROUNDING, 0.0, np.inf)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         """Projection on the domain, whatever the step."""
         return self._projected(point, self._lower, self._upper)[0]
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         point = np.ascontiguousarray(point)
         jacobian = np.empty((*point.shape, point.shape[1]))
         _ordered.projection_jacobian(point, self._order, self._lower, self._upper, jacobian)
