@@ -16,18 +16,9 @@ _MOST_CONSTRAINTS = 1000  # violated at once, beyond which a model is not worth 
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """The conditions that residuals of all rows are to meet.
+    """The conditions that residuals of all rows are to meet: <g, residual> >= 0 for g in a cone.
 
-    Parameters
-    ----------
-    cone : ndarray of shape (m, p)
-        Vectors g: all <g, residual> are to be >= 0.
-    design : Design
-        The rows.
-    targets : ndarray of shape (n, p) or (n, 1)
-        The targets.
-    rounding : float
-        How far a residual may be outside before it counts.
+    ``cone`` is (m, p), ``rounding`` how far a residual may be outside before it counts.
     """
 
     cone: FloatArray

@@ -26,19 +26,15 @@ class Functions(Protocol):
 
     def values(self, weights: FloatArray) -> FloatArray:
         """Inner products (k,) with the function of these weights."""
-        ...
 
     def gram(self) -> FloatArray:
         """Inner products among each other, (k, k)."""
-        ...
 
     def fill(self, matrix: FloatArray) -> None:
         """Write the lower triangle of the identity plus :meth:`gram`."""
-        ...
 
     def weights(self, sizes: FloatArray) -> FloatArray:
         """Weights of the sum of ``sizes`` (k,) times the functions."""
-        ...
 
 
 class Design:
@@ -175,8 +171,7 @@ class Design:
     def output_spectrum(self) -> Spectrum:
         """Spectrum of the output matrix S Sᵀ."""
         assert self.coupling is not None
-        values, vectors = np.linalg.eigh(self.coupling @ self.coupling.T)
-        return Spectrum(np.maximum(values, 0.0), vectors)
+        return in_order(*np.linalg.eigh(self.coupling @ self.coupling.T))
 
     def diagonal(self) -> FloatArray:
         """Trace of K(x_i, x_i) over the number of outputs, (n,)."""
@@ -186,6 +181,45 @@ class Design:
 def in_order(values: FloatArray, vectors: FloatArray) -> Spectrum:
     """Spectrum of a matrix that is positive semi-definite up to rounding."""
     return Spectrum(np.maximum(values, 0.0), vectors)
+
+
+class Coupled(Design):
+    """A scalar kernel times an output matrix: what is the same however its values are known."""
+
+    coupling: FloatArray
+    _spectrum: tuple[FloatArray, Spectrum] | None = None
+
+    @cached_property
+    def output_matrix(self) -> FloatArray:
+        """The matrix S Sᵀ."""
+        return self.coupling @ self.coupling.T
+
+    def _with(self, coupling: FloatArray) -> Coupled:
+        """The same rows with other outputs."""
+        raise NotImplementedError
+
+    def _decomposed(self, root: FloatArray) -> Spectrum:
+        """Spectrum of K times the roots (n, 1) of the weights from both sides."""
+        raise NotImplementedError
+
+    def _scalar_diagonal(self) -> FloatArray:
+        """Values k(x_i, x_i), (n,)."""
+        raise NotImplementedError
+
+    def output(self, j: int) -> Coupled | None:  # noqa: D102
+        if np.any(self.output_matrix - np.diag(self.output_matrix.diagonal())):
+            return None
+        return self._with(np.array([[np.linalg.norm(self.coupling[j])]]))
+
+    def spectrum(self, sample_weight: FloatArray) -> Spectrum:  # noqa: D102
+        if self._spectrum is None or self._spectrum[0] is not sample_weight:
+            root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
+            self._spectrum = sample_weight, self._decomposed(root)
+        return self._spectrum[1]
+
+    def diagonal(self) -> FloatArray:  # noqa: D102
+        size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
+        return size * self._scalar_diagonal()
 
 
 def square_roots(rows: IntArray, jacobian: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -200,6 +234,3 @@ def square_roots(rows: IntArray, jacobian: FloatArray) -> tuple[IntArray, FloatA
     which, column = np.nonzero(keep)
     vectors = bases[which, :, column] * np.sqrt(values[which, column])[:, None]
     return rows[which], vectors
-
-
-__all__ = ["Design", "Functions", "Rows", "Spectrum", "in_order", "square_roots"]

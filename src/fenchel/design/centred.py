@@ -80,6 +80,3 @@ def fewer_rows(features: FloatArray, targets: FloatArray) -> tuple[FloatArray, F
     both[:, :cut], both[:, cut:] = features, targets
     (factor,) = qr(both, mode="r", overwrite_a=True, check_finite=False)
     return np.ascontiguousarray(factor[:width, :cut]), factor[:width, cut:].copy()
-
-
-__all__ = ["CentredRows", "fewer_rows"]

@@ -54,6 +54,3 @@ def fill_lower(gram: FloatArray, rows: IntArray, mixed: FloatArray, matrix: Floa
                 product += mixed[a, m] * mixed[b, m]
             matrix[a, b] = product * source[rows[a]]
         matrix[b, b] += 1.0
-
-
-__all__ = ["KernelColumns", "fill_lower"]

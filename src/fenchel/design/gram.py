@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from scipy.linalg import eigh
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import Design, Functions, Rows, Spectrum, in_order
+from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
 from fenchel.design.columns import KernelColumns
 
 _ROUNDING = 1e-16  # eigenvalues below this share of the largest are rounding errors
 
 
-class Gram(Design):
+class Gram(Coupled):
     r"""Scalar kernel values among the rows, and a matrix S for the outputs.
 
     Functions are given by coefficients u (n, p): predictions :math:`K u B`, norm
@@ -29,8 +27,8 @@ class Gram(Design):
         S; the identity for independent outputs.
     """
 
-    coupling: FloatArray
     is_gram = True
+    by_rows = True
     refusal = "needs explicit features: features='cholesky' in place of kernel rows"
 
     def __init__(self, values: FloatArray, coupling: FloatArray) -> None:
@@ -38,20 +36,12 @@ class Gram(Design):
         self.n_rows = self.width = len(values)
         self.n_outputs = len(coupling)
         self._images: list[tuple[FloatArray, FloatArray]] = []
-        self._spectrum: tuple[FloatArray, Spectrum] | None = None
         self._factor: FloatArray | None = None
-
-    by_rows = True
 
     @property
     def gram(self) -> FloatArray:
         """K."""
         return self._values
-
-    @cached_property
-    def output_matrix(self) -> FloatArray:
-        """The matrix B = S Sᵀ."""
-        return self.coupling @ self.coupling.T
 
     def zero(self) -> FloatArray:  # noqa: D102
         return np.zeros((self.n_rows, self.n_outputs))
@@ -110,30 +100,20 @@ class Gram(Design):
     def subset(self, rows: IntArray) -> Gram:  # noqa: D102
         return Gram(self._values[np.ix_(rows, rows)], self.coupling)
 
-    def output(self, j: int) -> Gram | None:  # noqa: D102
-        matrix = self.output_matrix
-        if np.any(matrix - np.diag(matrix.diagonal())):
-            return None
-        return Gram(self._values, np.array([[np.linalg.norm(self.coupling[j])]]))
+    def _with(self, coupling: FloatArray) -> Gram:
+        return Gram(self._values, coupling)
 
     def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
         return np.hstack(parts)
 
-    def spectrum(self, sample_weight: FloatArray) -> Spectrum:
-        """As everywhere; where few eigenvalues are not zero, products use them from then on."""
-        if self._spectrum is None or self._spectrum[0] is not sample_weight:
-            root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
-            scaled = root * self._values * root.T
-            found = in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
-            self._spectrum = sample_weight, found
-            some = found.values > _ROUNDING * found.values[-1]
-            if 2 * np.count_nonzero(some) < self.n_rows:
-                self._factor = found.vectors[:, some] * np.sqrt(found.values[some]) / root
-        return self._spectrum[1]
+    def _decomposed(self, root: FloatArray) -> Spectrum:
+        """Where few eigenvalues are not zero, products use them from then on."""
+        scaled = root * self._values * root.T
+        found = in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
+        some = found.values > _ROUNDING * found.values[-1]
+        if 2 * np.count_nonzero(some) < self.n_rows:
+            self._factor = found.vectors[:, some] * np.sqrt(found.values[some]) / root
+        return found
 
-    def diagonal(self) -> FloatArray:  # noqa: D102
-        size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
-        return size * self._values.diagonal()
-
-
-__all__ = ["Gram"]
+    def _scalar_diagonal(self) -> FloatArray:
+        return self._values.diagonal()

@@ -34,17 +34,8 @@ class Masked(Design):
 
     def __init__(self, complete: Design, mask: FloatArray) -> None:
         self.complete, self.mask = complete, mask
-        self.n_rows, self.n_outputs, self.width = (
-            complete.n_rows,
-            complete.n_outputs,
-            complete.width,
-        )
-        self.coupling = complete.coupling
-
-    @cached_property
-    def zeros_and_ones(self) -> bool:
-        """Whether the mask has no other numbers."""
-        return bool(np.all((self.mask == 0.0) | (self.mask == 1.0)))
+        self.n_rows, self.n_outputs = complete.n_rows, complete.n_outputs
+        self.width, self.coupling = complete.width, complete.coupling
 
     @property
     def by_rows(self) -> bool:  # noqa: D102
@@ -102,6 +93,3 @@ class Masked(Design):
     def diagonal(self) -> FloatArray:
         """That of the design without the mask."""
         return self.complete.diagonal()
-
-
-__all__ = ["Masked"]

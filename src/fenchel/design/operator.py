@@ -97,6 +97,3 @@ class _Combined:
 
     def weights(self, sizes: FloatArray) -> FloatArray:
         return self._functions.T @ sizes
-
-
-__all__ = ["Operator"]

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import Design, Functions, Rows, Spectrum, in_order
+from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
 from fenchel.design.columns import KernelColumns, fill_lower
 
 _MOST_GRAM_ROWS = 6000  # 288 MB
 _FULL_RANK = 0.75
 
 
-class Plain(Design):
+class Plain(Coupled):
     r"""Features φ(x) with k(x, x') = φ(x)·φ(x'), and a matrix S for the outputs.
 
     .. math:: h(x_i) = S V^\top \varphi_i, \qquad \|h\|^2 = \|V\|_F^2, \qquad
@@ -31,13 +31,11 @@ class Plain(Design):
     """
 
     features: FloatArray
-    coupling: FloatArray
 
     def __init__(self, features: FloatArray, coupling: FloatArray) -> None:
         self.features, self.coupling = features, coupling
         self.n_rows, self.width = features.shape
         self.n_outputs = len(coupling)
-        self._spectrum: tuple[FloatArray, Spectrum] | None = None
 
     @cached_property
     def gram(self) -> FloatArray | None:
@@ -74,7 +72,7 @@ class Plain(Design):
         gram = self.gram
         if gram is None:
             return super().image(push, rows)
-        return (gram @ push if rows is None else gram[rows].T @ push) @ self._output
+        return (gram @ push if rows is None else gram[rows].T @ push) @ self.output_matrix
 
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
         return (KernelColumns if self.by_rows else _Products)(self, rows, vectors)
@@ -82,14 +80,8 @@ class Plain(Design):
     def subset(self, rows: IntArray) -> Plain:  # noqa: D102
         return Plain(self.features[rows], self.coupling)
 
-    @cached_property
-    def _output(self) -> FloatArray:
-        return self.coupling @ self.coupling.T
-
-    def output(self, j: int) -> Plain | None:  # noqa: D102
-        if np.any(self._output - np.diag(self._output.diagonal())):
-            return None
-        return Plain(self.features, np.array([[np.linalg.norm(self.coupling[j])]]))
+    def _with(self, coupling: FloatArray) -> Plain:
+        return Plain(self.features, coupling)
 
     def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
         sizes = np.linalg.norm(self.coupling, axis=1, keepdims=True)
@@ -111,12 +103,6 @@ class Plain(Design):
         whole = np.einsum("nr,pq->nprq", self.features, self.coupling)
         return whole.reshape(self.n_rows * self.n_outputs, -1)
 
-    def spectrum(self, sample_weight: FloatArray) -> Spectrum:  # noqa: D102
-        if self._spectrum is None or self._spectrum[0] is not sample_weight:
-            root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
-            self._spectrum = sample_weight, self._decomposed(root)
-        return self._spectrum[1]
-
     def _decomposed(self, root: FloatArray) -> Spectrum:
         if 2 * self.width >= self.n_rows:
             scaled = root * (self.features @ self.features.T) * root.T
@@ -125,9 +111,8 @@ class Plain(Design):
         values, inner = eigh(triangle @ triangle.T, check_finite=False)
         return in_order(values, basis @ inner)
 
-    def diagonal(self) -> FloatArray:  # noqa: D102
-        size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
-        return size * np.einsum("ij,ij->i", self.features, self.features)
+    def _scalar_diagonal(self) -> FloatArray:
+        return np.einsum("ij,ij->i", self.features, self.features)
 
 
 class _Products:
@@ -200,6 +185,3 @@ def _parts(
         hessian[inner:, :inner].reshape(p, r, q),
         hessian[inner:, inner:],
     )
-
-
-__all__ = ["Plain"]

@@ -73,7 +73,15 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
-        return in_chunks(self._map, X, self.rank_)
+        return in_chunks(self._map, X, self._values_per_row())
+
+    def _values_per_row(self) -> int:
+        return self.rank_
+
+    def _set_kernel_error(self, diagonal: FloatArray, left: FloatArray) -> None:
+        """From the diagonal of the kernel on the training rows, and what is left of it."""
+        trace = float(diagonal.sum())
+        self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
 
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
         """Return the rows with these features as solvers see them, for outputs coupled by S."""
@@ -93,15 +101,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     def coefficients(self, weights: FloatArray) -> FloatArray:
         r"""Coefficients A with :math:`\varphi(x)^\top V = k(x, Z) A` on the landmarks Z.
 
-        Parameters
-        ----------
-        weights : ndarray of shape (rank_, n_outputs)
-            Weights V of the features.
-
-        Raises
-        ------
-        NotImplementedError
-            If the features are no combinations of kernel values at landmarks.
+        For weights V (rank_, n_outputs) of the features. Raises NotImplementedError if these are
+        no combinations of kernel values at landmarks.
         """
         raise NotImplementedError(
             f"the features of {type(self).__name__} are no combinations of kernel values at "
@@ -111,26 +112,15 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
         """Features (n, rank_) of rows whose kernel values at the landmarks are known, (n, m).
 
-        Raises
-        ------
-        NotImplementedError
-            As :meth:`coefficients`, which it is the transpose of.
+        The transpose of :meth:`coefficients`, with the same error.
         """
         return values @ self.coefficients(np.eye(self.rank_))
 
     def product_integrals(self, measure: Box | Normal) -> FloatArray | None:
         r"""Integrals :math:`\int \varphi \varphi^\top d\mu` in closed form, None if there is none.
 
-        This default asks the kernel for those of its values at the landmarks ``landmarks_``.
-
-        Parameters
-        ----------
-        measure : Box or Normal
-            What is integrated against.
-
-        Returns
-        -------
-        ndarray of shape (rank_, rank_) or None
+        A (rank_, rank_) array. This default asks the kernel for those of its values at the
+        landmarks ``landmarks_``.
         """
         landmarks = getattr(self, "landmarks_", None)
         if landmarks is None:
@@ -146,18 +136,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):
 
         .. math:: G_i = \sum_j w_{ij} \nabla \varphi_j(x_i)
 
-        This default asks the kernel for those of its values at the landmarks ``landmarks_``.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            Where.
-        weights : ndarray of shape (n, rank_)
-            The coefficients w.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features) or None
+        An (n, n_features) array for X (n, n_features) and weights (n, rank_). This default asks
+        the kernel for those of its values at the landmarks ``landmarks_``.
         """
         landmarks = getattr(self, "landmarks_", None)
         if landmarks is None:
@@ -224,6 +204,3 @@ def not_positive(lowest: float) -> ValueError:
         "the kernel must be positive semi-definite on the rows of X, and is not (with "
         f"kernel='precomputed', X is that Gram matrix): a residual of {lowest:.3g} was found"
     )
-
-
-__all__ = ["FeatureMap", "check_gram", "check_rank", "in_chunks", "not_positive"]

@@ -79,8 +79,7 @@ class Nystroem(FeatureMap):
         features = in_chunks(self._map, X, len(self.landmarks_))
         diagonal = np.diag(X) if given else self.kernel_.diag(X)
         left = diagonal - np.einsum("ij,ij->i", features, features)
-        trace = float(diagonal.sum())
-        self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
+        self._set_kernel_error(diagonal, left)
         return features
 
     def _choose(self, X: FloatArray, given: bool) -> AnyArray:
@@ -92,11 +91,8 @@ class Nystroem(FeatureMap):
             return chosen if given else X[chosen]
         if given:
             rows = np.asarray(self.landmarks)
-            if (
-                rows.ndim != 1
-                or rows.dtype.kind not in "iu"
-                or not (rows.size and rows.min() >= 0 and rows.max() < len(X))
-            ):
+            numbers = rows.ndim == 1 and rows.dtype.kind in "iu" and rows.size > 0
+            if not numbers or rows.min() < 0 or rows.max() >= len(X):
                 raise ValueError(
                     "with kernel='precomputed', landmarks must be row indices from 0 to "
                     f"{len(X) - 1}, got {self.landmarks!r}"

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.design import Design, Operator
-from fenchel.features.base import in_chunks
 from fenchel.features.pivoted_cholesky import (
     BLOCK,
     PROBES,
@@ -36,12 +33,8 @@ class OperatorCholesky(PivotedCholesky):
     ----------
     kernel : OperatorKernel
         See :class:`fenchel.kernels.OperatorKernel`.
-    tol : float
-        Accuracy relative to the largest diagonal entry; 1e-14 at best.
-    rank : int, optional
-        Cap on the rank; by default min(n p, max(100, 25 000 000 / (n p))).
-    random_state : int, RandomState or None
-        Seed for length scales that are read off a subsample.
+    tol, rank, random_state
+        As in :class:`PivotedCholesky`, with n p in place of n.
 
     Attributes
     ----------
@@ -94,17 +87,13 @@ class OperatorCholesky(PivotedCholesky):
         self.pivots_ = pivots
         self.factor_ = features[pivots]
         self.landmarks_, self.outputs_ = X[pivots // p], pivots % p
-        trace = float(gram.diagonal.sum())
-        self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
+        self._set_kernel_error(gram.diagonal, left)
         return features.reshape(len(X), p, len(pivots))
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
         r"""Coefficients a with :math:`\Phi(x) w = \sum_k K(x, z_k)_{:l_k} a_k`, (rank_,).
 
-        Parameters
-        ----------
-        weights : ndarray of shape (rank_,)
-            Weights w of the features; z are ``landmarks_`` and l ``outputs_``.
+        For weights w (rank_,) of the features; z are ``landmarks_`` and l ``outputs_``.
         """
         return super().coefficients(weights)
 
@@ -112,19 +101,13 @@ class OperatorCholesky(PivotedCholesky):
         """Return the rows by their matrices of features, which know how outputs are coupled."""
         return Operator(features)
 
-    def transform(self, X: AnyArray) -> FloatArray:
-        """Features of new rows, (n_samples, p, rank_), in chunks of bounded memory."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
-        return in_chunks(self._map, X, self.kernel_.n_outputs * self.rank_)
+    def _values_per_row(self) -> int:
+        return int(self.kernel_.n_outputs) * self.rank_
 
     def _map(self, X: FloatArray) -> FloatArray:
         values = self.kernel_.columns(X, self.landmarks_, self.outputs_)
         flat = values.reshape(values.shape[0] * values.shape[1], self.rank_)
-        solved = solve_triangular(
-            self.factor_, flat.T, lower=True, overwrite_b=True, check_finite=False
-        )
-        return np.ascontiguousarray(solved.T).reshape(values.shape)
+        return self._solved(flat).reshape(values.shape)
 
 
 class _OperatorGram(Gram):

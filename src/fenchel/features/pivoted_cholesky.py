@@ -94,8 +94,7 @@ class PivotedCholesky(FeatureMap):
             features, pivots, left = _dense(X, level)
         else:
             features, pivots, left = greedy(gram, min(cap, BLOCK), level)
-            unfinished = left.max() > level
-            if not unfinished:
+            if left.max() <= level:
                 gram.check_rest(features)
             elif cap == n <= _DENSE_ROWS and len(pivots) < cap:
                 features, pivots, left = _dense(self.kernel_(X), level)
@@ -105,8 +104,7 @@ class PivotedCholesky(FeatureMap):
         self.factor_ = features[pivots]
         if not given:
             self.landmarks_ = X[pivots]
-        trace = float(gram.diagonal.sum())
-        self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
+        self._set_kernel_error(gram.diagonal, left)
         return features
 
     def _cap(self, n: int) -> int:
@@ -129,12 +127,14 @@ class PivotedCholesky(FeatureMap):
 
     def _map(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)
-        values = X[:, self.pivots_] if given else self.kernel_(X, self.landmarks_)
-        return np.ascontiguousarray(
-            solve_triangular(
-                self.factor_, values.T, lower=True, overwrite_b=True, check_finite=False
-            ).T
+        return self._solved(X[:, self.pivots_] if given else self.kernel_(X, self.landmarks_))
+
+    def _solved(self, values: FloatArray) -> FloatArray:
+        """Features of rows from their kernel values at the pivots, which are overwritten."""
+        solved = solve_triangular(
+            self.factor_, values.T, lower=True, overwrite_b=True, check_finite=False
         )
+        return np.ascontiguousarray(solved.T)
 
 
 class Gram:

@@ -22,6 +22,8 @@ class ScalarKernel(Kernel):
     ``**`` with numbers, with each other and with scikit-learn's own kernels come from there.
     """
 
+    _stationary = True
+
     tail: float = 19.5
     """Length scales beyond which a value is nothing beside the largest: exp(-19.5) = 3e-9."""
 
@@ -43,8 +45,8 @@ class ScalarKernel(Kernel):
         return np.ones(len(two_dimensional(X)))
 
     def is_stationary(self) -> bool:
-        """Whether k(x, x') depends on x - x' only."""
-        return True
+        """Whether k(x, x') depends on x - x' only, as far as is known."""
+        return self._stationary
 
     def seen(self, X: FloatArray) -> FloatArray:
         """Rows as length scales are to be measured on: here X itself."""
@@ -55,21 +57,7 @@ class ScalarKernel(Kernel):
 
         .. math:: M_{jl} = \int k(x, z_j)\, k(x, z_l)\, d\mu(x)
 
-        Parameters
-        ----------
-        Z : ndarray of shape (m, n_features)
-            Rows z.
-        measure : Box or Normal
-            What is integrated against.
-
-        Returns
-        -------
-        ndarray of shape (m, m) or None
-
-        Raises
-        ------
-        ValueError
-            If the integrals are infinite.
+        An (m, m) array for rows Z (m, n_features). Raises ValueError if they are infinite.
         """
         return None
 
@@ -78,20 +66,8 @@ class ScalarKernel(Kernel):
 
         .. math:: G_i = \sum_j w_{ij} \nabla_x k(x, z_j) \big|_{x = x_i}
 
+        An (n, n_features) array for X (n, n_features), Z (m, n_features) and weights (n, m).
         Combinations, because the (n, m, n_features) array of all gradients is rarely needed.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            Where.
-        Z : ndarray of shape (m, n_features)
-            Rows z.
-        weights : ndarray of shape (n, m)
-            The coefficients w.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features) or None
         """
         return None
 
@@ -100,15 +76,7 @@ class ScalarKernel(Kernel):
 
         .. math:: k(x, x') = \prod_c k_c(x_c, x'_c)
 
-        Parameters
-        ----------
-        columns : sequence of int
-            The columns C in the order in which the rows of the result hold them.
-
-        Returns
-        -------
-        ScalarKernel or None
-            :math:`\prod_{c \in C} k_c`.
+        For columns C it is :math:`\prod_{c \in C} k_c`, of rows that hold them in this order.
         """
         return None
 
@@ -119,19 +87,7 @@ class ScalarKernel(Kernel):
 
         .. math:: k(x, x') = k(x, x)\, \mathrm{E} \cos(\omega^\top (x - x'))
 
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of rows x.
-        size : int
-            How many.
-        random : RandomState
-            What they are drawn with.
-
-        Returns
-        -------
-        ndarray of shape (n_features, size) or None
-            Frequencies ω.
+        An (n_features, size) array of as many frequencies ω.
         """
         return None
 

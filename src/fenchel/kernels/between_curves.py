@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._grids import as_grid, quadrature_weights
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import check_value
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.widths import (
@@ -24,7 +24,25 @@ from fenchel.kernels.widths import (
 _BLOCK = 64  # rows of a block that stays in the processor's cache
 
 
-class BetweenCurves(ScalarKernel):
+class _OfSeen(ScalarKernel):
+    """A given kernel of the rows as :meth:`seen` returns them."""
+
+    kernel: Kernel
+
+    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        seen = self.seen(X)
+        return np.asarray(self.kernel(seen) if Y is X else self.kernel(seen, self.seen(Y)))
+
+    def diag(self, X: npt.ArrayLike) -> FloatArray:
+        """k(x, x) of each row, (n,)."""
+        return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))
+
+    def is_stationary(self) -> bool:
+        """Whether the given kernel is."""
+        return bool(self.kernel.is_stationary())
+
+
+class BetweenCurves(_OfSeen):
     r"""A kernel of vectors as one of curves: distances and inner products are those of L².
 
     .. math:: k(x, x') = k_0(W x, W x'), \qquad
@@ -83,19 +101,8 @@ class BetweenCurves(ScalarKernel):
     def seen(self, X: FloatArray) -> FloatArray:
         """Rows whose Euclidean distances are the distances of the curves."""
         _check_kernel(self.kernel)
-        weights = _weights(X.shape[1], self.quadrature, self.points, self.n_channels)
+        weights = _weights(self, X.shape[1])
         return X * np.repeat(np.sqrt(weights), self.n_channels)
-
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return _both(self.kernel, self.seen(X), None if Y is X else self.seen(Y))
-
-    def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row, (n,)."""
-        return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))
-
-    def is_stationary(self) -> bool:
-        """Whether the kernel of vectors is."""
-        return bool(self.kernel.is_stationary())
 
 
 class IntegralGaussian(ScalarKernel):
@@ -120,12 +127,11 @@ class IntegralGaussian(ScalarKernel):
     Raises
     ------
     TypeError, ValueError
-        When evaluated, if a parameter is not as stated or does not fit the columns of X.
+        As :class:`BetweenCurves`.
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
-    convolution: exploring the Huber and ε-insensitive losses*, appendix B.4.
+    The article that :class:`BetweenCurves` names, appendix B.4.
 
     Examples
     --------
@@ -156,13 +162,13 @@ class IntegralGaussian(ScalarKernel):
                 "channel, 'median' or a DistanceQuantile that does not standardize, got "
                 f"{scale!r}"
             )
-        weights = self._weights(X)
+        weights = _weights(self, X.shape[1])
         return X * np.repeat(np.sqrt(weights / weights.sum()), self.n_channels)
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         check_measured(self.length_scale)
         scale = check_length_scale(self.length_scale, self.n_channels)
-        weights = self._weights(X)
+        weights = _weights(self, X.shape[1])
         first = self._by_points(X, scale)
         second = first if Y is X else self._by_points(Y, scale)
 
@@ -187,10 +193,7 @@ class IntegralGaussian(ScalarKernel):
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """k(x, x) of each row, (n,): the sum of the weights."""
         X = two_dimensional(X)
-        return np.full(len(X), self._weights(X).sum())
-
-    def _weights(self, X: FloatArray) -> FloatArray:
-        return _weights(X.shape[1], self.quadrature, self.points, self.n_channels)
+        return np.full(len(X), _weights(self, X.shape[1]).sum())
 
     def _by_points(self, X: FloatArray, scale: float | FloatArray) -> FloatArray:
         """Scaled values (n_samples, n_points, n_channels), contiguous at each point."""
@@ -198,7 +201,7 @@ class IntegralGaussian(ScalarKernel):
         return np.ascontiguousarray(values).transpose(1, 0, 2)
 
 
-class OnColumns(ScalarKernel):
+class OnColumns(_OfSeen):
     r"""A kernel that looks at some of the columns of X only.
 
     .. math:: k(x, x') = k_0(x_C, x'_C)
@@ -241,21 +244,6 @@ class OnColumns(ScalarKernel):
         _check_kernel(self.kernel)
         return np.ascontiguousarray(X[:, _checked_columns(self.columns, X.shape[1])])
 
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return _both(self.kernel, self.seen(X), None if Y is X else self.seen(Y))
-
-    def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row, (n,)."""
-        return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))
-
-    def is_stationary(self) -> bool:
-        """Whether the kernel of these columns is."""
-        return bool(self.kernel.is_stationary())
-
-
-def _both(kernel: Kernel, X: FloatArray, Y: FloatArray | None) -> FloatArray:
-    return np.asarray(kernel(X) if Y is None else kernel(X, Y))
-
 
 def _check_kernel(kernel: Any) -> None:
     if not isinstance(kernel, Kernel):
@@ -264,12 +252,10 @@ def _check_kernel(kernel: Any) -> None:
         )
 
 
-def _weights(n_columns: int, quadrature: Any, points: Any, n_channels: Any) -> FloatArray:
+def _weights(kernel: BetweenCurves | IntegralGaussian, n_columns: int) -> FloatArray:
     """Weight of each point, (n_points,), of rows with this many columns."""
-    if isinstance(n_channels, bool) or not isinstance(n_channels, Integral):
-        raise TypeError(f"n_channels must be an integer >= 1, got {n_channels!r}")
-    if n_channels < 1:
-        raise ValueError(f"n_channels must be an integer >= 1, got {n_channels!r}")
+    points, n_channels = kernel.points, kernel.n_channels
+    check_value(n_channels, "n_channels", low=1, integer=True)
     n_points, rest = divmod(n_columns, int(n_channels))
     if rest or not n_points:
         raise ValueError(
@@ -281,7 +267,7 @@ def _weights(n_columns: int, quadrature: Any, points: Any, n_channels: Any) -> F
             f"points must have one for each of the {n_points} points of a curve of X, "
             f"got {len(grid)}"
         )
-    return quadrature_weights(grid, quadrature)
+    return quadrature_weights(grid, kernel.quadrature)
 
 
 def _checked_columns(columns: Any, n_columns: int) -> slice | AnyArray:

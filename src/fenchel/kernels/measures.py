@@ -145,10 +145,8 @@ def as_measure(domain: Any, dimension: int) -> Measure:
             raise TypeError(
                 f"domain must be None, a pair (low, high), Box, Normal or Points, got {domain!r}"
             ) from error
-        low, high = (
-            np.broadcast_to(np.asarray(e, dtype=np.float64), dimension) for e in (low, high)
-        )
-        measure = Box(low, high)
+        ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+        measure = Box(*(np.broadcast_to(end, dimension) for end in ends))
     if measure.dimension != dimension:
         raise ValueError(f"domain must have {dimension} coordinates, got {measure.dimension}")
     return measure
@@ -160,6 +158,3 @@ def as_box(domain: Any, dimension: int, name: str = "domain") -> Box:
     if not isinstance(measure, Box):
         raise ValueError(f"{name} must be None, a pair (low, high) or Box, got {domain!r}")
     return measure
-
-
-__all__ = ["Box", "Measure", "Normal", "Points", "as_box", "as_measure"]

@@ -67,7 +67,8 @@ class OperatorKernel(BaseEstimator):
         """Return the sum of two kernels."""
         if not isinstance(other, OperatorKernel):
             return NotImplemented
-        return OperatorSum([*_parts(self), *_parts(other)])
+        sums = (k.kernels if isinstance(k, OperatorSum) else [k] for k in (self, other))
+        return OperatorSum([part for parts in sums for part in parts])
 
 
 class Decomposable(OperatorKernel):
@@ -103,24 +104,20 @@ class Decomposable(OperatorKernel):
         self.output = output
 
     @property
-    def n_outputs(self) -> int:
-        """Number of outputs p."""
+    def n_outputs(self) -> int:  # noqa: D102
         return len(self.output)
 
-    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
-        """Return K(x_i, z_k)[:, l_k], (n, p, m)."""
+    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:  # noqa: D102
         values = np.asarray(as_kernel(self.kernel)(X, Z), dtype=np.float64)
         return values[:, None, :] * np.asarray(self.output, dtype=np.float64)[None, :, outputs]
 
-    def diag(self, X: FloatArray) -> FloatArray:
-        """Return the diagonal of each K(x_i, x_i), (n, p)."""
+    def diag(self, X: FloatArray) -> FloatArray:  # noqa: D102
         output = np.asarray(self.output, dtype=np.float64)
         return np.multiply.outer(as_kernel(self.kernel).diag(X), output.diagonal())
 
-    def resolved(
+    def resolved(  # noqa: D102
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
-        """Return a checked copy with every length scale measured on the rows of X."""
         kernel = resolve(_scalar(self.kernel), X, sample_weight, random_state)
         return type(self)(kernel, output_matrix(self.output))
 
@@ -158,12 +155,10 @@ class Transformable(OperatorKernel):
         self.transforms = transforms
 
     @property
-    def n_outputs(self) -> int:
-        """Number of outputs p."""
+    def n_outputs(self) -> int:  # noqa: D102
         return len(self.transforms)
 
-    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
-        """Return K(x_i, z_k)[:, l_k], (n, p, m)."""
+    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:  # noqa: D102
         rows = self._all_transformed(X)
         columns = np.empty((len(Z), rows.shape[1]))
         for output in np.unique(outputs):
@@ -172,8 +167,7 @@ class Transformable(OperatorKernel):
         values = as_kernel(self.kernel)(rows, columns)
         return np.asarray(values, dtype=np.float64).reshape(len(X), self.n_outputs, len(Z))
 
-    def diag(self, X: FloatArray) -> FloatArray:
-        """Return the diagonal of each K(x_i, x_i), (n, p)."""
+    def diag(self, X: FloatArray) -> FloatArray:  # noqa: D102
         values = as_kernel(self.kernel).diag(self._all_transformed(X))
         return np.asarray(values, dtype=np.float64).reshape(len(X), self.n_outputs)
 
@@ -312,33 +306,25 @@ class OperatorSum(OperatorKernel):
         self.kernels = kernels
 
     @property
-    def n_outputs(self) -> int:
-        """Number of outputs p."""
+    def n_outputs(self) -> int:  # noqa: D102
         found = [kernel.n_outputs for kernel in self.kernels]
         if len(set(found)) != 1:
             raise ValueError(f"kernels of a sum must have the same number of outputs, got {found}")
         return found[0]
 
-    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
-        """Return K(x_i, z_k)[:, l_k], (n, p, m)."""
+    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:  # noqa: D102
         total = self.kernels[0].columns(X, Z, outputs)
         for kernel in self.kernels[1:]:
             total += kernel.columns(X, Z, outputs)
         return total
 
-    def diag(self, X: FloatArray) -> FloatArray:
-        """Return the diagonal of each K(x_i, x_i), (n, p)."""
+    def diag(self, X: FloatArray) -> FloatArray:  # noqa: D102
         return np.sum([kernel.diag(X) for kernel in self.kernels], axis=0)
 
-    def resolved(
+    def resolved(  # noqa: D102
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
-        """Return a checked copy with every length scale measured on the rows of X."""
         return type(self)([k.resolved(X, sample_weight, random_state) for k in self.kernels])
-
-
-def _parts(kernel: OperatorKernel) -> Sequence[OperatorKernel]:
-    return kernel.kernels if isinstance(kernel, OperatorSum) else [kernel]
 
 
 def _scalar(kernel: Any) -> Any:
@@ -369,13 +355,3 @@ def output_matrix(output: Any, name: str = "output") -> FloatArray:
             f"{name} must be positive semi-definite, and has the eigenvalue {lowest:.3g}"
         )
     return matrix
-
-
-__all__ = [
-    "Decomposable",
-    "OperatorCallable",
-    "OperatorKernel",
-    "OperatorSum",
-    "Transformable",
-    "output_matrix",
-]

@@ -13,10 +13,16 @@ _MOST_MONOMIALS = 20_000  # their joint moments would be a matrix of 3 GiB
 
 
 def gaussian_products(Z: FloatArray, width: FloatArray, measure: Box | Normal) -> FloatArray:
-    """Of Gaussian kernels: any box, and normal densities."""
+    """Of Gaussian kernels: normal densities, and any box, coordinate by coordinate."""
     if isinstance(measure, Normal):
         return _gaussian_normal(Z, width, measure)
-    return _gaussian_box(Z, width, measure)
+    low, high = measure.bounds
+    total = np.ones((len(Z), len(Z)))
+    for z, s, a, b in zip(Z.T, width, low, high, strict=True):
+        middle = 0.5 * (z[:, None] + z)
+        total *= np.exp(-(((z[:, None] - z) / (2.0 * s)) ** 2))
+        total *= 0.5 * np.sqrt(np.pi) * s * (erf((b - middle) / s) - erf((a - middle) / s))
+    return total
 
 
 def matern_products(
@@ -30,17 +36,6 @@ def matern_products(
     if isinstance(measure, Normal):
         return _laplacian_normal(Z[:, 0], float(scale[0]), measure)
     return _laplacian_interval(Z[:, 0], float(scale[0]), measure)
-
-
-def _gaussian_box(Z: FloatArray, width: FloatArray, measure: Box) -> FloatArray:
-    """Products of differences of error functions, coordinate by coordinate."""
-    low, high = measure.bounds
-    total = np.ones((len(Z), len(Z)))
-    for z, s, a, b in zip(Z.T, width, low, high, strict=True):
-        middle = 0.5 * (z[:, None] + z)
-        total *= np.exp(-(((z[:, None] - z) / (2.0 * s)) ** 2))
-        total *= 0.5 * np.sqrt(np.pi) * s * (erf((b - middle) / s) - erf((a - middle) / s))
-    return total
 
 
 def _gaussian_normal(Z: FloatArray, width: FloatArray, measure: Normal) -> FloatArray:
@@ -168,6 +163,3 @@ def _powers(d: int, degree: int) -> IntArray:
             ]
         )
     return rows
-
-
-__all__ = ["gaussian_products", "matern_products", "polynomial_products"]

@@ -28,9 +28,13 @@ class _Radial(ScalarKernel):
     def __init__(self, length_scale: Any = "scale") -> None:
         self.length_scale = length_scale
 
-    def _scaled(self, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _measured_scale(self, n_features: int | None = None) -> float | FloatArray:
+        """The length scale, which is not to be read off data any more."""
         check_measured(self.length_scale)
-        scale = check_length_scale(self.length_scale, X.shape[1])
+        return check_length_scale(self.length_scale, n_features)
+
+    def _scaled(self, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scale = self._measured_scale(X.shape[1])
         scaled = X / scale
         return scaled, scaled if Y is X else Y / scale
 
@@ -46,7 +50,6 @@ class _Radial(ScalarKernel):
         raise NotImplementedError
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
-        """Gradients of combinations of kernel values, (n, n_features)."""
         scaled, centres = self._scaled(X, Z)
         slopes = self._slopes(squared_distances(scaled, centres))
         if slopes is None:
@@ -75,9 +78,7 @@ class _Radial(ScalarKernel):
 
     def _widths(self, n_features: int) -> FloatArray:
         """Length scale of each feature."""
-        check_measured(self.length_scale)
-        scale = check_length_scale(self.length_scale, n_features)
-        return np.array(np.broadcast_to(scale, n_features))
+        return np.array(np.broadcast_to(self._measured_scale(n_features), n_features))
 
 
 class Gaussian(_Radial):
@@ -119,44 +120,8 @@ class Gaussian(_Radial):
 
     def factor(self, columns: Sequence[int]) -> Gaussian:
         """Return the Gaussian kernel of some columns."""
-        check_measured(self.length_scale)
-        scale = check_length_scale(self.length_scale)
+        scale = self._measured_scale()
         return Gaussian(scale[list(columns)] if isinstance(scale, np.ndarray) else scale)
-
-
-class Laplacian(_Radial):
-    r"""Laplacian kernel of the Euclidean distance.
-
-    .. math:: k(x, x') = \exp\left(-\frac{\|x - x'\|_2}{\mathrm{length\_scale}}\right)
-
-    The papers write :math:`\exp(-\rho \|x - x'\|)`: length_scale is 1/ρ.
-
-    Parameters
-    ----------
-    length_scale : float, array-like of shape (n_features,), str or DistanceQuantile
-        As in :class:`Gaussian`.
-
-    Examples
-    --------
-    >>> from fenchel.kernels import Laplacian
-    >>> Laplacian(length_scale=2.0)([[0.0]], [[0.0], [2.0]]).round(4)
-    array([[1.    , 0.3679]])
-    """
-
-    def _of_squares(self, squares: FloatArray) -> FloatArray:
-        np.sqrt(squares, out=squares)
-        np.negative(squares, out=squares)
-        return np.exp(squares, out=squares)
-
-    def _slopes(self, squares: FloatArray) -> FloatArray:
-        return _exponential_slopes(squares)
-
-    def _degrees_of_freedom(self) -> float:
-        return 1.0
-
-    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
-        """Integrals of products: over R^d; on the line over intervals and normal densities too."""
-        return matern_products(Z, self._widths(Z.shape[1]), 0.5, measure)
 
 
 class Matern(_Radial):
@@ -187,10 +152,11 @@ class Matern(_Radial):
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+        if self.nu == 0.5:
+            distance = np.sqrt(squares, out=squares)
+            return np.exp(np.negative(distance, out=distance), out=distance)
         squares *= 2.0 * self.nu
         distance = np.sqrt(squares)
-        if self.nu == 0.5:
-            return np.exp(np.negative(distance, out=distance), out=distance)
         if self.nu == 1.5:
             factor = np.add(distance, 1.0, out=squares)
         else:
@@ -202,9 +168,10 @@ class Matern(_Radial):
         return factor
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:
-        if self.nu == 0.5:
-            return _exponential_slopes(squares)
         root = np.sqrt(2.0 * self.nu * squares)
+        if self.nu == 0.5:  # at z itself there is a kink, and 0 is the mean slope
+            slopes = np.exp(-root)
+            return np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0.0)
         if self.nu == 1.5:
             return np.asarray(3.0 * np.exp(-root))
         if self.nu == 2.5:
@@ -215,11 +182,55 @@ class Matern(_Radial):
         return 2.0 * float(self.nu)
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
-        """Integrals of products: over R^d; of nu = 1/2 as :class:`Laplacian`."""
+        """Integrals of products: over R^d; of nu = 1/2 on the line, any box and normal density."""
         return matern_products(Z, self._widths(Z.shape[1]), float(self.nu), measure)
 
 
-class Linear(ScalarKernel):
+class Laplacian(Matern):
+    r"""Laplacian kernel of the Euclidean distance.
+
+    .. math:: k(x, x') = \exp\left(-\frac{\|x - x'\|_2}{\mathrm{length\_scale}}\right)
+
+    The papers write :math:`\exp(-\rho \|x - x'\|)`: length_scale is 1/ρ. It is the Matérn kernel
+    of smoothness 1/2.
+
+    Parameters
+    ----------
+    length_scale : float, array-like of shape (n_features,), str or DistanceQuantile
+        As in :class:`Gaussian`.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import Laplacian
+    >>> Laplacian(length_scale=2.0)([[0.0]], [[0.0], [2.0]]).round(4)
+    array([[1.    , 0.3679]])
+    """
+
+    nu = 0.5
+
+    def __init__(self, length_scale: Any = "scale") -> None:
+        self.length_scale = length_scale
+
+
+class _OfProducts(ScalarKernel):
+    """Kernels of the inner product of two rows."""
+
+    _stationary = False
+
+    def _of_products(self, products: FloatArray) -> FloatArray:
+        """Turn inner products into kernel values, in place where possible."""
+        return products
+
+    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        return self._of_products(X @ Y.T)
+
+    def diag(self, X: npt.ArrayLike) -> FloatArray:
+        """k(x, x) of each row."""
+        X = two_dimensional(X)
+        return self._of_products(np.einsum("ij,ij->i", X, X))
+
+
+class Linear(_OfProducts):
     r"""Linear kernel, the inner product: :math:`k(x, x') = \langle x, x' \rangle`.
 
     Examples
@@ -232,28 +243,15 @@ class Linear(ScalarKernel):
     def __init__(self) -> None:
         pass
 
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return X @ Y.T
-
-    def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """Squared length of each row."""
-        X = two_dimensional(X)
-        return np.einsum("ij,ij->i", X, X)
-
-    def is_stationary(self) -> bool:
-        """Not stationary."""
-        return False
-
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         """Integrals of products: over bounded boxes and against normal densities."""
         return polynomial_products(Z, 1, 1.0, 0.0, measure)
 
-    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
-        """Gradients of combinations of kernel values, (n, n_features)."""
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
         return weights @ Z
 
 
-class Polynomial(ScalarKernel):
+class Polynomial(_OfProducts):
     r"""Polynomial kernel.
 
     .. math:: k(x, x') = (\mathrm{gain}\, \langle x, x' \rangle
@@ -280,8 +278,8 @@ class Polynomial(ScalarKernel):
         self.gain = gain
         self.offset = offset
 
-    def _power(self, products: FloatArray) -> FloatArray:
-        """(gain · products + offset) ** degree, in place, by repeated squaring."""
+    def _of_products(self, products: FloatArray) -> FloatArray:
+        """(gain · products + offset) ** degree, by repeated squaring."""
         self._check()
         products *= self.gain
         products += self.offset
@@ -301,26 +299,13 @@ class Polynomial(ScalarKernel):
         if not isinstance(offset, Real) or not 0 <= offset < np.inf:
             raise ValueError(f"offset must be a finite number >= 0, got {offset!r}")
 
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return self._power(X @ Y.T)
-
-    def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row."""
-        X = two_dimensional(X)
-        return self._power(np.einsum("ij,ij->i", X, X))
-
-    def is_stationary(self) -> bool:
-        """Not stationary."""
-        return False
-
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         """Integrals of products: over bounded boxes and against normal densities."""
         self._check()
         parameters = int(self.degree), float(self.gain), float(self.offset)
         return polynomial_products(Z, *parameters, measure)
 
-    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
-        """Gradients of combinations of kernel values, (n, n_features)."""
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
         self._check()
         slopes = weights * (self.gain * X @ Z.T + self.offset) ** (self.degree - 1)
         return np.asarray(self.degree * self.gain * slopes @ Z)
@@ -344,6 +329,8 @@ class Callable(ScalarKernel):
            [1., 2.]])
     """
 
+    _stationary = False
+
     def __init__(self, function: Function[[FloatArray, FloatArray], FloatArray]) -> None:
         self.function = function
 
@@ -362,27 +349,14 @@ class Callable(ScalarKernel):
         parts = [np.diag(self(X[i : i + 64])) for i in range(0, len(X), 64)]
         return np.concatenate(parts) if parts else np.empty(0)
 
-    def is_stationary(self) -> bool:
-        """Not known to be stationary."""
-        return False
-
 
 class Precomputed(ScalarKernel):
     """Marks that X holds kernel values: the Gram matrix at fit, k(X, X_train) at predict."""
+
+    _stationary = False
 
     def __init__(self) -> None:
         pass
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         raise ValueError("a precomputed kernel cannot be evaluated: X holds its values already")
-
-    def is_stationary(self) -> bool:
-        """Not known to be stationary."""
-        return False
-
-
-def _exponential_slopes(squares: FloatArray) -> FloatArray:
-    """Those of exp(-distance); at z itself there is a kink, and 0 is the mean slope."""
-    distance = np.sqrt(squares)
-    slopes = np.exp(-distance)
-    return np.divide(slopes, distance, out=np.zeros_like(slopes), where=distance > 0.0)

@@ -96,10 +96,10 @@ def _deviations(X: FloatArray, weight: FloatArray) -> FloatArray:
     heavy = weight > 0.0
     if not heavy.all():
         X, weight = X[heavy], weight[heavy]
-    even = weight.min() == weight.max()
-    centred = X - np.average(X, 0, weights=None if even else weight)
+    weights = None if weight.min() == weight.max() else weight
+    centred = X - np.average(X, 0, weights=weights)
     np.multiply(centred, centred, out=centred)
-    variance = np.average(centred, 0, weights=None if even else weight)
+    variance = np.average(centred, 0, weights=weights)
     constant = (X.min(axis=0) == X.max(axis=0)) | (variance == 0.0)  # the mean may be rounded
     return np.where(constant, 1.0, np.sqrt(variance))
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from fenchel._typing import FloatArray
 
-_jit: Callable[..., Any] = njit(cache=True, error_model="numpy")
 _TINY = 1e-15
 _STEPS = 100
 
@@ -24,24 +22,16 @@ class Projected(NamedTuple):
     """(n,): ν >= 0 in ``point + ν g(point) = given``; 0 for what was in the ball already."""
 
 
-def project(point: FloatArray, root: FloatArray, radius: FloatArray, order: float) -> Projected:
+def project(
+    point: FloatArray, root: FloatArray, radius: float | FloatArray, order: float
+) -> Projected:
     r"""Project rows on a ball of the norm of L^r, in coordinates scaled by √μ.
 
     .. math:: \{x : \sum_j \mu_j |x_j / \sqrt{\mu_j}|^r \le R^r\}
 
     Scaling and clipping for r = 2 and ∞, finitely many Newton steps for r = 1, and a nested
-    iteration to rounding for other orders.
-
-    Parameters
-    ----------
-    point : ndarray of shape (n, m)
-        What to project; zero where μ is.
-    root : ndarray of shape (1, m) or (n, m)
-        √μ.
-    radius : ndarray of shape (n, 1)
-        Radii R >= 0.
-    order : float
-        r in [1, inf].
+    iteration to rounding for other orders. ``point`` (n, m) is zero where μ is, ``root`` is √μ,
+    (1, m) or (n, m), ``radius`` R >= 0, common or (n, 1), and ``order`` r in [1, inf].
     """
     if order == np.inf:
         bound = radius * root
@@ -82,7 +72,7 @@ def project_jacobian(
     return jacobian
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _project_l1(
     point: FloatArray, root: FloatArray, radii: FloatArray, order: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -116,7 +106,7 @@ def _project_l1(
     return result, pulls
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _pulled(size: float, strength: float, order: float) -> float:
     """Solve x + strength x^(r - 1) = size for x >= 0 by Newton from above, where it is convex."""
     if size == 0.0 or strength == 0.0:
@@ -141,7 +131,7 @@ def _pulled(size: float, strength: float, order: float) -> float:
     return max(y, 0.0) ** inverse
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _project_lr(
     point: FloatArray, root: FloatArray, radii: FloatArray, order: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -185,7 +175,7 @@ def _project_lr(
     return result, pulls
 
 
-@_jit
+@njit(cache=True, error_model="numpy")
 def _pull_to_unit(
     sizes: FloatArray, scale: FloatArray, order: float, low: float, high: float
 ) -> float:
@@ -213,6 +203,3 @@ def _pull_to_unit(
         if high - low <= _TINY * high:
             break
     return pull
-
-
-__all__ = ["Projected", "project", "project_jacobian"]

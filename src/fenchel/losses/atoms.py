@@ -79,7 +79,16 @@ class Absolute(BoxQuadratic):
         super().__init__(-1.0, 1.0, 0.0, 0.0)
 
 
-class Pinball(BoxQuadratic):
+class _OfLevels(BoxQuadratic):
+    """A loss with a level for each output."""
+
+    levels: FloatArray
+
+    def _arguments(self) -> str:
+        return ", ".join(f"{level:g}" for level in self.levels).join("[]")
+
+
+class Pinball(_OfLevels):
     r"""Sum over levels of the pinball loss.
 
     .. math:: \ell(\xi) = \sum_j \max(\tau_j \xi_j, (\tau_j - 1) \xi_j), \qquad
@@ -108,11 +117,8 @@ class Pinball(BoxQuadratic):
         self.levels = check_levels(levels)
         super().__init__(self.levels - 1.0, self.levels, 0.0, 0.0)
 
-    def _arguments(self) -> str:
-        return _listed(self.levels)
 
-
-class SquaredPinball(BoxQuadratic):
+class SquaredPinball(_OfLevels):
     r"""Sum over levels of the squared pinball loss.
 
     .. math:: \ell(\xi) = \tfrac12 \sum_j |\tau_j - 1(\xi_j < 0)|\, \xi_j^2, \qquad
@@ -122,8 +128,8 @@ class SquaredPinball(BoxQuadratic):
 
     Parameters
     ----------
-    levels : float or sequence of float
-        Levels in (0, 1), one per output.
+    levels
+        As in :class:`Pinball`.
 
     Examples
     --------
@@ -138,9 +144,6 @@ class SquaredPinball(BoxQuadratic):
     def __init__(self, levels: float | Sequence[float] | FloatArray) -> None:
         self.levels = check_levels(levels)
         super().__init__(-np.inf, np.inf, 1.0 / (1.0 - self.levels), 1.0 / self.levels)
-
-    def _arguments(self) -> str:
-        return _listed(self.levels)
 
 
 class Huber(BoxQuadratic):
@@ -200,10 +203,6 @@ class L2Norm(Radial):
 
     def _arguments(self) -> str:
         return ""
-
-
-def _listed(levels: FloatArray) -> str:
-    return ", ".join(f"{level:g}" for level in levels).join("[]")
 
 
 def check_kappa(kappa: float) -> float:

@@ -9,11 +9,10 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_value
 from fenchel.losses._offset import minimizing_offset
-from fenchel.losses.forms import Box, ConicParts, Envelope, Local
+from fenchel.losses.forms import Box, ConicParts, Envelope, Local, Step
 
-_SECANT = (
-    1e-4  # of a residual: the slope of a smooth loss to the square root of rounding, at least
-)
+# of a residual: the slope of a smooth loss to the square root of rounding, at least
+_SECANT = 1e-4
 _HALVINGS = 70  # of a bracket of lengths: 2**-70 of it is less than the rounding of any number
 
 
@@ -40,14 +39,14 @@ class ConvexFunction:
         """
         raise NotImplementedError(f"{type(self).__name__} must define conjugate")
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         """argmin over beta of step * conjugate(beta) + ||beta - point||²/2, row by row.
 
         ``step`` is a positive number, or an array (n, 1) with one for each row.
         """
         raise NotImplementedError(f"{type(self).__name__} must define conjugate_prox")
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         """Return a symmetric generalized Jacobian of :meth:`conjugate_prox` in ``point``.
 
         Shape (n, p), its diagonal, where outputs do not interact, and (n, p, p) otherwise.
@@ -108,7 +107,6 @@ class Loss(ConvexFunction):
         return ""
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         tube = f".insensitive({self.epsilon:g})" if self.epsilon else ""
         return f"{type(self).__name__}({self._arguments()}){tube}"
 
@@ -287,11 +285,9 @@ class Insensitive(Loss):
         self.smoothness = loss.smoothness
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         return f"{self.loss!r}.insensitive({self.epsilon:g})"
 
-    def at(self, rows: slice | IntArray) -> Insensitive:
-        """Return the loss of some of the rows."""
+    def at(self, rows: slice | IntArray) -> Insensitive:  # noqa: D102
         part = self.loss.at(rows)
         return self if part is self.loss else Insensitive(part, self.epsilon)
 
@@ -307,7 +303,7 @@ class Insensitive(Loss):
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.conjugate(dual) + self.epsilon * np.linalg.norm(dual, axis=1)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
         threshold = step * self.epsilon
         length = np.linalg.norm(point, axis=1, keepdims=True)
@@ -319,9 +315,7 @@ class Insensitive(Loss):
         dual = _fixed_length(dual_of_length, np.where(length > threshold, length, 1.0))
         return np.where(length > threshold, dual, 0.0)
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
         dual = self.conjugate_prox(point, step)
         p = dual.shape[1]
@@ -371,6 +365,7 @@ class Rescaled(Loss):
         self.loss = loss
         self.scale = float(scale)
         self._divisor = self.scale**loss.degree
+        self._ratio = self._divisor / self.scale  # of dual vectors: those inside to those here
         self.n_outputs = loss.n_outputs
         self.separable = loss.separable
         self.radial = loss.radial
@@ -381,11 +376,9 @@ class Rescaled(Loss):
         self.smoothness = loss.smoothness * self.scale**2 / self._divisor
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         return f"{self.loss!r}.rescaled({self.scale:g})"
 
-    def at(self, rows: slice | IntArray) -> Rescaled:
-        """Return the loss of some of the rows."""
+    def at(self, rows: slice | IntArray) -> Rescaled:  # noqa: D102
         part = self.loss.at(rows)
         return self if part is self.loss else Rescaled(part, self.scale)
 
@@ -393,21 +386,16 @@ class Rescaled(Loss):
         return self.loss.value(self.scale * residual) / self._divisor
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
-        return self.loss.conjugate(dual * (self._divisor / self.scale)) / self._divisor
+        return self.loss.conjugate(dual * self._ratio) / self._divisor
 
-    def _inside(
-        self, point: FloatArray, step: float | FloatArray
-    ) -> tuple[FloatArray, float | FloatArray]:
-        """Point and step of the prox of the loss itself, whose result is s/divisor times."""
-        ratio = self._divisor / self.scale
-        return point * ratio, step * (ratio / self.scale)
+    def _inside(self, point: FloatArray, step: Step) -> tuple[FloatArray, Step]:
+        """Point and step of the prox of the loss itself."""
+        return point * self._ratio, step * (self._ratio / self.scale)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
-        return self.loss.conjugate_prox(*self._inside(point, step)) * (self.scale / self._divisor)
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+        return self.loss.conjugate_prox(*self._inside(point, step)) / self._ratio
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self.loss.conjugate_prox_jacobian(*self._inside(point, step))
 
     def nearest(self, residual: FloatArray) -> FloatArray:  # noqa: D102
@@ -416,8 +404,7 @@ class Rescaled(Loss):
         return self.loss.nearest(self.scale * residual) / self.scale
 
     def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:  # noqa: D102
-        ratio = self._divisor / self.scale
-        return self.loss.balanced(dual * ratio, weight) / ratio
+        return self.loss.balanced(dual * self._ratio, weight) / self._ratio
 
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:  # noqa: D102
         return self.loss.minimizing_offset(self.scale * residual, sample_weight) / self.scale
@@ -449,6 +436,3 @@ def _fixed_length(
         high = np.where(too_short, high, middle)
     # what has shrunk all the way down to 0 is 0, exactly
     return np.where(low > 0.0, dual_of_length(0.5 * (low + high)), 0.0)
-
-
-__all__ = ["ConvexFunction", "Insensitive", "Loss", "Rescaled", "check_epsilon"]

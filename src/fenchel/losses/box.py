@@ -11,9 +11,7 @@ import numpy.typing as npt
 from fenchel._typing import FloatArray
 from fenchel.losses import compiled
 from fenchel.losses.base import Loss, check_epsilon
-from fenchel.losses.forms import Box, ConicParts, Envelope, Local, at_end
-
-_ROUNDING = 1e-12
+from fenchel.losses.forms import ROUNDING, Box, ConicParts, Envelope, Local, Step, at_end
 
 
 class BoxQuadratic(Loss):
@@ -112,9 +110,9 @@ class BoxQuadratic(Loss):
         return BoxQuadratic(lower, upper, below, above, self.epsilon)
 
     def local(self, reach: FloatArray) -> Local:
-        """Exact for one output and without ε; else the derivative is that of a shorter residual.
+        """Exact for one output and without ε, else with the slope of another residual.
 
-        That is, of one that is shorter in every coordinate.
+        One that is shorter in every coordinate.
         """
         p = len(reach)
         reach = np.maximum(reach - self.epsilon, 0.0) if p == 1 else reach
@@ -145,22 +143,17 @@ class BoxQuadratic(Loss):
         uncoupled = self._uncoupled(residual)
         run = compiled.value_separable if uncoupled else compiled.value_coupled
         value = np.empty(len(residual))
-        run(
-            np.ascontiguousarray(residual),
-            *self.parameters(residual.shape[1]),
-            self.epsilon,
-            value,
-        )
+        residual = np.ascontiguousarray(residual)
+        run(residual, *self.parameters(residual.shape[1]), self.epsilon, value)
         return value
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
-        value = np.empty(len(dual))
-        slack = 1.0 + _ROUNDING
+        value, slack = np.empty(len(dual)), 1.0 + ROUNDING
         dual = np.ascontiguousarray(dual)
         compiled.conjugate(dual, *self.parameters(dual.shape[1]), self.epsilon, slack, value)
         return value
 
-    def _prox(self, point: FloatArray, step: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _prox(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
         """Prox and Jacobian, ``step`` a number or one for each row."""
         point = np.ascontiguousarray(point)
         n, p = point.shape
@@ -169,17 +162,15 @@ class BoxQuadratic(Loss):
         jacobian = np.empty((n, p) if uncoupled else (n, p, p))
         prox = compiled.prox_separable if uncoupled else compiled.prox_coupled
         steps = np.broadcast_to(np.asarray(step, float), (n, 1))[:, 0].copy()
-        prox(point, steps, *self.parameters(point.shape[1]), self.epsilon, dual, jacobian)
+        prox(point, steps, *self.parameters(p), self.epsilon, dual, jacobian)
         if not uncoupled or self.separable:
             return dual, jacobian
         return dual, jacobian[:, :, None]  # one output of a loss for any number of them
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self._prox(point, step)[0]
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self._prox(point, step)[1]
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102

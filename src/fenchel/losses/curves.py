@@ -13,8 +13,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.losses._norm_balls import project, project_jacobian
 from fenchel.losses.atoms import check_kappa
 from fenchel.losses.base import Loss, check_epsilon
-
-_ROUNDING = 1e-12
+from fenchel.losses.forms import ROUNDING, Step
 
 
 class _MeasuredLoss(Loss):
@@ -110,39 +109,32 @@ class CurveHuber(_CurveLoss):
         self.separable = self.norm == 1.0
         self.lipschitz = self.kappa * _widest(self.measure, self.dual_order)
 
-    def on_curves(self, measure: FloatArray) -> CurveHuber:
-        """Return the loss with this measure."""
+    def on_curves(self, measure: FloatArray) -> CurveHuber:  # noqa: D102
         return CurveHuber(self.kappa, self.norm, measure)
 
     def _arguments(self) -> str:
         return f"kappa={self.kappa:g}, norm={self.norm:g}, measure of {self.n_outputs} points"
 
-    def _radius(self, n: int) -> FloatArray:
-        return np.full((n, 1), self.kappa)
-
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
         residual = np.asarray(residual, dtype=np.float64)
-        dual = project(residual, self.root, self._radius(len(residual)), self.dual_order).point
+        dual = project(residual, self.root, self.kappa, self.dual_order).point
         return np.einsum("ij,ij->i", dual, residual - 0.5 * dual)
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         value = 0.5 * np.einsum("ij,ij->i", dual, dual)
-        outside = self.dual_norm(dual) > self.kappa * (1.0 + _ROUNDING)
+        outside = self.dual_norm(dual) > self.kappa * (1.0 + ROUNDING)
         return np.where(outside, np.inf, value)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         shrunk = point / (1.0 + np.asarray(step))
-        return project(shrunk, self.root, self._radius(len(point)), self.dual_order).point
+        return project(shrunk, self.root, self.kappa, self.dual_order).point
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         scale = 1.0 + np.asarray(step, dtype=np.float64)
         shrunk = point / scale
         if self.separable:
             return np.where(np.abs(shrunk) < self.kappa * self.root, 1.0, 0.0) / scale
-        radius = self._radius(len(point))
-        projected = project(shrunk, self.root, radius, self.dual_order)
+        projected = project(shrunk, self.root, self.kappa, self.dual_order)
         jacobian = project_jacobian(shrunk, projected, self.root, self.dual_order)
         return np.asarray(jacobian / scale.reshape(-1, 1, 1))
 
@@ -162,10 +154,8 @@ class CurveInsensitive(_CurveLoss):
     ----------
     epsilon : float
         ε >= 0, in the units of y.
-    norm : float
-        p in [1, inf]. Projections are in closed form for 1, 2 and inf, else iterative.
-    measure : array-like of shape (m,) or (n, m)
-        Weights μ >= 0 of the points, common to all rows or for each row.
+    norm, measure
+        As in :class:`CurveHuber`.
 
     References
     ----------
@@ -188,12 +178,10 @@ class CurveInsensitive(_CurveLoss):
         self.epsilon = check_epsilon(epsilon)
         self.separable = self.norm == np.inf
 
-    def on_curves(self, measure: FloatArray) -> CurveInsensitive:
-        """Return the loss with this measure."""
+    def on_curves(self, measure: FloatArray) -> CurveInsensitive:  # noqa: D102
         return CurveInsensitive(self.epsilon, self.norm, measure)
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         return (
             f"CurveInsensitive(epsilon={self.epsilon:g}, norm={self.norm:g}, "
             f"measure of {self.n_outputs} points)"
@@ -201,28 +189,20 @@ class CurveInsensitive(_CurveLoss):
 
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
         residual = np.asarray(residual, dtype=np.float64)
-        radius = np.full((len(residual), 1), self.epsilon)
-        left = residual - project(residual, self.root, radius, self.norm).point
+        left = residual - project(residual, self.root, self.epsilon, self.norm).point
         return 0.5 * np.einsum("ij,ij->i", left, left)
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         return 0.5 * np.einsum("ij,ij->i", dual, dual) + self.epsilon * self.dual_norm(dual)
 
-    def _shrunk(
-        self, point: FloatArray, step: float | FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         scale = 1.0 + np.asarray(step, dtype=np.float64)
-        radius = np.broadcast_to(step / scale * self.epsilon, (len(point), 1))
-        return point / scale, radius, scale
+        shrunk = point / scale
+        return shrunk - project(shrunk, self.root, step / scale * self.epsilon, self.norm).point
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
-        shrunk, radius, _ = self._shrunk(point, step)
-        return shrunk - project(shrunk, self.root, radius, self.norm).point
-
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
-        shrunk, radius, scale = self._shrunk(point, step)
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+        scale = 1.0 + np.asarray(step, dtype=np.float64)
+        shrunk, radius = point / scale, step / scale * self.epsilon
         if self.separable:
             return np.where(np.abs(shrunk) > radius * self.root, 1.0, 0.0) / scale
         if self.epsilon == 0.0:
@@ -248,8 +228,8 @@ class Pointwise(_MeasuredLoss):
     ----------
     loss : Loss
         A loss of one output, or of any number.
-    measure : array-like of shape (m,) or (n, m)
-        Weights μ >= 0 of the points, common to all rows or for each row.
+    measure
+        As in :class:`CurveHuber`.
 
     Examples
     --------
@@ -275,11 +255,9 @@ class Pointwise(_MeasuredLoss):
         self.lipschitz = self.loss.lipschitz * np.sqrt(largest)
 
     def __repr__(self) -> str:
-        """Show how the loss is made."""
         return f"Pointwise({self.loss!r}, measure of {self.n_outputs} points)"
 
-    def on_curves(self, measure: FloatArray) -> Pointwise:
-        """Return the loss with this measure."""
+    def on_curves(self, measure: FloatArray) -> Pointwise:  # noqa: D102
         return Pointwise(self.loss, measure)
 
     def _apart(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -300,21 +278,17 @@ class Pointwise(_MeasuredLoss):
         )
         return np.where(np.any((root == 0.0) & (dual != 0.0), axis=1), np.inf, value)
 
-    def _inside(
-        self, point: FloatArray, step: float | FloatArray
-    ) -> tuple[FloatArray, FloatArray, float | FloatArray]:
+    def _inside(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray, Step]:
         root, column = self._apart(point)
         if np.ndim(step):
             step = np.broadcast_to(step, root.shape).reshape(-1, 1)
         return root, column, step
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         root, column, step = self._inside(point, step)
         return root * self.loss.conjugate_prox(column, step).reshape(root.shape)
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         root, column, step = self._inside(point, step)
         jacobian = self.loss.conjugate_prox_jacobian(column, step).reshape(root.shape)
         return np.where(root > 0.0, jacobian, 0.0)
@@ -339,11 +313,8 @@ def check_measure(measure: npt.ArrayLike) -> FloatArray:
 
 
 def _widest(measure: FloatArray, order: float) -> float:
-    """Largest L² norm in the unit ball of L^r: spread out for r > 2, at one point below."""
+    """Largest L² norm in the unit ball of L^r: spread out for r > 2, else at one point."""
     power = 0.5 - (0.0 if order == np.inf else 1.0 / order)
     if power >= 0.0:
         return float(np.atleast_2d(measure).sum(axis=1).max() ** power)
     return float(measure[measure > 0.0].min() ** power)
-
-
-__all__ = ["CurveHuber", "CurveInsensitive", "Pointwise", "check_measure", "check_order"]

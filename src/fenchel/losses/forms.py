@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+
+Step: TypeAlias = float | FloatArray
+"""Step of a prox: a positive number, or an array (n, 1) with one for each row."""
+
+ROUNDING = 1e-12
+"""Share of its bounds by which a point may leave a domain: that of what a prox returns."""
 
 
 class Envelope(NamedTuple):
@@ -94,6 +100,3 @@ def at_end(
     free = np.divide(reach, curvature, out=np.full(len(reach), np.inf), where=curvature > 0.0)
     slope = np.where(reach > 0.0, np.minimum(free, bound), 0.0)
     return slope, slope * reach - 0.5 * curvature * slope**2
-
-
-__all__ = ["Box", "ConicParts", "Envelope", "Local", "at_end"]

@@ -8,9 +8,7 @@ from fenchel._typing import FloatArray
 from fenchel.losses import _ordered
 from fenchel.losses.atoms import Pinball
 from fenchel.losses.base import Loss
-from fenchel.losses.forms import ConicParts, Envelope
-
-_ROUNDING = 1e-12
+from fenchel.losses.forms import ROUNDING, ConicParts, Envelope, Step
 
 
 class NonCrossing(Loss):
@@ -93,15 +91,13 @@ class NonCrossing(Loss):
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         excess = np.empty(len(dual))
         _ordered.excess(np.ascontiguousarray(dual), self._order, self._lower, self._upper, excess)
-        return np.where(excess <= _ROUNDING, 0.0, np.inf)
+        return np.where(excess <= ROUNDING, 0.0, np.inf)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         """Projection on the domain, whatever the step."""
         return self._projected(point, self._lower, self._upper)[0]
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         point = np.ascontiguousarray(point)
         jacobian = np.empty((*point.shape, point.shape[1]))
         _ordered.projection_jacobian(point, self._order, self._lower, self._upper, jacobian)
@@ -186,5 +182,5 @@ def _least_quantile(points: FloatArray, weight: FloatArray, level: float) -> flo
     weights = np.repeat(weight, points.shape[1])
     order = np.argsort(points, axis=None, kind="stable")
     reached = np.cumsum(weights[order])
-    first = np.searchsorted(reached, level * reached[-1] * (1.0 - _ROUNDING))
+    first = np.searchsorted(reached, level * reached[-1] * (1.0 - ROUNDING))
     return float(points.ravel()[order[first]])

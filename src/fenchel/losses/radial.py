@@ -9,9 +9,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.losses.base import Loss, check_epsilon
-from fenchel.losses.forms import ConicParts, Local, at_end
-
-_ROUNDING = 1e-12
+from fenchel.losses.forms import ROUNDING, ConicParts, Local, Step, at_end
 
 
 class Radial(Loss):
@@ -81,11 +79,9 @@ class Radial(Loss):
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         length = np.linalg.norm(dual, axis=1)
         value = 0.5 * self.curvature * length**2 + self.epsilon * length
-        return np.where(length > self.radius * (1.0 + _ROUNDING), np.inf, value)
+        return np.where(length > self.radius * (1.0 + ROUNDING), np.inf, value)
 
-    def _lengths(
-        self, point: FloatArray, step: float | FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _lengths(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Length of the prox over that of the point, slope along the point, direction."""
         length = np.linalg.norm(point, axis=1, keepdims=True)
         direction = point / np.where(length > 0, length, 1.0)
@@ -99,12 +95,10 @@ class Radial(Loss):
             interior |= length == 0
         return ratio, np.where(interior, slope, 0.0), direction
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         return self._lengths(point, step)[0] * point
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         ratio, slope, direction = self._lengths(point, step)
         radial = direction[:, :, None] * direction[:, None, :]
         return ratio[:, :, None] * np.eye(point.shape[1]) + (slope - ratio)[:, :, None] * radial

@@ -193,10 +193,8 @@ def curve_loss(
     ----------
     loss : str or Loss
         A name, or a loss: of one output, of any number, or of curves.
-    measure : array-like of shape (m,) or (n, m)
-        Weights μ >= 0 of the points, common to all rows or for each row.
-    norm : float
-        p in [1, inf], for the names above.
+    measure, norm
+        As in :class:`CurveHuber`; the norm is for the names above.
     kappa, epsilon, level : float
         As in :func:`make_loss`.
 
@@ -234,6 +232,3 @@ def _named(loss: object, others: Sequence[str] = ()) -> NamedLoss:
 def _checked(kappa: float, epsilon: float, level: float) -> LossParameters:
     """The parameters as numbers, all of them allowed, whether the loss reads them or not."""
     return LossParameters(check_kappa(kappa), check_epsilon(epsilon), check_level(level))
-
-
-__all__ = ["LOSSES", "LossParameters", "NamedLoss", "curve_loss", "make_loss", "parameters_of"]

@@ -72,6 +72,3 @@ def averaged(values: FloatArray, multioutput: str) -> float | FloatArray:
     if multioutput not in MULTIOUTPUT:
         raise ValueError(f"multioutput must be one of {MULTIOUTPUT}, got {multioutput!r}")
     return values if multioutput == "raw_values" else float(values.mean())
-
-
-__all__ = ["MULTIOUTPUT", "averaged", "checked", "levels_for", "parts", "predictions"]

@@ -58,16 +58,8 @@ def d2_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Targets; one column where there is a loss for each column of ``y_pred``.
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Predictions.
-    loss : Loss or sequence of Loss
-        One of :mod:`fenchel.losses` for whole rows, or one for each column of ``y_pred``.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights s.
-    multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
-        Whether to average the scores of several losses or to return each.
+    y_true, y_pred, loss, sample_weight, multioutput
+        As in :func:`mean_loss`.
 
     Returns
     -------
@@ -111,16 +103,8 @@ def d2_pinball_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Targets.
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predicted quantiles, one column for each level.
-    levels : float or sequence of float, default=0.5
-        Levels in (0, 1), in the order of the columns.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights s.
-    multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
-        Whether to average over the levels or to return the score of each.
+    y_true, y_pred, levels, sample_weight, multioutput
+        As in :func:`mean_pinball_loss`.
 
     Returns
     -------
@@ -162,16 +146,8 @@ def d2_squared_pinball_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Targets.
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predicted expectiles, one column for each level.
-    levels : float or sequence of float, default=0.5
-        Levels in (0, 1), in the order of the columns.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights.
-    multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
-        Whether to average over the levels or to return the score of each.
+    y_true, y_pred, levels, sample_weight, multioutput
+        As in :func:`mean_squared_pinball_loss`.
 
     Returns
     -------
@@ -235,12 +211,3 @@ def d2_poisson_score(
     left = weight @ kl_div(y, prediction)[:, 0]
     total = weight @ kl_div(y, np.average(y, axis=0, weights=weight))[:, 0]
     return explained_share(float(left), float(total), _ROUNDING * float(weight @ y[:, 0]))
-
-
-__all__ = [
-    "d2_pinball_score",
-    "d2_poisson_score",
-    "d2_score",
-    "d2_squared_pinball_score",
-    "explained_share",
-]

@@ -52,10 +52,8 @@ def mean_interval_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None
 
     Parameters
     ----------
-    intervals : array-like of shape (n_samples, 2)
-        Lower and upper ends.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights s.
+    intervals, sample_weight
+        As in :func:`interval_coverage`.
 
     Returns
     -------
@@ -69,9 +67,8 @@ def mean_interval_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None
     2.0
     """
     ends = _ends(intervals)
-    return float(
-        np.average(ends[:, 1] - ends[:, 0], weights=check_weights(ends[:, 0], sample_weight))
-    )
+    weight = check_weights(ends, sample_weight)
+    return float(np.average(ends[:, 1] - ends[:, 0], weights=weight))
 
 
 def mean_interval_score(
@@ -91,14 +88,10 @@ def mean_interval_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Targets.
-    intervals : array-like of shape (n_samples, 2)
-        Lower and upper ends.
+    y_true, intervals, sample_weight
+        As in :func:`interval_coverage`.
     coverage : float
         What the intervals are meant to cover, in (0, 1).
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights.
 
     Returns
     -------
@@ -132,10 +125,8 @@ def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> F
 
     Parameters
     ----------
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predicted quantiles, one column for each level.
-    levels : float or sequence of float
-        Levels of the columns, in any order.
+    y_pred, levels
+        As in :func:`crossing_amounts`.
     coverage : float
         In (0, 1); (1 - coverage)/2 and (1 + coverage)/2 must be among the levels.
 
@@ -175,6 +166,3 @@ def _ends(intervals: ArrayLike) -> FloatArray:
             f"intervals must have two columns, lower and upper ends, got shape {ends.shape}"
         )
     return ends
-
-
-__all__ = ["central_interval", "interval_coverage", "mean_interval_score", "mean_interval_width"]

@@ -27,14 +27,10 @@ def quantile_coverage(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Targets.
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predicted quantiles, one column for each level.
+    y_true, y_pred, sample_weight
+        As in :func:`mean_pinball_loss`.
     strict : bool, default=False
         Whether to count the rows strictly below.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights s.
 
     Returns
     -------
@@ -143,10 +139,8 @@ def crossing_loss(
 
     Parameters
     ----------
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predictions, one column for each level.
-    levels : float or sequence of float
-        Levels of the columns, in any order.
+    y_pred, levels
+        As in :func:`crossing_amounts`.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights s.
 
@@ -188,12 +182,3 @@ def position_of_level(levels: FloatArray, level: float) -> int | None:
     """
     match = np.flatnonzero(np.isclose(levels, level, rtol=0.0, atol=_SAME))
     return int(match[0]) if len(match) else None
-
-
-__all__ = [
-    "calibration_band",
-    "crossing_amounts",
-    "crossing_loss",
-    "position_of_level",
-    "quantile_coverage",
-]

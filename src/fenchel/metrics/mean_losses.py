@@ -16,12 +16,8 @@ def row_losses(y_true: ArrayLike, y_pred: ArrayLike, loss: Loss | Sequence[Loss]
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Targets; one column where there is a loss for each column of ``y_pred``.
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Predictions.
-    loss : Loss or sequence of Loss
-        One of :mod:`fenchel.losses` for whole rows, or one for each column of ``y_pred``.
+    y_true, y_pred, loss
+        As in :func:`mean_loss`.
 
     Returns
     -------
@@ -160,16 +156,8 @@ def mean_squared_pinball_loss(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Targets.
-    y_pred : array-like of shape (n_samples,) or (n_samples, n_levels)
-        Predicted expectiles, one column for each level.
-    levels : float or sequence of float, default=0.5
-        Levels in (0, 1), in the order of the columns.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative weights s.
-    multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
-        Whether to average over the levels or to return the loss of each.
+    y_true, y_pred, levels, sample_weight, multioutput
+        As in :func:`mean_pinball_loss`, with expectiles as predictions.
 
     Returns
     -------
@@ -189,6 +177,3 @@ def mean_squared_pinball_loss(
     """
     losses = [SquaredPinball(level) for level in levels_for(levels, predictions(y_pred))]
     return mean_loss(y_true, y_pred, losses, sample_weight=sample_weight, multioutput=multioutput)
-
-
-__all__ = ["mean_loss", "mean_pinball_loss", "mean_squared_pinball_loss", "row_losses"]

@@ -156,6 +156,3 @@ def _shrunk(lengths: FloatArray, t: float) -> FloatArray:
     factors = np.zeros_like(lengths)
     np.divide(lengths - t, lengths, out=factors, where=lengths > t)
     return factors
-
-
-__all__ = ["GroupNorm"]
