@@ -1,4 +1,7 @@
-"""Pictures of fitted models, in the manner of scikit-learn's displays."""
+"""Pictures of fitted models, in the manner of scikit-learn's displays.
+
+They need matplotlib: without it each raises an ImportError that says how to install it.
+"""
 
 from __future__ import annotations
 
