@@ -257,6 +257,3 @@ def check_covers(name: str, stated: float, needed: float) -> None:
         raise ValueError(
             f"{name} must be at least {needed:g}, which the sample reaches, got {stated!r}"
         )
-
-
-__all__ = ["Fit", "check_covers", "read"]

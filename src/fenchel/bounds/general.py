@@ -52,10 +52,6 @@ def finite_class_bound(
     two_sided : bool, default=False
         Whether \|R - R̂\| is bounded, with log(2/δ).
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Theorem 11.1 of the book.
@@ -123,10 +119,6 @@ def lipschitz_bound(
         Probability of failure.
     empirical : bool, default=False
         Whether ``rademacher`` is of this sample (the second formula).
-
-    Returns
-    -------
-    Bound
 
     References
     ----------
@@ -201,10 +193,6 @@ def pseudo_dimension_bound(
         Probability of failure.
     of : {"losses", "functions"}, default="losses"
         Whose dimension it is.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------

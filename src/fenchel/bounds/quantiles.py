@@ -75,10 +75,6 @@ def joint_quantile_bound(
     contraction : {"outputs", "vector"}, default="outputs"
         Which of the two.
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Theorem 4.1 (A.3) of the paper of 2016.
@@ -289,10 +285,6 @@ def insensitive_excess_bound(
         p.
     delta : float, default=0.05
         Probability of failure.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------

@@ -51,10 +51,6 @@ def kernel_ridge_bound(
     delta : float, default=0.05
         Probability of failure.
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Theorem 11.11 of the book.
@@ -99,10 +95,6 @@ def svr_bound(
         ε, chosen without the sample.
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------
@@ -151,10 +143,6 @@ def quadratic_svr_bound(
         ε, chosen without the sample; 0 is :func:`kernel_ridge_bound`.
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------
@@ -211,10 +199,6 @@ def lasso_bound(
         M, with \|wᵀx - y\| <= M for all functions of the class, and everywhere.
     delta : float, default=0.05
         Probability of failure.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------

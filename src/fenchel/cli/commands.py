@@ -236,6 +236,3 @@ def warn(messages: list[str]) -> None:
     """One line on stderr for each warning."""
     for message in messages:
         sys.stderr.write(f"fenchel: warning: {message}\n")
-
-
-__all__ = ["datasets", "demo", "draw", "evaluate", "fit", "predict", "rows", "warn"]

@@ -224,19 +224,3 @@ def write_output(path: Path, content: bytes) -> None:
         write_whole(path, content)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-__all__ = [
-    "TABLES",
-    "Columns",
-    "Table",
-    "check_folder",
-    "check_output",
-    "columns_of",
-    "prepare",
-    "read_data",
-    "select",
-    "split_target",
-    "target_of",
-    "write_output",
-]

@@ -281,15 +281,3 @@ def _summary(settings: Settings, search: PathSearchCV[Any]) -> Search:
         alpha=search.alpha_,
         width=widths[search.best_index_ // len(alphas)],
     )
-
-
-__all__ = [
-    "ESTIMATORS",
-    "Fit",
-    "Search",
-    "Settings",
-    "fit",
-    "make_estimator",
-    "make_pipeline",
-    "parse_levels",
-]

@@ -76,13 +76,3 @@ def measure(pipeline: Any, X: Any, target: Any) -> Measures:
 def _losses(model: Any) -> list[Loss]:
     """The loss of each column of predictions."""
     return level_losses(model) or [model.loss_]
-
-
-__all__ = [
-    "LOSS_NAMES",
-    "Column",
-    "Measures",
-    "measure",
-    "output_names",
-    "outputs",
-]

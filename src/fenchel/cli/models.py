@@ -87,6 +87,3 @@ def load_model(path: str) -> Saved:
             "use fenchel.load in Python"
         )
     return Saved(found.pipeline, found.columns, found.metadata["target"], found.warnings)
-
-
-__all__ = ["Found", "Saved", "check_skops", "load_any", "load_model", "save_model"]

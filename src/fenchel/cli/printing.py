@@ -178,13 +178,3 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
         ("seconds", f"{fit.seconds:.2f}"),
     ]
     return facts
-
-
-__all__ = [
-    "fit_record",
-    "measures_record",
-    "print_datasets",
-    "print_fit",
-    "print_json",
-    "print_measures",
-]

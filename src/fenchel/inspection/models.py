@@ -152,10 +152,6 @@ def statistic_of(estimator: Any) -> str:
     ----------
     estimator : estimator
         Fitted, bare or inside pipelines and searches.
-
-    Returns
-    -------
-    str
     """
     model = final_estimator(estimator)
     elicited = getattr(getattr(model, "loss_", None), "statistic", None)
@@ -215,14 +211,3 @@ def model_title(estimator: Any) -> str:
     """
     name = type(final_estimator(estimator)).__name__
     return _TITLES.get(name, name)
-
-
-__all__ = [
-    "final_estimator",
-    "fitted_model",
-    "level_losses",
-    "levels_of",
-    "model_title",
-    "rows_for_final",
-    "statistic_of",
-]

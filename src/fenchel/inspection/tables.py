@@ -162,10 +162,6 @@ def feature_slice(
     grid_resolution : int, default=300
         Number of rows, evenly from its least to its largest value.
 
-    Returns
-    -------
-    FeatureSlice
-
     Raises
     ------
     ValueError
@@ -243,10 +239,6 @@ def partial_dependence(
     random_state : int, RandomState or None, default=0
         Draws these rows.
 
-    Returns
-    -------
-    PartialDependence
-
     Raises
     ------
     ValueError
@@ -296,12 +288,3 @@ def _grid(values: FloatArray, n_points: int) -> FloatArray:
 
 def _is_number(column: AnyArray) -> bool:
     return bool(np.issubdtype(column.dtype, np.number))
-
-
-__all__ = [
-    "FeatureSlice",
-    "FeatureTable",
-    "PartialDependence",
-    "feature_slice",
-    "partial_dependence",
-]

@@ -65,10 +65,6 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Targets.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError, TypeError
@@ -99,10 +95,6 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for what they do see the class. Rows of weight zero are not
             seen at all.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -170,6 +162,3 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             f"step={self.step!r} diverges at row {row}: choose it below {allowed:.2g} (1 over "
             f"{curvature}, the largest so far), or step=None, which adapts to the rows"
         )
-
-
-__all__ = ["OnlineRegressor"]

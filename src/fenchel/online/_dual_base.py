@@ -184,6 +184,3 @@ class DualLearner(OnlineRegressor):
     def __copy__(self) -> Self:
         """A copy that does not share the buffer, in which both would go on."""
         return copy.deepcopy(self)
-
-
-__all__ = ["DualLearner"]

@@ -144,6 +144,3 @@ def dual_steps(
     for j in range(coef.size):
         dual[j, 2] += coef[j] * (track[AVERAGED] - since[j])
     return -1
-
-
-__all__ = ["AVERAGED", "LARGEST_CURVATURE", "LARGEST_TARGET", "ROWS", "dual_steps"]

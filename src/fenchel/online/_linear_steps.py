@@ -107,6 +107,3 @@ def _step(track: FloatArray, pace: FloatArray, size: float, y: float) -> float:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _diverged(error: float, expands: bool, track: FloatArray) -> bool:
     return not np.isfinite(error) or (expands and abs(error) > ABSURD * track[LARGEST_TARGET])
-
-
-__all__ = ["AVERAGED", "LARGEST_ROW", "LARGEST_TARGET", "ROWS", "lasso_steps", "squared_steps"]

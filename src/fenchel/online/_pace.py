@@ -25,6 +25,3 @@ def make_pace(step: float | None, schedule: str, delay: float, average: bool | i
     start = np.inf if average is False else float(average)
     base = np.nan if step is None else float(step)
     return np.array([base, SCHEDULES.index(schedule), float(delay), start])
-
-
-__all__ = ["ABSURD", "SCHEDULES", "make_pace", "rate"]

@@ -305,6 +305,3 @@ class OnlineLasso(_Penalized):
 
     _steps = staticmethod(lasso_steps)
     _signs = np.array([1.0, -1.0])
-
-
-__all__ = ["OnlineLasso", "OnlineRidge", "WidrowHoff"]

@@ -82,6 +82,3 @@ def _nearest(
             values[np.arange(len(some)), own[start : start + size]] = np.inf
         squares[start : start + size] = values.min(axis=1)
     return np.sqrt(np.maximum(squares, 0.0))
-
-
-__all__ = ["QUANTILE", "Far", "far_rows"]

@@ -200,6 +200,3 @@ def _column(name: str, values: AnyArray) -> Column:
         return Column(name, (low, middle, high), 0, "")
     labels, counts = np.unique(values.astype(str), return_counts=True)
     return Column(name, None, len(labels), str(labels[np.argmax(counts)]))
-
-
-__all__ = ["LEAST_UNSEEN", "Column", "Facts", "gather"]

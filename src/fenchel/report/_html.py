@@ -162,17 +162,3 @@ figcaption { font-size: .92rem; max-width: 42rem; }
   h2 { break-after: avoid; }
 }
 """
-
-
-__all__ = [
-    "Html",
-    "document",
-    "element",
-    "escaped",
-    "joined",
-    "number",
-    "pairs",
-    "percent",
-    "picture",
-    "table",
-]

@@ -251,6 +251,3 @@ def _features(columns: list[Column]) -> Iterator[h.Html]:
 
 def _cut(number: int) -> str:
     return f": the first {_MOST_COLUMNS} of {number}" if number > _MOST_COLUMNS else ""
-
-
-__all__ = ["page"]

@@ -167,6 +167,3 @@ def _drawn(draw: Callable[..., object], figsize: tuple[float, float] = (6.4, 4.2
         draw(ax=figure.add_subplot())
         figure.savefig(content, format="svg", dpi=150, metadata={"Date": None})
     return content.getvalue()
-
-
-__all__ = ["MOST_FANS", "MOST_ROWS", "Picture", "pictures"]

@@ -102,6 +102,3 @@ def scores(
             )
         )
     return found
-
-
-__all__ = ["Measure", "Score", "measures_of", "scores"]

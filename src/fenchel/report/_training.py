@@ -130,6 +130,3 @@ def _mixed(bits: _Bits) -> _Bits:
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
     return bits ^ (bits >> np.uint64(31))
-
-
-__all__ = ["Training", "hashes"]

@@ -183,6 +183,3 @@ def _of_scores(facts: Facts) -> list[str]:
             f"Not calibrated on these rows, by more than chance explains at a level: {levels}."
         )
     return found
-
-
-__all__ = ["about_certificate", "about_distance", "about_rows", "warnings_of"]

@@ -178,6 +178,3 @@ class _Trial:
 def _units(zero: FloatArray) -> FloatArray:
     """Weights with a single one in them, (size, *shape)."""
     return np.eye(zero.size).reshape(zero.size, *zero.shape)
-
-
-__all__ = ["check_design"]

@@ -188,6 +188,3 @@ def _check_arithmetic(
             abs(twice - 2.0 * own) <= 1e-8 * abs(own),
             f"the integral of {name} must be {2.0 * own:.9g}, got {twice:.9g}",
         )
-
-
-__all__ = ["check_positive_model"]
