@@ -15,15 +15,12 @@ _NEAR = 1e-7  # of a residual: within ε, or at least on one side of a kink
 
 def check_capabilities(trial: Trial) -> None:
     """Run all checks of this file."""
-    for check in (
-        _check_box,
-        _check_parts,
-        _check_outputs,
-        _check_flags,
-        _check_local,
-        _check_units,
-    ):
-        check(trial)
+    _check_box(trial)
+    _check_parts(trial)
+    _check_outputs(trial)
+    _check_flags(trial)
+    _check_local(trial)
+    _check_units(trial)
 
 
 def _same(found: FloatArray, truth: FloatArray, points: FloatArray, sentence: str) -> None:

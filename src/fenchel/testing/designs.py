@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.design import Design
-from fenchel.testing._saying import require, require_shape
+from fenchel.testing._saying import about, require, require_shape
 
 _TOL = 1e-8  # of the largest value: products of features lose half of the digits at most
 
@@ -48,13 +48,11 @@ def check_design(design: Design, random_state: int = 0) -> None:
         ...
     AssertionError: Forgetful: squared_norm of a function is 0, and by the kernel it is ...
     """
-    try:
+    with about(type(design).__name__):
         trial = _Trial(design, np.random.default_rng(random_state))
         trial.check_functions()
         trial.check_subset()
         trial.check_optional()
-    except AssertionError as error:
-        raise AssertionError(f"{type(design).__name__}: {error}") from None
 
 
 class _Trial:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from fenchel.testing._prox import (
     check_prox,
     check_steps,
 )
-from fenchel.testing._saying import require, require_rows, require_shape, show
+from fenchel.testing._saying import about, require, require_rows, require_shape, show
 from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 
 
@@ -100,43 +99,32 @@ def check_loss(
     sizes = [1, 3] if asked is None else [asked]
     for size in sizes:
         trial = Trial(loss, size, scale, random_state)
-        name = f"{type(loss).__name__} with {size} output(s)"
-        _tell(name, _check_all, trial)
-        other = Trial(loss, size, scale, random_state + 2)
-        _tell(name, _check_cone, other)
-        _tell(name, check_balance, other)
-        _tell(name, check_capabilities, Trial(loss, size, scale, random_state + 3))
+        with about(f"{type(loss).__name__} with {size} output(s)"):
+            _check_all(trial)
+            other = Trial(loss, size, scale, random_state + 2)
+            _check_cone(other)
+            check_balance(other)
+            check_capabilities(Trial(loss, size, scale, random_state + 3))
         if loss.cone is not None:
             continue
         epsilon = 0.4 * trial.scale
         wide = Trial(loss.insensitive(epsilon), size, scale, random_state + 1)
-        name = f"{type(loss).__name__}.insensitive({epsilon:.3g}) with {size} output(s)"
-        _tell(name, _check_all, wide)
-        _tell(name, _check_insensitive, trial, wide, epsilon)
-
-
-def _tell(name: str, check: Callable[..., None], *arguments: Any) -> None:
-    """Run a check, and say about which loss its complaint is."""
-    try:
-        check(*arguments)
-    except AssertionError as error:
-        raise AssertionError(f"{name}: {error}") from None
+        with about(f"{type(loss).__name__}.insensitive({epsilon:.3g}) with {size} output(s)"):
+            _check_all(wide)
+            _check_insensitive(trial, wide, epsilon)
 
 
 def _check_all(trial: Trial) -> None:
-    for check in (
-        _check_shapes,
-        _check_values,
-        _check_constants,
-        _check_conjugate,
-        check_prox,
-        check_domain,
-        check_jacobian,
-        check_steps,
-        check_envelope,
-        _check_offset,
-    ):
-        check(trial)
+    _check_shapes(trial)
+    _check_values(trial)
+    _check_constants(trial)
+    _check_conjugate(trial)
+    check_prox(trial)
+    check_domain(trial)
+    check_jacobian(trial)
+    check_steps(trial)
+    check_envelope(trial)
+    _check_offset(trial)
 
 
 def _check_shapes(trial: Trial) -> None:
