@@ -59,7 +59,7 @@ class Search:
     folds: int
     alphas: list[float]
     widths: list[float]
-    score_name: str
+    score: str
     scores: list[list[float]]
     alpha: float
     width: float
@@ -265,7 +265,7 @@ def _summary(settings: Settings, search: PathSearchCV[Any]) -> Search:
         folds=search.n_splits_,
         alphas=alphas,
         widths=widths,
-        score_name="d2" if settings.model in _OF_LEVELS else "r2",
+        score="d2" if settings.model in _OF_LEVELS else "r2",
         scores=scores.tolist(),
         alpha=search.alpha_,
         width=widths[search.best_index_ // len(alphas)],

@@ -46,18 +46,7 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
         "converged": model.status_.converged,
         "n_iter": int(model.n_iter_),
         "seconds": fit.seconds,
-        "cv": None
-        if search is None
-        else {
-            "folds": search.folds,
-            "alphas": search.alphas,
-            "widths": search.widths,
-            "score": search.score_name,
-            "scores": search.scores,
-            "alpha": search.alpha,
-            "width": search.width,
-            "at_the_end": search.at_the_end,
-        },
+        "cv": search and asdict(search) | {"at_the_end": search.at_the_end},
         "warnings": fit.warnings,
     }
 

@@ -187,12 +187,7 @@ def process_outliers(
     Returns
     -------
     Y, outlying
-        As :func:`swap_outliers` returns them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not as stated.
+        As :func:`swap_outliers` returns them; it raises the same errors.
 
     References
     ----------

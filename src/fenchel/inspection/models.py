@@ -1,4 +1,7 @@
-"""The model inside pipelines and searches, and what its predictions are."""
+"""The model inside pipelines and searches, and what its predictions are.
+
+An ``estimator`` is bare or inside pipelines and searches, and fitted unless its name will do.
+"""
 
 from __future__ import annotations
 
@@ -120,11 +123,6 @@ def fitted_model(estimator: Any, *attributes: str, what: str) -> Any:
 def levels_of(estimator: Any) -> FloatArray | None:
     """Levels of the columns of predictions; None for models that predict targets.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted, bare or inside pipelines and searches.
-
     Returns
     -------
     ndarray of shape (n_levels,) or None
@@ -163,11 +161,6 @@ def statistic_of(estimator: Any) -> str:
 def level_losses(estimator: Any) -> list[Loss] | None:
     """The losses that elicit what a model of levels predicts; None for other models.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted, bare or inside pipelines and searches.
-
     Returns
     -------
     list of Loss, or None
@@ -191,11 +184,6 @@ def level_losses(estimator: Any) -> list[Loss] | None:
 
 def model_title(estimator: Any) -> str:
     """What a model is, for a heading.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Bare or inside pipelines and searches.
 
     Returns
     -------

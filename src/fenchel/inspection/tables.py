@@ -191,14 +191,10 @@ class PartialDependence:
 
     Attributes
     ----------
-    grid : ndarray of shape (n_points,)
-        Values of the feature.
+    grid, values, name
+        As in :class:`FeatureSlice`.
     curves : ndarray of shape (n_points, n_outputs)
         Mean predictions.
-    values : ndarray of shape (n_samples,)
-        Values of the feature in the data.
-    name : str
-        Its name.
     n_rows : int
         Number of rows that were averaged over.
     """

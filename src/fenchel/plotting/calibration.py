@@ -43,8 +43,6 @@ class QuantileCalibrationDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     points_ : line
         The markers, observed against nominal.
     ties_ : collection
@@ -136,10 +134,8 @@ class QuantileCalibrationDisplay(Display):
             Predicted quantiles.
         levels : float or sequence of float
             Level of each column, in (0, 1).
-        confidence : float, default=0.95
-            Probability of the band at each level, in (0, 1).
-        ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+        confidence, ax
+            As in :meth:`from_estimator`.
 
         Raises
         ------

@@ -36,8 +36,6 @@ class CoefficientPathDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     lines_ : list of line
         One for each coefficient.
     named_ : ndarray of int
@@ -78,14 +76,8 @@ class CoefficientPathDisplay(Display):
 
         Parameters
         ----------
-        path : LassoPath
-            Of :func:`fenchel.lasso_path`.
-        feature_names : sequence of str, optional
-            Names of the coefficients; x0, x1, … by default.
-        against : {"radius", "alpha"}, default="radius"
-            What the horizontal axis shows.
-        n_named : int, default=8
-            The number of coefficients to name and colour.
+        path, feature_names, against, n_named
+            As in the class.
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 

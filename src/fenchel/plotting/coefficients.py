@@ -38,8 +38,6 @@ class CoefficientMatrixDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     image_ : mesh
         The matrix, its zeros masked.
     missing_ : mesh or None
@@ -122,10 +120,8 @@ class CoefficientMatrixDisplay(Display):
             Dual coefficients, NaN where there is none.
         theta : array-like of shape (n_points,), optional
             Points of the grid, strictly increasing; without them the columns are numbered.
-        theta_name : str, optional
-            Label of the horizontal axis.
-        ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
+        theta_name, ax
+            As in :meth:`from_estimator`.
 
         Raises
         ------

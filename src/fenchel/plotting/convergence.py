@@ -38,8 +38,6 @@ class ConvergenceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     lines_ : list
         One curve for each history, in their order.
     tol_line_ : line or None
@@ -109,12 +107,8 @@ class ConvergenceDisplay(Display):
 
         Parameters
         ----------
-        histories : dict of str to sequence of Progress
-            Names of the curves, and the ``history_`` of each.
-        against : {"time", "iteration"}, default="time"
-            What the horizontal axis shows.
-        tol : float, optional
-            The relative gap that was asked for.
+        histories, against, tol
+            As in the class.
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 

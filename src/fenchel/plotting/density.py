@@ -45,8 +45,6 @@ class DensityDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     line_ : line or None
         The density of one variable.
     histogram_ : container or None

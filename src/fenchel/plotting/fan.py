@@ -50,8 +50,6 @@ class FanDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     lines_ : list
         The curves, in the order of the columns of ``curves``.
     bands_ : list

@@ -17,22 +17,12 @@ _DEPTH = 2.0  # depths of the part that matters below which paths leave the pict
 
 @dataclass(frozen=True)
 class ScorePath:
-    """Scores along one path, all other parameters being the same.
-
-    Attributes
-    ----------
-    alphas, mean : ndarray of shape (n_alphas,)
-        Strengths, increasing, and the mean score over the folds.
-    error : ndarray of shape (n_alphas,) or None
-        Standard error of the mean; None for a single fold.
-    others : dict
-        The other parameters.
-    """
+    """Scores along one path of increasing strengths, all other parameters being the same."""
 
     alphas: FloatArray
-    mean: FloatArray
-    error: FloatArray | None
-    others: dict[str, Any]
+    mean: FloatArray  # over the folds
+    error: FloatArray | None  # standard error of the mean; None for a single fold
+    others: dict[str, Any]  # the other parameters
 
 
 @dataclass(eq=False, repr=False)
@@ -57,8 +47,6 @@ class PathDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     line_, band_ : line, collection or None
         Mean score of the best path, and one standard error on both sides.
     others_ : list of line

@@ -39,8 +39,6 @@ class SupportDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     idle_ : collection
         Rows without coefficient.
     carrying_ : list of collection

@@ -29,11 +29,9 @@ def about(name: str) -> Iterator[None]:
         raise AssertionError(f"{name}: {error}") from None
 
 
-def require_rows(good: Any, sentence: Callable[[int], str]) -> None:
-    """Raise an AssertionError about the first row that is not good."""
-    bad = np.flatnonzero(~np.asarray(good, dtype=bool))
-    if len(bad):
-        raise AssertionError(sentence(int(bad[0])))
+def bad_rows(good: Any) -> list[int]:
+    """Rows that are not good; the first is the one to raise an AssertionError about."""
+    return np.flatnonzero(~np.asarray(good, dtype=bool)).tolist()
 
 
 def require_shape(array: Any, shape: tuple[int, ...], what: str) -> None:
