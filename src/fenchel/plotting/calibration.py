@@ -183,6 +183,3 @@ class QuantileCalibrationDisplay(Display):
         _style.legend(
             ax, [self.points_, self.diagonal_, self.band_], names, loc="upper left", fontsize=8.5
         )
-
-
-__all__ = ["QuantileCalibrationDisplay"]

@@ -141,6 +141,3 @@ class CoefficientPathDisplay(Display):
         _style.legend(
             ax, handles, shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0
         )
-
-
-__all__ = ["CoefficientPathDisplay"]

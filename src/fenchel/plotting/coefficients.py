@@ -206,6 +206,3 @@ def _edges(grid: FloatArray) -> FloatArray:
     middle = 0.5 * (grid[1:] + grid[:-1])
     first, last = 2.0 * grid[0] - middle[0], 2.0 * grid[-1] - middle[-1]
     return np.concatenate([[first], middle, [last]])
-
-
-__all__ = ["CoefficientMatrixDisplay"]

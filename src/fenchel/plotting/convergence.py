@@ -158,6 +158,3 @@ class ConvergenceDisplay(Display):
         ax.set_yscale("log")
         _style.label_axes(ax, AXES[self.against], "relative duality gap")
         _style.legend(ax, handles, names)
-
-
-__all__ = ["ConvergenceDisplay"]

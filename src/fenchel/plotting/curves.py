@@ -268,6 +268,3 @@ def _chosen(norms: FloatArray, rows: Any) -> IntArray:
     if not integers or given.min() < 0 or given.max() >= n:
         raise ValueError(f"rows must be integers in 0..{n - 1}, got {rows!r}")
     return given.astype(np.intp)
-
-
-__all__ = ["CurvesDisplay"]

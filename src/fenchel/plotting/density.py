@@ -262,6 +262,3 @@ def _extent(data: FloatArray, extent: Any, names: list[str]) -> list[tuple[float
             f"got {extent!r}"
         )
     return [(float(low), float(high)) for low, high in array]
-
-
-__all__ = ["DensityDisplay"]

@@ -290,6 +290,3 @@ def _pairs(levels: FloatArray) -> list[tuple[int, int]]:
             match = np.flatnonzero(np.isclose(levels, 1.0 - levels[low], rtol=0.0, atol=1e-9))
             pairs += [(int(low), int(high)) for high in match]
     return pairs
-
-
-__all__ = ["FanDisplay"]

@@ -278,6 +278,3 @@ def _paths(results: dict[str, Any], name: str) -> tuple[list[ScorePath], list[li
 
 def _value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else short_name(value, 24)
-
-
-__all__ = ["PathDisplay", "ScorePath"]

@@ -175,6 +175,3 @@ class SupportDisplay(Display):
             linewidths=0,
             zorder=3,
         )
-
-
-__all__ = ["SupportDisplay"]
