@@ -28,11 +28,6 @@ def check_design(design: Design, random_state: int = 0) -> None:
     random_state : int
         Seed of the trial points.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong.
-
     Examples
     --------
     >>> import numpy as np

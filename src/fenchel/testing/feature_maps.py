@@ -40,11 +40,6 @@ def check_feature_map(feature_map: FeatureMap, X: AnyArray | None = None) -> Non
         Rows to check on; by default 60 random rows of 2 features, or a Gram matrix for a
         precomputed kernel.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
-
     Examples
     --------
     >>> from fenchel.features import Nystroem, PivotedCholesky

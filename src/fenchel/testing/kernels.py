@@ -47,11 +47,6 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
     X : array-like of shape (n_samples, n_features), optional
         Rows to check on; by default 40 random rows of 3 features in different units.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
-
     Examples
     --------
     >>> import numpy as np

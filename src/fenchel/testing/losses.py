@@ -55,11 +55,6 @@ def check_loss(
     random_state : int
         Seed of the trial points.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
-
     Examples
     --------
     >>> import numpy as np

@@ -43,11 +43,6 @@ def check_positive_model(model: PSDModel, X: AnyArray | None = None) -> None:
     X : array-like of shape (n, n_features), optional
         Rows of the region of interest; by default the landmarks of the feature map.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
-
     Examples
     --------
     >>> import numpy as np

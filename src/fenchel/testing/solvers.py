@@ -78,11 +78,6 @@ def check_solver(solver: Solver, problems: Sequence[Problem] | None = None) -> N
     problems : sequence of Problem, optional
         By default :func:`small_problems`.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
-
     Examples
     --------
     >>> from dataclasses import replace
