@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 
 _LARGEST = 1e150
 
@@ -62,8 +62,10 @@ def check_coverage(coverage: object) -> float:
     return float(coverage)
 
 
-def check_weights(X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
-    """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero."""
+def check_weights(
+    X: FloatArray, sample_weight: ArrayLike | None, *, all_zero: bool = False
+) -> FloatArray:
+    """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero unless allowed."""
     weight = _check_sample_weight(
         sample_weight,
         X,
@@ -71,7 +73,7 @@ def check_weights(X: FloatArray, sample_weight: AnyArray | None) -> FloatArray:
         ensure_non_negative=True,
         allow_all_zero_weights=True,
     )
-    if not np.any(weight > 0.0):
+    if not all_zero and not np.any(weight > 0.0):
         raise ValueError("sample_weight must have a positive entry, got zeros only")
     return np.asarray(weight)
 

@@ -19,6 +19,7 @@ from uuid import uuid4
 import numpy as np
 import sklearn
 from sklearn import model_selection as splitters
+from sklearn.base import BaseEstimator
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
 from fenchel import (
@@ -201,18 +202,19 @@ def trusted_types() -> tuple[str, ...]:
     """
     own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, positive.Start]
     own += HELD_OUT_MODELS
-    own += [t for t in vars(solvers).values() if isinstance(t, type) and _is_own(t)]
+    package = __name__.partition(".")[0]
+    own += [
+        t
+        for t in vars(solvers).values()
+        if isinstance(t, type) and t.__module__.partition(".")[0] == package
+    ]
     for module, base in (
         (kernels, kernels.ScalarKernel),
         (kernels, kernels.OperatorKernel),
         (gaussian_process_kernels, gaussian_process_kernels.Kernel),
         (losses, losses.Loss),
         (features, features.FeatureMap),
-        (functional, sklearn.base.BaseEstimator),
-        (regression, sklearn.base.BaseEstimator),
-        (model_selection, sklearn.base.BaseEstimator),
-        (online, sklearn.base.BaseEstimator),
-        (positive, sklearn.base.BaseEstimator),
+        *((m, BaseEstimator) for m in (functional, regression, model_selection, online, positive)),
         (positive, positive.PSDModel),
         (positive, positive.Box),
         (splitters, splitters.BaseCrossValidator),
@@ -222,11 +224,6 @@ def trusted_types() -> tuple[str, ...]:
     ):
         own += [t for t in vars(module).values() if isinstance(t, type) and issubclass(t, base)]
     return tuple(sorted({_name(t) for t in own}))
-
-
-def _is_own(kind: type) -> bool:
-    """Whether a type is defined in this package."""
-    return kind.__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _skops(function: str) -> Any:
@@ -288,13 +285,9 @@ def _functions(value: Any, seen: set[int]) -> Iterable[FunctionType]:
     if isinstance(value, FunctionType):
         yield value
         return
-    parts: list[Any] = []
-    if isinstance(value, Mapping):
-        parts += value.values()
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        parts += value
-    parts += getattr(value, "__dict__", {}).values()
-    for part in parts:
+    own: Iterable[Any] = value if isinstance(value, (list, tuple, set, frozenset)) else ()
+    own = value.values() if isinstance(value, Mapping) else own
+    for part in [*own, *getattr(value, "__dict__", {}).values()]:
         yield from _functions(part, seen)
 
 

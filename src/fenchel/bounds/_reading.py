@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,36 +42,31 @@ class Fit:
     """√ of the diagonal of the output matrix, (p,)."""
     source: str
     assumption: str
-    caveats: tuple[str, ...]
+    caveats: tuple[str, ...] = ()
 
 
 def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
     """Recognize the estimator, and refuse another sample than that of its fit."""
-    caveats: tuple[str, ...] = ()
     if hasattr(estimator, "best_estimator_"):
+        fit = read(estimator.best_estimator_, X, targets, radius)
         chosen = sorted(set(estimator.best_params_) - {"alpha"})
-        if chosen:
-            caveats = (f"{', '.join(chosen)} was chosen on the sample, by cross-validation",)
-        estimator = estimator.best_estimator_
+        if not chosen:
+            return fit
+        caveat = f"{', '.join(chosen)} was chosen on the sample, by cross-validation"
+        return replace(fit, caveats=(caveat, *fit.caveats))
     if isinstance(estimator, NonNegativeRegressor):
-        return _read_positive(estimator, X, targets, radius, caveats)
+        return _read_positive(estimator, X, targets, radius)
     if hasattr(estimator, "dual_coef_") and hasattr(estimator, "loss_"):
-        return _read_kernel(estimator, X, targets, radius, caveats)
+        return _read_kernel(estimator, X, targets, radius)
     if hasattr(estimator, "coef_") and not hasattr(estimator, "dual_coef_"):
-        return _read_linear(estimator, X, targets, radius, caveats)
+        return _read_linear(estimator, X, targets, radius)
     raise TypeError(
         "estimator must be a fitted kernel regressor of fenchel, or a fitted linear model with "
         f"coef_, got {type(estimator).__name__}"
     )
 
 
-def _read_kernel(
-    estimator: Any,
-    X: FloatArray,
-    targets: FloatArray,
-    radius: float | None,
-    caveats: tuple[str, ...],
-) -> Fit:
+def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
     kernel = estimator.kernel_
     if isinstance(kernel, OperatorKernel):
         raise ValueError(
@@ -86,7 +81,7 @@ def _read_kernel(
         )
     residual = targets - prediction
     squared_norm = _squared_norm(estimator, loss, prediction, residual)
-    radius, diagonal, caveats = _kernel_radius(estimator, X, radius, caveats)
+    radius, diagonal, caveats = _kernel_radius(estimator, X, radius)
     n, p = residual.shape
     return Fit(
         loss=loss,
@@ -106,11 +101,7 @@ def _read_kernel(
 
 
 def _read_positive(
-    estimator: NonNegativeRegressor,
-    X: FloatArray,
-    targets: FloatArray,
-    radius: float | None,
-    caveats: tuple[str, ...],
+    estimator: NonNegativeRegressor, X: FloatArray, targets: FloatArray, radius: float | None
 ) -> Fit:
     """f_A is in the ball of radius ‖A‖ of the kernel k²."""
     loss = estimator.loss_
@@ -124,7 +115,7 @@ def _read_positive(
     objective += estimator.trace_penalty * float(np.trace(gram)) / unit
     objective += 0.5 * estimator.alpha * float(np.vdot(gram, gram)) / unit**2
     _same_sample(float(estimator.certificate_.primal), objective, _MISMATCH * objective)
-    radius, diagonal, caveats = _kernel_radius(estimator, X, radius, caveats)
+    radius, diagonal, caveats = _kernel_radius(estimator, X, radius)
     n = len(X)
     return Fit(
         loss=loss,
@@ -144,7 +135,7 @@ def _read_positive(
 
 
 def _kernel_radius(
-    estimator: Any, X: FloatArray, radius: float | None, caveats: tuple[str, ...]
+    estimator: Any, X: FloatArray, radius: float | None
 ) -> tuple[float, FloatArray, tuple[str, ...]]:
     """r with k(x, x) <= r², k(x, x) of the rows, and what was measured on them."""
     kernel, diagonal = estimator.kernel_, _diagonal(estimator, X)
@@ -158,6 +149,7 @@ def _kernel_radius(
         radius = math.sqrt(float(diagonal.max()))
     radius = check_real("radius", radius, open_low=True)
     check_covers("radius", radius, math.sqrt(float(diagonal.max())))
+    caveats: tuple[str, ...] = ()
     if not explicit and as_kernel(estimator.kernel) != kernel:
         caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
     if explicit and estimator.feature_map_.transformer is not None:
@@ -200,7 +192,6 @@ def _squared_norm(
 
 
 def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
-    """k(x, x) of the rows."""
     if isinstance(estimator.kernel_, Precomputed):
         return np.diag(X)
     if isinstance(estimator.feature_map_, Explicit):
@@ -209,13 +200,7 @@ def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
     return np.asarray(estimator.kernel_.diag(X))
 
 
-def _read_linear(
-    estimator: Any,
-    X: FloatArray,
-    targets: FloatArray,
-    radius: float | None,
-    caveats: tuple[str, ...],
-) -> Fit:
+def _read_linear(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
     weights = np.asarray(estimator.coef_, dtype=np.float64)
     if weights.size != X.shape[1] or targets.shape != (len(X), 1):
         raise ValueError(
@@ -247,7 +232,6 @@ def _read_linear(
         gains=np.ones(1),
         source=f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M",
         assumption=f"|x_j| is always at most {radius:g}, for all features",
-        caveats=caveats,
     )
 
 
@@ -257,6 +241,3 @@ def check_covers(name: str, stated: float, needed: float) -> None:
         raise ValueError(
             f"{name} must be at least {needed:g}, which the sample reaches, got {stated!r}"
         )
-
-
-__all__ = ["Fit", "check_covers", "read"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
+
+from fenchel._validation import check_value
 
 BOOK = "Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning"
 JOINT = "Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs"
@@ -108,22 +110,12 @@ def summed(
 
 def check_real(name: str, value: object, *, low: float = 0.0, open_low: bool = False) -> float:
     """Return a finite number in range as a float, or say what is allowed."""
-    allowed = f"a finite number {'>' if open_low else '>='} {low:g}"
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    number = float(value)
-    if not (low < number < float("inf") or (number == low and not open_low)):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return number
+    return check_value(value, name, low=low, open_low=open_low)
 
 
 def check_count(name: str, value: object, *, low: int = 1) -> int:
     """Return an integer in range, or say what is allowed."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer >= {low}, got {value!r}")
-    if int(value) < low:
-        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
-    return int(value)
+    return int(check_value(value, name, low=low, integer=True))
 
 
 def check_delta(delta: object) -> float:

@@ -116,7 +116,9 @@ def kernel_ball(gram: npt.ArrayLike, norm: float) -> Oracle:
     array([6.])
     """
     norm = check_real("norm", norm)
-    K = _square(gram)
+    K = _table("gram", gram)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"gram must be a square matrix, got shape {K.shape}")
 
     def supremum(signs: FloatArray) -> FloatArray:
         squares = np.einsum("ij,ij->i", signs @ K, signs)
@@ -147,11 +149,7 @@ def l1_ball(X: npt.ArrayLike, norm: float) -> Oracle:
     """
     norm = check_real("norm", norm)
     rows = _table("X", X)
-
-    def supremum(signs: FloatArray) -> FloatArray:
-        return np.asarray(norm * np.abs(signs @ rows).max(axis=1))
-
-    return supremum
+    return lambda signs: np.asarray(norm * np.abs(signs @ rows).max(axis=1))
 
 
 def finite_class(values: npt.ArrayLike) -> Oracle:
@@ -170,11 +168,7 @@ def finite_class(values: npt.ArrayLike) -> Oracle:
     array([1.])
     """
     table = _table("values", values)
-
-    def supremum(signs: FloatArray) -> FloatArray:
-        return np.asarray((signs @ table.T).max(axis=1))
-
-    return supremum
+    return lambda signs: np.asarray((signs @ table.T).max(axis=1))
 
 
 def kernel_ball_complexity(trace: float, norm: float, n: int) -> float:
@@ -309,11 +303,4 @@ def _table(name: str, values: npt.ArrayLike) -> FloatArray:
         raise ValueError(
             f"{name} must be a two-dimensional array of finite numbers, got shape {array.shape}"
         )
-    return array
-
-
-def _square(gram: npt.ArrayLike) -> FloatArray:
-    array = _table("gram", gram)
-    if array.shape[0] != array.shape[1]:
-        raise ValueError(f"gram must be a square matrix, got shape {array.shape}")
     return array

@@ -241,11 +241,8 @@ def _assumptions(
     shared: bool,
 ) -> tuple[str, ...]:
     listed = [IID, "features, kernel, coupling and loss were fixed without looking at the sample"]
-    if shared:
-        listed.append("the norm may depend on the sample: a union over balls of sizes 2^k is paid")
-    else:
-        listed.append("the norm was fixed in advance")
-    listed.append(fit.assumption)
+    paid = "the norm may depend on the sample: a union over balls of sizes 2^k is paid"
+    listed += [paid if shared else "the norm was fixed in advance", fit.assumption]
     if interval is not None:
         listed.append(f"y is always in [{interval[0]:g}, {interval[1]:g}]")
     if stated is not None:

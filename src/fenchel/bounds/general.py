@@ -52,10 +52,6 @@ def finite_class_bound(
     two_sided : bool, default=False
         Whether \|R - R̂\| is bounded, with log(2/δ).
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Theorem 11.1 of the book.
@@ -109,24 +105,14 @@ def lipschitz_bound(
 
     Parameters
     ----------
-    empirical_risk : float
-        Mean loss of h on the sample.
-    n : int
-        Size of the sample.
+    empirical_risk, n, loss_bound, delta
+        As in :func:`finite_class_bound`.
     rademacher : float
         Complexity R_n(H), or R̂_S(H) if ``empirical``; an upper bound on it will do.
     lipschitz : float
         μ, a Lipschitz constant of the loss in the prediction, over all residuals that occur.
-    loss_bound : float
-        M, with losses in [0, M].
-    delta : float, default=0.05
-        Probability of failure.
     empirical : bool, default=False
         Whether ``rademacher`` is of this sample (the second formula).
-
-    Returns
-    -------
-    Bound
 
     References
     ----------
@@ -188,8 +174,8 @@ def pseudo_dimension_bound(
 
     Parameters
     ----------
-    empirical_risk : float
-        Mean loss of h on the sample.
+    empirical_risk, delta
+        As in :func:`finite_class_bound`.
     n : int
         Size of the sample. Below d, n takes the place of d (the printed formula is wrong there).
     dimension : int
@@ -197,14 +183,8 @@ def pseudo_dimension_bound(
     loss_bound : float
         M, with losses in [0, M]. Affine functions without bound on their weights have none,
         unless predictions are clipped, which does not raise D.
-    delta : float, default=0.05
-        Probability of failure.
     of : {"losses", "functions"}, default="losses"
         Whose dimension it is.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------

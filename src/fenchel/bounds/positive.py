@@ -29,10 +29,6 @@ def positive_excess_bound(n: int, *, norm: float, radius: float, lipschitz: floa
     lipschitz : float
         G, a bound on the slopes of the loss in the prediction.
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Marteau-Ferey, Bach, Rudi (2020), (12), with half the constant.
@@ -60,6 +56,3 @@ def positive_excess_bound(n: int, *, norm: float, radius: float, lipschitz: floa
         risk="E R(f) - inf over the class, in the mean over samples",
         trivial=slope * norm * radius**2,
     )
-
-
-__all__ = ["POSITIVE", "positive_excess_bound"]

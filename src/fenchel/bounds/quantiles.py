@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fenchel._typing import FloatArray
 from fenchel.bounds._result import (
     AHEAD,
     IID,
@@ -74,10 +75,6 @@ def joint_quantile_bound(
         Probability of failure.
     contraction : {"outputs", "vector"}, default="outputs"
         Which of the two.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------
@@ -233,24 +230,23 @@ def quantile_deviation_bound(
         "offset_bound": beta,
         "delta": delta,
     }
-    ends = []
-    for sign, ramp in ((-1.0, np.clip(-r / epsilon, 0, 1)), (1.0, np.clip(1 - r / epsilon, 0, 1))):
-        ends.append(
-            summed(
-                {
-                    "ramp": float(ramp.mean()),
-                    "complexity": sign * complexity,
-                    "confidence": sign * confidence,
-                },
-                assumptions=assumptions,
-                constants=constants,
-                source=f"{JOINT}, theorem 4.2, with K(x, x)_jj in place of the trace",
-                risk="P(Y <= h_j(X))",
-                trivial=0.5 * (1.0 + sign),
-                lower=sign < 0.0,
-            )
+
+    def end(sign: float, ramp: FloatArray) -> Bound:
+        return summed(
+            {
+                "ramp": float(np.clip(ramp, 0, 1).mean()),
+                "complexity": sign * complexity,
+                "confidence": sign * confidence,
+            },
+            assumptions=assumptions,
+            constants=constants,
+            source=f"{JOINT}, theorem 4.2, with K(x, x)_jj in place of the trace",
+            risk="P(Y <= h_j(X))",
+            trivial=0.5 * (1.0 + sign),
+            lower=sign < 0.0,
         )
-    return Interval(*ends)
+
+    return Interval(end(-1.0, -r / epsilon), end(1.0, 1 - r / epsilon))
 
 
 def insensitive_excess_bound(
@@ -289,10 +285,6 @@ def insensitive_excess_bound(
         p.
     delta : float, default=0.05
         Probability of failure.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fenchel.bounds._result import (
     AHEAD,
     BOOK,
@@ -51,10 +53,6 @@ def kernel_ridge_bound(
     delta : float, default=0.05
         Probability of failure.
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Theorem 11.11 of the book.
@@ -65,11 +63,8 @@ def kernel_ridge_bound(
     >>> kernel_ridge_bound(0.1, 10_000, norm=1.0, radius=1.0, residual_bound=2.0).value
     0.22895...
     """
-    M = check_real("residual_bound", residual_bound)
-    return _ball(
-        empirical_risk, n, norm, radius, trace, delta, M, 2.0 * M, M**2, 0.0, "11.11",
-        "E (h(x) - y)²",
-    )  # fmt: skip
+    ball = _Ball(n, norm, radius, residual_bound, trace, delta)
+    return ball.bound(empirical_risk, 0.0, True, "11.11", "E (h(x) - y)²")
 
 
 def svr_bound(
@@ -100,10 +95,6 @@ def svr_bound(
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Theorem 11.13 of the book.
@@ -114,13 +105,8 @@ def svr_bound(
     >>> svr_bound(0.1, 10_000, norm=1.0, radius=1.0, residual_bound=2.0, epsilon=0.5).value
     0.13835...
     """
-    M, epsilon = check_real("residual_bound", residual_bound), check_real("epsilon", epsilon)
-    most = max(M - epsilon, 0.0)
-    slope = 1.0 if most else 0.0
-    return _ball(
-        empirical_risk, n, norm, radius, trace, delta, M, slope, most, epsilon, "11.13",
-        "E max(0, |h(x) - y| - ε)",
-    )  # fmt: skip
+    ball = _Ball(n, norm, radius, residual_bound, trace, delta)
+    return ball.bound(empirical_risk, epsilon, False, "11.13", "E max(0, |h(x) - y| - ε)")
 
 
 def quadratic_svr_bound(
@@ -152,10 +138,6 @@ def quadratic_svr_bound(
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
 
-    Returns
-    -------
-    Bound
-
     References
     ----------
     Theorem 11.14 of the book.
@@ -168,12 +150,8 @@ def quadratic_svr_bound(
     ... ).value
     0.18753...
     """
-    M, epsilon = check_real("residual_bound", residual_bound), check_real("epsilon", epsilon)
-    most = max(M - epsilon, 0.0)
-    return _ball(
-        empirical_risk, n, norm, radius, trace, delta, M, 2.0 * most, most**2, epsilon, "11.14",
-        "E max(0, |h(x) - y| - ε)²",
-    )  # fmt: skip
+    ball = _Ball(n, norm, radius, residual_bound, trace, delta)
+    return ball.bound(empirical_risk, epsilon, True, "11.14", "E max(0, |h(x) - y| - ε)²")
 
 
 def lasso_bound(
@@ -197,10 +175,8 @@ def lasso_bound(
 
     Parameters
     ----------
-    empirical_risk : float
-        Mean squared residual on the sample.
-    n : int
-        Size of the sample.
+    empirical_risk, n, delta
+        As in :func:`kernel_ridge_bound`.
     norm : float
         Λ₁, with \|\|w\|\|₁ <= Λ₁ for all functions of the class.
     radius : float
@@ -209,12 +185,6 @@ def lasso_bound(
         d.
     residual_bound : float
         M, with \|wᵀx - y\| <= M for all functions of the class, and everywhere.
-    delta : float, default=0.05
-        Probability of failure.
-
-    Returns
-    -------
-    Bound
 
     References
     ----------
@@ -228,11 +198,8 @@ def lasso_bound(
     ... ).value
     0.39174...
     """
-    n, M, delta = (
-        check_count("n", n),
-        check_real("residual_bound", residual_bound),
-        check_delta(delta),
-    )
+    n, delta = check_count("n", n), check_delta(delta)
+    M = check_real("residual_bound", residual_bound)
     average = l1_ball_complexity(radius, norm, n_features, n)
     return summed(
         {
@@ -260,50 +227,55 @@ def lasso_bound(
     )
 
 
-def _ball(
-    empirical_risk: float,
-    n: int,
-    norm: float,
-    radius: float,
-    trace: float | None,
-    delta: float,
-    residual_bound: float,
-    slope: float,
-    most: float,
-    epsilon: float,
-    theorem: str,
-    risk: str,
-) -> Bound:
-    """Theorem 11.3 for the functions of norm at most Λ."""
-    n, delta = check_count("n", n), check_delta(delta)
-    norm, radius = check_real("norm", norm), check_real("radius", radius)
-    constants = {"n": n, "norm": norm, "radius": radius, "residual_bound": residual_bound}
-    if epsilon:
-        constants["epsilon"] = epsilon
-    if trace is None:
-        complexity = kernel_ball_complexity(n * radius**2, norm, n)
-    else:
-        constants["trace"] = check_real("trace", trace)
-        if trace > n * radius**2 * (1.0 + 1e-9):
-            raise ValueError(
-                f"trace must be at most n radius² = {n * radius**2:g}, got {trace:g}: "
-                "some k(x, x) exceeds radius²"
-            )
-        complexity = kernel_ball_complexity(trace, norm, n)
-    return summed(
-        {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
-            "complexity": 2.0 * slope * complexity,
-            "confidence": most * tail(delta, n, trace is not None),
-        },
-        assumptions=(
-            IID,
-            AHEAD,
-            "functions of the class have a norm of at most norm, and k(x, x) <= radius² always",
-            "|h(x) - y| <= residual_bound for all functions of the class, always",
-        ),
-        constants={**constants, "delta": delta},
-        source=f"{BOOK}, theorem {theorem}",
-        risk=risk,
-        trivial=most,
-    )
+class _Ball(NamedTuple):
+    """The functions of norm at most Λ, on a sample."""
+
+    n: int
+    norm: float
+    radius: float
+    residual_bound: float
+    trace: float | None
+    delta: float
+
+    def bound(
+        self, empirical_risk: float, epsilon: float, squared: bool, theorem: str, risk: str
+    ) -> Bound:
+        """Theorem 11.3 for max(0, |residual| - ε), or its square."""
+        n, trace, delta = check_count("n", self.n), self.trace, check_delta(self.delta)
+        M, epsilon = (
+            check_real("residual_bound", self.residual_bound),
+            check_real("epsilon", epsilon),
+        )
+        norm, radius = check_real("norm", self.norm), check_real("radius", self.radius)
+        constants = {"n": n, "norm": norm, "radius": radius, "residual_bound": M}
+        if epsilon:
+            constants["epsilon"] = epsilon
+        most = max(M - epsilon, 0.0)
+        slope = 2.0 * most if squared else float(most > 0.0)
+        most = most**2 if squared else most
+        if trace is not None:
+            constants["trace"] = check_real("trace", trace)
+            if trace > n * radius**2 * (1.0 + 1e-9):
+                raise ValueError(
+                    f"trace must be at most n radius² = {n * radius**2:g}, got {trace:g}: "
+                    "some k(x, x) exceeds radius²"
+                )
+        complexity = kernel_ball_complexity(n * radius**2 if trace is None else trace, norm, n)
+        return summed(
+            {
+                "empirical risk": check_real("empirical_risk", empirical_risk),
+                "complexity": 2.0 * slope * complexity,
+                "confidence": most * tail(delta, n, trace is not None),
+            },
+            assumptions=(
+                IID,
+                AHEAD,
+                "functions of the class have a norm of at most norm, and k(x, x) <= radius² "
+                "always",
+                "|h(x) - y| <= residual_bound for all functions of the class, always",
+            ),
+            constants={**constants, "delta": delta},
+            source=f"{BOOK}, theorem {theorem}",
+            risk=risk,
+            trivial=most,
+        )

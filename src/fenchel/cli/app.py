@@ -207,6 +207,3 @@ def run(arguments: list[str]) -> int:
         raise InputError(f"{message.rstrip('.')} (see fenchel --help)") from error
     sys.stdout.flush()
     return int(result or 0)
-
-
-__all__ = ["app", "run"]

@@ -97,9 +97,8 @@ def predict(model: str, data: str, *, out: str | None, interval: float | None) -
     _check_interval(saved.model, interval)
     X = _rows(saved, data_io.read_data(data))
     prediction = saved.pipeline.predict(X)
-    columns = dict(
-        zip(measures.output_names(saved.model), measures.outputs(prediction).T, strict=True)
-    )
+    outputs = prediction.reshape(len(X), -1).T
+    columns = dict(zip(measures.output_names(saved.model), outputs, strict=True))
     if interval is not None:
         try:
             ends = saved.model.predict_interval(saved.pipeline[:-1].transform(X), interval)
@@ -126,7 +125,7 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
     """Report loss, coverage and crossing on a table."""
     saved = models.load_model(model)
     table = data_io.read_data(data)
-    name = data_io.target_of(table, saved.target if target is None else target)
+    name = data_io.target_of(table, saved.metadata["target"] if target is None else target)
     _, y = data_io.split_target(table, name)
     measured = measures.measure(saved.pipeline, _rows(saved, table), y)
     if as_json:
@@ -138,11 +137,10 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
 
 def datasets(*, as_json: bool) -> None:
     """List the data sets."""
-    infos = list_datasets()
     if as_json:
-        printing.print_json([info._asdict() for info in infos])
-        return
-    printing.print_datasets(infos)
+        printing.print_json([info._asdict() for info in list_datasets()])
+    else:
+        printing.print_datasets(list_datasets())
 
 
 def demo(out_dir: str) -> None:
@@ -161,16 +159,11 @@ def demo(out_dir: str) -> None:
         quiet=False,
     )
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"\nNext, with your own table:\n {_next(model)}", markup=False)
-
-
-def _next(model: Path) -> str:
-    return "\n ".join(
-        [
-            f"fenchel predict {model} engel --interval 0.8",
-            "fenchel fit YOUR.csv --target COLUMN --cv 5 --out model.skops --plot fan.png",
-            "fenchel fit --help",
-        ]
+    console.print(
+        f"\nNext, with your own table:\n fenchel predict {model} engel --interval 0.8\n"
+        " fenchel fit YOUR.csv --target COLUMN --cv 5 --out model.skops --plot fan.png\n"
+        " fenchel fit --help",
+        markup=False,
     )
 
 
@@ -236,6 +229,3 @@ def warn(messages: list[str]) -> None:
     """One line on stderr for each warning."""
     for message in messages:
         sys.stderr.write(f"fenchel: warning: {message}\n")
-
-
-__all__ = ["datasets", "demo", "draw", "evaluate", "fit", "predict", "rows", "warn"]

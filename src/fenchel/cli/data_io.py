@@ -163,11 +163,9 @@ def select(table: Table, columns: Columns) -> pd.DataFrame:
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
-    dtype = column.dtype
-    return (
-        pd.api.types.is_numeric_dtype(dtype)
-        and not pd.api.types.is_bool_dtype(dtype)
-        and not pd.api.types.is_complex_dtype(dtype)
+    kinds, dtype = pd.api.types, column.dtype
+    return kinds.is_numeric_dtype(dtype) and not (
+        kinds.is_bool_dtype(dtype) or kinds.is_complex_dtype(dtype)
     )
 
 
@@ -224,19 +222,3 @@ def write_output(path: Path, content: bytes) -> None:
         write_whole(path, content)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-__all__ = [
-    "TABLES",
-    "Columns",
-    "Table",
-    "check_folder",
-    "check_output",
-    "columns_of",
-    "prepare",
-    "read_data",
-    "select",
-    "split_target",
-    "target_of",
-    "write_output",
-]

@@ -17,6 +17,3 @@ def listed(names: list[str], limit: int = 12) -> str:
     """Names with commas, not too many of them."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown}, … ({len(names)} in all)"
-
-
-__all__ = ["InputError", "listed", "one_line"]

@@ -59,7 +59,7 @@ class Search:
     folds: int
     alphas: list[float]
     widths: list[float]
-    score_name: str
+    score: str
     scores: list[list[float]]
     alpha: float
     width: float
@@ -68,10 +68,8 @@ class Search:
     def at_the_end(self) -> list[str]:
         """What lies at an end of its grid, so that others may do better."""
         found = []
-        for name, value, grid in (
-            ("alpha", self.alpha, self.alphas),
-            ("width", self.width, self.widths),
-        ):
+        tried = (("alpha", self.alpha, self.alphas), ("width", self.width, self.widths))
+        for name, value, grid in tried:
             if len(grid) > 1 and value in (min(grid), max(grid)):
                 end = "smallest" if value == min(grid) else "largest"
                 found.append(f"{name} is the {end} of those tried")
@@ -168,8 +166,8 @@ def make_estimator(settings: Settings) -> Any:
     """Return the unfitted estimator; what was not asked for is the library's default."""
     if settings.model not in ESTIMATORS:
         raise InputError(f"--model must be one of {', '.join(ESTIMATORS)}, got {settings.model}")
-    for name, value, low in (("--alpha", settings.alpha, 0.0), ("--tol", settings.tol, 0.0)):
-        if value is not None and not low < value < np.inf:
+    for name, value in (("--alpha", settings.alpha), ("--tol", settings.tol)):
+        if value is not None and not 0.0 < value < np.inf:
             raise InputError(f"{name} must be a number > 0, got {value:g}")
     if settings.epsilon is not None and not 0.0 <= settings.epsilon < np.inf:
         raise InputError(f"--epsilon must be a number >= 0, got {settings.epsilon:g}")
@@ -179,32 +177,23 @@ def make_estimator(settings: Settings) -> Any:
     if settings.model in _OF_LEVELS:
         given["levels"] = parse_levels(settings.levels)
     else:
-        _refuse_levels(settings)
+        refused = ["levels", "level_gamma"] + ["epsilon"] * (settings.model == "ridge")
+        for name in refused:
+            if getattr(settings, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise InputError(f"{option} has no meaning for --model {settings.model}")
     for name in ("alpha", "epsilon", "level_gamma"):
         if getattr(settings, name) is not None:
             given[name] = getattr(settings, name)
     return ESTIMATORS[settings.model](**given)
 
 
-def _refuse_levels(settings: Settings) -> None:
-    names = [("--levels", settings.levels), ("--level-gamma", settings.level_gamma)]
-    if settings.model == "ridge":
-        names.append(("--epsilon", settings.epsilon))
-    for name, value in names:
-        if value is not None:
-            raise InputError(f"{name} has no meaning for --model {settings.model}")
-
-
 def make_pipeline(estimator: Any, columns: Columns) -> Pipeline:
     """One-hot encoding of the categories, then the estimator; numbers pass as they are."""
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    columnwise = ColumnTransformer(
-        [
-            ("numbers", "passthrough", columns.numeric),
-            ("categories", encoder, columns.categorical),
-        ],
-        verbose_feature_names_out=False,
-    )
+    numbers = ("numbers", "passthrough", columns.numeric)
+    categories = ("categories", encoder, columns.categorical)
+    columnwise = ColumnTransformer([numbers, categories], verbose_feature_names_out=False)
     return Pipeline([("columns", columnwise), ("model", estimator)])
 
 
@@ -276,20 +265,8 @@ def _summary(settings: Settings, search: PathSearchCV[Any]) -> Search:
         folds=search.n_splits_,
         alphas=alphas,
         widths=widths,
-        score_name="d2" if settings.model in _OF_LEVELS else "r2",
+        score="d2" if settings.model in _OF_LEVELS else "r2",
         scores=scores.tolist(),
         alpha=search.alpha_,
         width=widths[search.best_index_ // len(alphas)],
     )
-
-
-__all__ = [
-    "ESTIMATORS",
-    "Fit",
-    "Search",
-    "Settings",
-    "fit",
-    "make_estimator",
-    "make_pipeline",
-    "parse_levels",
-]

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._typing import FloatArray
 from fenchel.inspection import level_losses, levels_of, statistic_of
-from fenchel.losses import Loss
 from fenchel.metrics import crossing_loss, mean_loss, quantile_coverage
 
 _PREFIXES = {"quantiles": "q", "expectiles": "e"}
@@ -41,11 +39,6 @@ class Measures:
     score_name: str
 
 
-def outputs(prediction: FloatArray) -> FloatArray:
-    """Return predictions with one column for each level, (n, p)."""
-    return prediction[:, None] if prediction.ndim == 1 else prediction
-
-
 def output_names(model: Any) -> list[str]:
     """Names of the columns of predictions."""
     levels = levels_of(model)
@@ -61,28 +54,14 @@ def measure(pipeline: Any, X: Any, target: Any) -> Measures:
     y = np.asarray(target, dtype=np.float64)
     prediction = pipeline.predict(X)
     levels = levels_of(model)
+    losses = level_losses(model) or [model.loss_]
     known = zip(
         [None] if levels is None else levels.tolist(),
         quantile_coverage(y, prediction).tolist(),
-        np.asarray(mean_loss(y, prediction, _losses(model), multioutput="raw_values")).tolist(),
+        np.asarray(mean_loss(y, prediction, losses, multioutput="raw_values")).tolist(),
         strict=True,
     )
     crossing = None if levels is None else crossing_loss(prediction, levels)
     score = float(pipeline.score(X, y)) if len(y) > 1 else None
     score_name = "R²" if levels is None else "D²"
     return Measures(len(y), [Column(*column) for column in known], crossing, score, score_name)
-
-
-def _losses(model: Any) -> list[Loss]:
-    """The loss of each column of predictions."""
-    return level_losses(model) or [model.loss_]
-
-
-__all__ = [
-    "LOSS_NAMES",
-    "Column",
-    "Measures",
-    "measure",
-    "output_names",
-    "outputs",
-]

@@ -16,11 +16,11 @@ from fenchel.report import Training
 
 @dataclass(frozen=True)
 class Saved:
-    """A model from a file."""
+    """A model from a file, whoever wrote it; ``columns`` is None unless fenchel fit did."""
 
     pipeline: Any
-    columns: Columns
-    target: str
+    columns: Any
+    metadata: dict[str, Any]
     warnings: list[str]
 
     @property
@@ -39,28 +39,15 @@ def check_skops() -> None:
 
 def save_model(fit: Fit, target: str, path: Path, training: Training) -> None:
     """Write a pipeline, its target, its columns, and what reports must know of its rows."""
-    metadata = {
-        "target": target,
-        "columns": asdict(fit.columns),
-        "training": training.to_dict(),
-    }
+    columns = asdict(fit.columns)
+    metadata = {"target": target, "columns": columns, "training": training.to_dict()}
     try:
         save(fit.pipeline, path, metadata=metadata)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-@dataclass(frozen=True)
-class Found:
-    """What is in a model file, whoever wrote it; ``columns`` is None unless fenchel fit did."""
-
-    pipeline: Any
-    columns: Columns | None
-    metadata: dict[str, Any]
-    warnings: list[str]
-
-
-def load_any(path: str) -> Found:
+def load_any(path: str) -> Saved:
     """Read a model that fenchel saved, from the command line or from Python."""
     check_skops()
     if Path(path).is_dir():
@@ -75,7 +62,7 @@ def load_any(path: str) -> Found:
     except (OSError, ValueError, TypeError) as error:
         raise InputError(one_line(error)) from error
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
-    return Found(pipeline, columns, metadata, messages)
+    return Saved(pipeline, columns, metadata, messages)
 
 
 def load_model(path: str) -> Saved:
@@ -86,7 +73,4 @@ def load_model(path: str) -> Saved:
             f"{path} was not written by fenchel fit and does not say which columns it reads: "
             "use fenchel.load in Python"
         )
-    return Saved(found.pipeline, found.columns, found.metadata["target"], found.warnings)
-
-
-__all__ = ["Found", "Saved", "check_skops", "load_any", "load_model", "save_model"]
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -45,18 +46,7 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
         "converged": model.status_.converged,
         "n_iter": int(model.n_iter_),
         "seconds": fit.seconds,
-        "cv": None
-        if search is None
-        else {
-            "folds": search.folds,
-            "alphas": search.alphas,
-            "widths": search.widths,
-            "score": search.score_name,
-            "scores": search.scores,
-            "alpha": search.alpha,
-            "width": search.width,
-            "at_the_end": search.at_the_end,
-        },
+        "cv": search and asdict(search) | {"at_the_end": search.at_the_end},
         "warnings": fit.warnings,
     }
 
@@ -66,9 +56,7 @@ def measures_record(model: Any, measures: Measures) -> dict[str, Any]:
     return {
         "n_rows": measures.n_rows,
         "loss": LOSS_NAMES[type(model).__name__],
-        "levels": [
-            {"level": c.level, "coverage": c.coverage, "loss": c.loss} for c in measures.columns
-        ],
+        "levels": [asdict(column) for column in measures.columns],
         "crossing_loss": measures.crossing_loss,
         "d2" if measures.score_name == "D²" else "r2": measures.score,
     }
@@ -91,20 +79,12 @@ def _plain(value: Any) -> Any:
 
 def print_fit(fit: Fit, measures: Measures, label: str, target: str) -> None:
     """Table of a fit."""
-    console, model = Console(highlight=False), fit.model
-    names = fit.columns.names
+    model, names = fit.model, fit.columns.names
     on = names[0] if len(names) == 1 else f"{len(names)} columns"
     title = f"{model_title(model)} of {target} on {on}: {label}, {measures.n_rows} rows"
-    console.print(Text(title, style="bold"))
-    console.print(_measured(model, measures))
-    facts = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
-    facts.add_column(style="dim", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, value in _facts(fit, measures):
-        facts.add_row(Text(name), Text(value))
-    console.print(facts)
+    _print_tables(title, model, measures, _facts(fit, measures))
     gap = max(model.certificate_.relative_gap, 0.0)
-    console.print(
+    Console(highlight=False).print(
         f" Certified: no model with this kernel and alpha has an objective lower by more than\n"
         f" {gap:.1e} times that of the best constant.",
         soft_wrap=True,
@@ -113,16 +93,22 @@ def print_fit(fit: Fit, measures: Measures, label: str, target: str) -> None:
 
 def print_measures(model: Any, measures: Measures, label: str, target: str) -> None:
     """Table of an evaluation."""
-    console = Console(highlight=False)
     title = f"{model_title(model)} of {target}: {label}, {measures.n_rows} rows"
+    _print_tables(title, model, measures, _scores(measures))
+
+
+def _print_tables(
+    title: str, model: Any, measures: Measures, facts: list[tuple[str, str]]
+) -> None:
+    console = Console(highlight=False)
     console.print(Text(title, style="bold"))
     console.print(_measured(model, measures))
-    facts = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
-    if measures.crossing_loss is not None:
-        facts.add_row("crossing loss", f"{measures.crossing_loss:.4g}")
-    if measures.score is not None:
-        facts.add_row(f"{measures.score_name} (explained)", f"{measures.score:.4f}")
-    console.print(facts)
+    table = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(Text(name), Text(value))
+    console.print(table)
 
 
 def print_datasets(infos: list[DatasetInfo]) -> None:
@@ -152,6 +138,15 @@ def _measured(model: Any, measures: Measures) -> RichTable:
     return table
 
 
+def _scores(measures: Measures) -> list[tuple[str, str]]:
+    facts = []
+    if measures.crossing_loss is not None:
+        facts.append(("crossing loss", f"{measures.crossing_loss:.4g}"))
+    if measures.score is not None:
+        facts.append((f"{measures.score_name} (explained)", f"{measures.score:.4f}"))
+    return facts
+
+
 def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     model, search = fit.model, fit.search
     facts = [("alpha", f"{model.alpha:.4g}")]
@@ -164,10 +159,7 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     if getattr(model, "epsilon", 0.0):
         facts.append(("epsilon", f"{model.epsilon:.4g}"))
     facts.append(("kernel", repr(model.kernel_)))
-    if measures.crossing_loss is not None:
-        facts.append(("crossing loss", f"{measures.crossing_loss:.4g}"))
-    if measures.score is not None:
-        facts.append((f"{measures.score_name} (explained)", f"{measures.score:.4f}"))
+    facts += _scores(measures)
     gap = model.certificate_.relative_gap
     met = "" if gap <= model.tol else f", above the {model.tol:g} asked for"
     facts += [
@@ -178,13 +170,3 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
         ("seconds", f"{fit.seconds:.2f}"),
     ]
     return facts
-
-
-__all__ = [
-    "fit_record",
-    "measures_record",
-    "print_datasets",
-    "print_fit",
-    "print_json",
-    "print_measures",
-]

@@ -66,6 +66,3 @@ def _rows_of(estimator: Any, features: Any, label: str) -> Any:
     if missing:
         raise InputError(f"{label} lacks {', '.join(missing)}, which the model reads")
     return features[list(names)]
-
-
-__all__ = ["report"]

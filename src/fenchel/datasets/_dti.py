@@ -7,9 +7,10 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import Bunch
 
+from fenchel.datasets._checks import check_bool, check_range
 from fenchel.datasets._functional import fill_gaps
 from fenchel.datasets._store import Resource, fetch
-from fenchel.datasets._tables import check_bool, read_table, to_frame
+from fenchel.datasets._tables import read_table, to_frame
 
 _RESOURCE = Resource(
     "dti/dti.csv", "286976e2f36b0039f7252648f03173ded89878cfa47f0af4698a455a566fb446"
@@ -93,8 +94,10 @@ def load_dti(
     """
     check_bool(interpolate, "interpolate")
     check_bool(as_frame, "as_frame")
-    _check_choice(case, "case", "0, 1 or None", lowest=0, highest=1)
-    _check_choice(visit, "visit", "a visit number from 1 to 8, or None", lowest=1, highest=8)
+    if case is not None:
+        check_range(case, "case", "0, 1 or None", Integral, 0, 1)
+    if visit is not None:
+        check_range(visit, "visit", "a visit number from 1 to 8, or None", Integral, 1, 8)
     codes = {sex: float(code) for code, sex in enumerate(_SEXES)} | {"": np.nan}
     names, values = read_table(fetch(_RESOURCE), codes)
     keep = np.ones(values.shape[0], dtype=bool)
@@ -125,14 +128,3 @@ def load_dti(
         source=_SOURCE,
         DESCR=_DESCRIPTION,
     )
-
-
-def _check_choice(
-    value: int | None, name: str, allowed: str, *, lowest: int, highest: int
-) -> None:
-    if value is None:
-        return
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be {allowed}, got {value!r}.")
-    if not lowest <= value <= highest:
-        raise ValueError(f"{name} must be {allowed}, got {value!r}.")

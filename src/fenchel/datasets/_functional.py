@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from sklearn.utils import check_random_state
 
 from fenchel._grids import as_floats, as_grid
 from fenchel._typing import FloatArray, IntArray
+from fenchel.datasets._checks import check_bool, check_count, check_range
 
 BoolArray = npt.NDArray[np.bool_]
 RandomState = int | np.random.RandomState | None
 
 _SCALES = (0.05, 0.1, 0.5, 0.7)
+_FINITE, _LARGEST = "a finite number >= 0", np.finfo(np.float64).max
+_SHARE = "a number in [0, 1]"
 _OUTLYING_SCALES = (0.01, 0.05, 1.0, 4.0)
 
 
@@ -80,8 +83,8 @@ def make_functional(
     >>> X.shape, Y.shape, theta.shape
     ((150, 100), (150, 100), (100,))
     """
-    _check_count(n_samples, "n_samples")
-    _check_count(n_points, "n_points")
+    check_count(n_samples, "n_samples")
+    check_count(n_points, "n_points")
     inner = _check_scales(input_scales, "input_scales")
     outer = _check_scales(output_scales, "output_scales")
     if len(inner) != len(outer):
@@ -89,7 +92,7 @@ def make_functional(
             "output_scales must have as many entries as input_scales, "
             f"got {len(outer)} and {len(inner)}."
         )
-    _check_number(noise, "noise")
+    check_range(noise, "noise", _FINITE, Real, 0, _LARGEST)
     rng = check_random_state(random_state)
     theta = np.linspace(0.0, 1.0, n_points)
     before = _processes(theta, inner, rng)
@@ -145,7 +148,7 @@ def swap_outliers(
     values = _check_curves(Y)
     rows = _draw_rows(len(values), share, check_random_state(random_state))
     values[rows] = -values[np.roll(rows, -1)]
-    return values, _mask(rows, len(values))
+    return values, np.isin(np.arange(len(values)), rows)
 
 
 def process_outliers(
@@ -169,10 +172,8 @@ def process_outliers(
 
     Parameters
     ----------
-    Y : array-like of shape (n_curves, n_points)
-        The curves; NaN where not observed.
-    share : float, default=0.1
-        Share τ of the curves, in [0, 1].
+    Y, share, random_state
+        As in :func:`swap_outliers`.
     intensity : float, default=2.0
         Width ζ of the range of the coefficients, at least 0.
     scales : sequence of floats, default=(0.01, 0.05, 1.0, 4.0)
@@ -182,25 +183,15 @@ def process_outliers(
     add : bool, default=False
         Add the mixture to the curve rather than replace it. The paper replaces in its
         section 5, and adds in its appendix B.2.1.
-    random_state : int, RandomState instance or None, default=None
-        Seed, for the same outliers at each call.
 
     Returns
     -------
-    Y : ndarray of shape (n_curves, n_points)
-        A copy with outliers.
-    outlying : ndarray of bool of shape (n_curves,)
-        Which curves were replaced.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not as stated.
+    Y, outlying
+        As :func:`swap_outliers` returns them; it raises the same errors.
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
-    convolution: exploring the Huber and ε-insensitive losses*, section 5 and appendix B.2.1.
+    Lambert et al. (2022), see :func:`swap_outliers`, section 5 and appendix B.2.1.
 
     Examples
     --------
@@ -212,15 +203,10 @@ def process_outliers(
     """
     values = _check_curves(Y)
     n_points = values.shape[1]
-    grid = np.linspace(0.0, 1.0, n_points) if theta is None else as_grid(theta)
-    if len(grid) != n_points:
-        raise ValueError(
-            f"theta must have one point for each of the {n_points} columns of Y, got {len(grid)}."
-        )
-    _check_number(intensity, "intensity")
+    grid = np.linspace(0.0, 1.0, n_points) if theta is None else _grid(theta, n_points)
+    check_range(intensity, "intensity", _FINITE, Real, 0, _LARGEST)
     lengths = _check_scales(scales, "scales")
-    if not isinstance(add, (bool, np.bool_)):
-        raise TypeError(f"add must be True or False, got {add!r}.")
+    check_bool(add, "add")
     rng = check_random_state(random_state)
     rows = _draw_rows(len(values), share, rng)
     processes = _processes(grid, lengths, rng)
@@ -228,7 +214,7 @@ def process_outliers(
     outliers = rng.uniform(-half, half, size=(len(rows), len(lengths))) @ processes
     kept = values[rows] if add else np.where(np.isnan(values[rows]), np.nan, 0.0)
     values[rows] = kept + outliers
-    return values, _mask(rows, len(values))
+    return values, np.isin(np.arange(len(values)), rows)
 
 
 def local_outliers(
@@ -248,14 +234,10 @@ def local_outliers(
 
     Parameters
     ----------
-    Y : array-like of shape (n_curves, n_points)
-        The curves; NaN where not observed.
-    share : float, default=0.1
-        Share τ of the curves, in [0, 1].
+    Y, share, random_state
+        As in :func:`swap_outliers`.
     share_of_points : float, default=0.1
         Share ξ of the observations of each of these, in [0, 1].
-    random_state : int, RandomState instance or None, default=None
-        Seed, for the same outliers at each call.
 
     Returns
     -------
@@ -271,8 +253,7 @@ def local_outliers(
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
-    convolution: exploring the Huber and ε-insensitive losses*, section 5.
+    Lambert et al. (2022), see :func:`swap_outliers`, section 5.
 
     Examples
     --------
@@ -283,7 +264,7 @@ def local_outliers(
     {30}
     """
     values = _check_curves(Y)
-    _check_share(share_of_points, "share_of_points")
+    check_range(share_of_points, "share_of_points", _SHARE, Real, 0, 1)
     rng = check_random_state(random_state)
     rows = _draw_rows(len(values), share, rng)
     # the observations of a row with the smallest random keys are a random set of them
@@ -329,11 +310,7 @@ def fill_gaps(Y: npt.ArrayLike, theta: npt.ArrayLike | None = None) -> FloatArra
     """
     values = _check_curves(Y)
     n_points = values.shape[1]
-    grid = np.arange(float(n_points)) if theta is None else as_grid(theta)
-    if len(grid) != n_points:
-        raise ValueError(
-            f"theta must have one point for each of the {n_points} columns of Y, got {len(grid)}."
-        )
+    grid = np.arange(float(n_points)) if theta is None else _grid(theta, n_points)
     missing = np.isnan(values)
     for row in np.flatnonzero(missing.any(axis=1)):
         gap = missing[row]
@@ -375,8 +352,7 @@ def extend_symmetrically(
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
-    convolution: exploring the Huber and ε-insensitive losses*, section 5.3.
+    Lambert et al. (2022), see :func:`swap_outliers`, section 5.3.
 
     Examples
     --------
@@ -398,7 +374,7 @@ def extend_symmetrically(
             )
     longest = max(len(each) for each in arrays)
     if n_points is not None:
-        _check_count(n_points, "n_points")
+        check_count(n_points, "n_points")
         if n_points < longest:
             raise ValueError(
                 f"n_points must be at least the length of the longest series, {longest}, "
@@ -410,6 +386,16 @@ def extend_symmetrically(
         turn = order % (2 * len(each))  # there and back again
         extended[i] = each[np.minimum(turn, 2 * len(each) - 1 - turn)]
     return extended
+
+
+def _grid(theta: npt.ArrayLike, n_points: int) -> FloatArray:
+    """The points, one for each column of the curves."""
+    grid = as_grid(theta)
+    if len(grid) != n_points:
+        raise ValueError(
+            f"theta must have one point for each of the {n_points} columns of Y, got {len(grid)}."
+        )
+    return grid
 
 
 def _processes(theta: FloatArray, scales: FloatArray, rng: np.random.RandomState) -> FloatArray:
@@ -426,7 +412,7 @@ def _processes(theta: FloatArray, scales: FloatArray, rng: np.random.RandomState
 
 def _draw_rows(n: int, share: float, rng: np.random.RandomState) -> IntArray:
     """Draw a share of the rows, in increasing order."""
-    _check_share(share, "share")
+    check_range(share, "share", _SHARE, Real, 0, 1)
     count = int(_share_of(np.array(n), share))
     return np.sort(rng.permutation(n)[:count])
 
@@ -434,12 +420,6 @@ def _draw_rows(n: int, share: float, rng: np.random.RandomState) -> IntArray:
 def _share_of(count: Any, share: float) -> Any:
     """⌊share · count⌋, where a product that is an integer but for rounding is that integer."""
     return np.floor(share * count + 1e-9).astype(np.intp)
-
-
-def _mask(rows: IntArray, n: int) -> BoolArray:
-    mask = np.zeros(n, dtype=bool)
-    mask[rows] = True
-    return mask
 
 
 def _check_curves(Y: npt.ArrayLike) -> FloatArray:
@@ -452,30 +432,6 @@ def _check_curves(Y: npt.ArrayLike) -> FloatArray:
     if np.isinf(values).any():
         raise ValueError("Y must be finite, or NaN where not observed, got an infinite value.")
     return values
-
-
-def _check_count(value: Any, name: str) -> None:
-    message = f"{name} must be an integer of at least 1, got {value!r}."
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(message)
-    if value < 1:
-        raise ValueError(message)
-
-
-def _check_number(value: Any, name: str) -> None:
-    message = f"{name} must be a finite number >= 0, got {value!r}."
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(message)
-    if not 0.0 <= float(value) < np.inf:
-        raise ValueError(message)
-
-
-def _check_share(value: Any, name: str) -> None:
-    message = f"{name} must be a number in [0, 1], got {value!r}."
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(message)
-    if not 0.0 <= float(value) <= 1.0:
-        raise ValueError(message)
 
 
 def _check_scales(value: Any, name: str) -> FloatArray:

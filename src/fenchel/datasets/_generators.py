@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
+from fenchel.datasets._checks import check_count
 
 _N_HEAVY_FEATURES = 10
 
@@ -61,7 +62,7 @@ def make_sine_quantiles(
     >>> (y[:, None] <= quantiles).mean(axis=0).round(1).tolist()
     [0.1, 0.9]
     """
-    _check_n_samples(n_samples)
+    check_count(n_samples, "n_samples")
     scores = ndtri(_check_levels(levels))
     rng = check_random_state(random_state)
     x = rng.uniform(0.0, 1.5, size=n_samples)
@@ -110,19 +111,12 @@ def make_heavy_tails(
     >>> X.shape, y.shape
     ((100, 10), (100,))
     """
-    _check_n_samples(n_samples)
+    check_count(n_samples, "n_samples")
     rng = check_random_state(random_state)
     X = rng.standard_normal((n_samples, _N_HEAVY_FEATURES))
     mean = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] ** 2
     y: FloatArray = mean + (0.3 + 0.5 * np.abs(X[:, 4])) * rng.standard_t(3, size=n_samples)
     return X, y
-
-
-def _check_n_samples(n_samples: int) -> None:
-    if not isinstance(n_samples, Integral) or isinstance(n_samples, bool):
-        raise TypeError(f"n_samples must be an integer of at least 1, got {n_samples!r}.")
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be an integer of at least 1, got {n_samples!r}.")
 
 
 def _check_levels(levels: float | Sequence[float] | FloatArray) -> FloatArray:

@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 from sklearn.utils import Bunch
 
 from fenchel._typing import FloatArray
-from fenchel.datasets._registry import Entry, registry
-from fenchel.datasets._tables import check_bool, read_table, to_frame
+from fenchel.datasets._checks import check_bool
+from fenchel.datasets._registry import registry
+from fenchel.datasets._tables import read_table, to_frame
 
 
 class DatasetInfo(NamedTuple):
@@ -131,7 +132,11 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
     >>> load("crabs").factor_codes
     {'sp': ['B', 'O'], 'sex': ['F', 'M']}
     """
-    entry = _find(name)
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {name!r}.")
+    if name not in registry():
+        raise ValueError(f"name must be one of {', '.join(registry())}, got {name!r}.")
+    entry = registry()[name]
     check_bool(return_X_y, "return_X_y")
     check_bool(as_frame, "as_frame")
     names, values = read_table(entry.read())
@@ -171,15 +176,8 @@ def load_engel(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | _
 
     Parameters
     ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a bunch.
-    as_frame : bool, default=False
-        Give pandas objects.
-
-    Returns
-    -------
-    Bunch or (data, target)
-        As :func:`load` gives them.
+    return_X_y, as_frame : bool, default=False
+        As in :func:`load`, whose results these are.
 
     Examples
     --------
@@ -206,15 +204,8 @@ def load_mcycle(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | 
 
     Parameters
     ----------
-    return_X_y : bool, default=False
-        Return ``(data, target)`` instead of a bunch.
-    as_frame : bool, default=False
-        Give pandas objects.
-
-    Returns
-    -------
-    Bunch or (data, target)
-        As :func:`load` gives them.
+    return_X_y, as_frame : bool, default=False
+        As in :func:`load`, whose results these are.
 
     Examples
     --------
@@ -223,11 +214,3 @@ def load_mcycle(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | 
     (133, 1)
     """
     return load("mcycle", return_X_y=return_X_y, as_frame=as_frame)
-
-
-def _find(name: str) -> Entry:
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {name!r}.")
-    if name not in registry():
-        raise ValueError(f"name must be one of {', '.join(registry())}, got {name!r}.")
-    return registry()[name]

@@ -34,24 +34,14 @@ def cache_folder() -> Path:
 def fetch(resource: Resource) -> bytes:
     """Content of a resource from the first place that holds it.
 
-    Raises
-    ------
-    FileNotFoundError
-        If no place holds it; the message says how to provide it.
-    OSError
-        If what was found has another checksum, whatever place held it, or if a download
-        failed. A spoilt file is never replaced: it may be what somebody put there.
+    A spoilt file raises an OSError and is never replaced: it may be what somebody put there.
     """
     folder = os.environ.get("FENCHEL_DATA", "")
     if folder and (path := Path(folder, resource.file)).is_file():
-        content = path.read_bytes()
-        _check(content, resource, f"FENCHEL_DATA={folder}")
-        return content
+        return _checked(path, resource, f"FENCHEL_DATA={folder}")
     cached = cache_folder() / resource.file
     if cached.is_file():
-        content = cached.read_bytes()
-        _check(content, resource, f"the cache, {cached}, where it can be deleted,")
-        return content
+        return _checked(cached, resource, f"the cache, {cached}, where it can be deleted,")
     base = os.environ.get("FENCHEL_DATA_URL", "")
     if not base:
         raise FileNotFoundError(_missing(resource, folder, cached))
@@ -59,11 +49,13 @@ def fetch(resource: Resource) -> bytes:
     return cached.read_bytes()
 
 
-def _check(content: bytes, resource: Resource, origin: str) -> None:
+def _checked(path: Path, resource: Resource, origin: str) -> bytes:
+    content = path.read_bytes()
     if (given := hashlib.sha256(content).hexdigest()) != resource.sha256:
         raise OSError(
             f"{resource.file} from {origin} has sha256 {given}, but must have {resource.sha256}."
         )
+    return content
 
 
 def _missing(resource: Resource, folder: str, cached: Path) -> str:
@@ -93,7 +85,7 @@ def _download(base: str, resource: Resource, target: Path) -> None:
                 raise OSError(
                     f"{resource.file} could not be downloaded from {address}: {error}."
                 ) from error
-        _check(part.read_bytes(), resource, address)
+        _checked(part, resource, address)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)

@@ -8,15 +8,16 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.datasets._checks import check_count
 
 _ENDINGS = (".csv", ".parquet")
+_Blocks = Iterator[tuple[FloatArray, FloatArray]]
 
 
 def stream(
@@ -25,7 +26,7 @@ def stream(
     *,
     features: Sequence[str] | None = None,
     block_rows: int = 10_000,
-) -> Iterator[tuple[FloatArray, FloatArray]]:
+) -> _Blocks:
     r"""Read a file of numbers block by block, for files that do not fit into memory.
 
     Parameters
@@ -71,7 +72,11 @@ def stream(
     (array([2.]), 1.0)
     """
     path = Path(path)
-    _check_arguments(path, block_rows)
+    check_count(block_rows, "block_rows")
+    if path.suffix.lower() not in _ENDINGS:
+        raise ValueError(f"path must end in {' or '.join(_ENDINGS)}, got {str(path)!r}.")
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
     if path.suffix.lower() == ".csv":
         chosen = _chosen(path, _header(path)[0], target, features)
         return _csv_blocks(path, chosen, int(block_rows))
@@ -79,17 +84,6 @@ def stream(
         chosen = _chosen(path, file.schema_arrow.names, target, features)
         _check_types(path, file.schema_arrow, chosen)
     return _parquet_blocks(path, chosen, int(block_rows))
-
-
-def _check_arguments(path: Path, block_rows: int) -> None:
-    if isinstance(block_rows, bool) or not isinstance(block_rows, Integral):
-        raise TypeError(f"block_rows must be an integer of at least 1, got {block_rows!r}.")
-    if block_rows < 1:
-        raise ValueError(f"block_rows must be an integer of at least 1, got {block_rows!r}.")
-    if path.suffix.lower() not in _ENDINGS:
-        raise ValueError(f"path must end in {' or '.join(_ENDINGS)}, got {str(path)!r}.")
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}.")
 
 
 def _chosen(
@@ -123,9 +117,7 @@ def _header(path: Path) -> tuple[list[str], int]:
         return [name.strip() for name in names], reader.line_num
 
 
-def _csv_blocks(
-    path: Path, chosen: list[str], block_rows: int
-) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _csv_blocks(path: Path, chosen: list[str], block_rows: int) -> _Blocks:
     names, line = _header(path)
     columns = [names.index(name) for name in chosen]
     with path.open(encoding="utf-8-sig") as file:
@@ -202,9 +194,7 @@ def _check_types(path: Path, schema: Any, chosen: list[str]) -> None:
             raise ValueError(f"{path}: {name!r} must be a column of numbers, got {kind}.")
 
 
-def _parquet_blocks(
-    path: Path, chosen: list[str], block_rows: int
-) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _parquet_blocks(path: Path, chosen: list[str], block_rows: int) -> _Blocks:
     row = 0
     with _parquet(path) as file:
         for batch in file.iter_batches(batch_size=block_rows, columns=chosen):
@@ -222,6 +212,3 @@ def _parquet_blocks(
             row += batch.num_rows
             if batch.num_rows:
                 yield np.ascontiguousarray(values[:, :-1]), values[:, -1].copy()
-
-
-__all__ = ["stream"]

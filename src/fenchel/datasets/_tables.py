@@ -12,12 +12,6 @@ import numpy as np
 from fenchel._typing import FloatArray
 
 
-def check_bool(value: bool, name: str) -> None:
-    """Refuse what is not a Boolean."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {value!r}.")
-
-
 def read_table(
     content: bytes, codes: Mapping[str, float] | None = None
 ) -> tuple[list[str], FloatArray]:

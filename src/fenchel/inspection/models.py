@@ -1,4 +1,7 @@
-"""The model inside pipelines and searches, and what its predictions are."""
+"""The model inside pipelines and searches, and what its predictions are.
+
+An ``estimator`` is bare or inside pipelines and searches, and fitted unless its name will do.
+"""
 
 from __future__ import annotations
 
@@ -120,11 +123,6 @@ def fitted_model(estimator: Any, *attributes: str, what: str) -> Any:
 def levels_of(estimator: Any) -> FloatArray | None:
     """Levels of the columns of predictions; None for models that predict targets.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted, bare or inside pipelines and searches.
-
     Returns
     -------
     ndarray of shape (n_levels,) or None
@@ -152,10 +150,6 @@ def statistic_of(estimator: Any) -> str:
     ----------
     estimator : estimator
         Fitted, bare or inside pipelines and searches.
-
-    Returns
-    -------
-    str
     """
     model = final_estimator(estimator)
     elicited = getattr(getattr(model, "loss_", None), "statistic", None)
@@ -166,11 +160,6 @@ def statistic_of(estimator: Any) -> str:
 
 def level_losses(estimator: Any) -> list[Loss] | None:
     """The losses that elicit what a model of levels predicts; None for other models.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted, bare or inside pipelines and searches.
 
     Returns
     -------
@@ -196,11 +185,6 @@ def level_losses(estimator: Any) -> list[Loss] | None:
 def model_title(estimator: Any) -> str:
     """What a model is, for a heading.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Bare or inside pipelines and searches.
-
     Returns
     -------
     str
@@ -215,14 +199,3 @@ def model_title(estimator: Any) -> str:
     """
     name = type(final_estimator(estimator)).__name__
     return _TITLES.get(name, name)
-
-
-__all__ = [
-    "final_estimator",
-    "fitted_model",
-    "level_losses",
-    "levels_of",
-    "model_title",
-    "rows_for_final",
-    "statistic_of",
-]

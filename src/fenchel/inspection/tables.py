@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,10 +161,6 @@ def feature_slice(
     grid_resolution : int, default=300
         Number of rows, evenly from its least to its largest value.
 
-    Returns
-    -------
-    FeatureSlice
-
     Raises
     ------
     ValueError
@@ -196,14 +191,10 @@ class PartialDependence:
 
     Attributes
     ----------
-    grid : ndarray of shape (n_points,)
-        Values of the feature.
+    grid, values, name
+        As in :class:`FeatureSlice`.
     curves : ndarray of shape (n_points, n_outputs)
         Mean predictions.
-    values : ndarray of shape (n_samples,)
-        Values of the feature in the data.
-    name : str
-        Its name.
     n_rows : int
         Number of rows that were averaged over.
     """
@@ -232,20 +223,12 @@ def partial_dependence(
     ----------
     predict : callable
         Of rows in the form of X.
-    X : DataFrame or array-like of shape (n_samples, n_features)
-        The data.
-    feature : int or str, optional
-        The feature, the first that is a number by default.
-    grid_resolution : int, default=300
-        Number of values, evenly from its least to its largest.
+    X, feature, grid_resolution
+        As in :func:`feature_slice`.
     subsample : int, default=1000
         The number of rows, drawn at random, to average over if there are more.
     random_state : int, RandomState or None, default=0
         Draws these rows.
-
-    Returns
-    -------
-    PartialDependence
 
     Raises
     ------
@@ -270,21 +253,22 @@ def partial_dependence(
     chosen = table.position(feature)
     values = table.numbers(chosen)
     grid = _grid(values, grid_resolution)
-    sample = np.arange(len(values))
-    if len(sample) > subsample:
-        sample = np.sort(check_random_state(random_state).permutation(len(values))[:subsample])
+    sample = some_rows(len(values), subsample, random_state)
     means = []
-    for part in _parts(grid, len(sample)):
+    step = max(1, _BLOCK // len(sample))
+    for start in range(0, len(grid), step):
+        part = grid[start : start + step]
         rows = table.rows(np.tile(sample, len(part)), {chosen: part.repeat(len(sample))})
         predicted = np.asarray(predict(rows), dtype=np.float64)
         means.append(predicted.reshape(len(part), len(sample), -1).mean(axis=1))
     return PartialDependence(grid, np.concatenate(means), values, table.names[chosen], len(sample))
 
 
-def _parts(grid: FloatArray, n_rows: int) -> Iterator[FloatArray]:
-    step = max(1, _BLOCK // n_rows)
-    for start in range(0, len(grid), step):
-        yield grid[start : start + step]
+def some_rows(n: int, most: int, random_state: Any = 0) -> IntArray:
+    """Positions of all rows, or of some drawn at random, in increasing order."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(check_random_state(random_state).permutation(n)[:most])
 
 
 def _grid(values: FloatArray, n_points: int) -> FloatArray:
@@ -296,12 +280,3 @@ def _grid(values: FloatArray, n_points: int) -> FloatArray:
 
 def _is_number(column: AnyArray) -> bool:
     return bool(np.issubdtype(column.dtype, np.number))
-
-
-__all__ = [
-    "FeatureSlice",
-    "FeatureTable",
-    "PartialDependence",
-    "feature_slice",
-    "partial_dependence",
-]

@@ -17,10 +17,6 @@ def percent(share: float, digits: int = 6) -> str:
     digits : int, default=6
         Significant digits.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from fenchel.inspection import percent
@@ -39,10 +35,6 @@ def short_name(name: object, width: int = _NAME_WIDTH) -> str:
         Anything with a ``str``.
     width : int, default=48
         Letters at most.
-
-    Returns
-    -------
-    str
 
     Examples
     --------
@@ -68,10 +60,6 @@ def target_name_of(y: Any, output: int = 0) -> str:
     output : int, default=0
         Which of several.
 
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from fenchel.inspection import target_name_of
@@ -82,6 +70,3 @@ def target_name_of(y: Any, output: int = 0) -> str:
         return str(y.columns[output])
     name = getattr(y, "name", None)
     return "y" if name is None else str(name)
-
-
-__all__ = ["percent", "short_name", "target_name_of"]

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_number
+from fenchel._validation import check_magnitude, check_number, check_weights
 from fenchel.online._pace import SCHEDULES, make_pace
 
 
@@ -39,6 +39,9 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         """Learn all rows in each of the orders, or raise if the step is too long."""
         raise NotImplementedError
 
+    def _predicted(self, X: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
     def check_parameters(self) -> None:
         if self.step is not None:
             check_number(self, "step", low=0.0, open_low=True)
@@ -47,8 +50,8 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         check_number(self, "delay", low=0.0, open_low=True)
         check_number(self, "n_epochs", low=1, integer=True)
         average = self.average
-        if not isinstance(average, (bool, np.bool_, Integral)) or (
-            not isinstance(average, (bool, np.bool_)) and average < 1
+        if not isinstance(average, (bool, np.bool_)) and not (
+            isinstance(average, Integral) and average >= 1
         ):
             raise ValueError(f"average must be True, False or an integer >= 1, got {average!r}")
 
@@ -64,10 +67,6 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             Rows.
         y : array-like of shape (n_samples,)
             Targets.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -100,10 +99,6 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             Non-negative weights, for what they do see the class. Rows of weight zero are not
             seen at all.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError, TypeError
@@ -114,19 +109,27 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             self.check_parameters()
             first = not self.__sklearn_is_fitted__()
             X, y = self._validated(X, y, reset=first)
-            weight = np.asarray(
-                _check_sample_weight(
-                    sample_weight,
-                    X,
-                    dtype=np.float64,
-                    ensure_non_negative=True,
-                    allow_all_zero_weights=True,
-                )
-            )
+            weight = check_weights(X, sample_weight, all_zero=True)
             if first:
                 self._begin(X, weight)
             self._learn(X, y, weight, [np.flatnonzero(weight)])
         return self
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            X @ coef_ + intercept_, with a kernel k(X, support_vectors_) @ dual_coef_ + intercept_.
+        """
+        check_is_fitted(self)
+        return self._predicted(validate_data(self, X, dtype=np.float64, reset=False))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "t_")
@@ -170,6 +173,3 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             f"step={self.step!r} diverges at row {row}: choose it below {allowed:.2g} (1 over "
             f"{curvature}, the largest so far), or step=None, which adapts to the rows"
         )
-
-
-__all__ = ["OnlineRegressor"]

@@ -63,6 +63,3 @@ class Coordinates:
         mine = start + np.flatnonzero(self._row_of[start : len(kept)] >= 0)
         self._point_of[self._row_of[mine]] = mine
         self.stored = self.stored[:0]
-
-
-__all__ = ["Coordinates"]

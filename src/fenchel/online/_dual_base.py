@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import ArrayLike, FloatArray, IntArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_number
 from fenchel.kernels import Precomputed, as_kernel, has_measured_scale, resolve
 from fenchel.online._base import OnlineRegressor
 from fenchel.online._coordinates import Coordinates
-from fenchel.online._dual_steps import AVERAGED, LARGEST_CURVATURE, ROWS, dual_steps
+from fenchel.online._dual_steps import dual_steps
+from fenchel.online._pace import AVERAGED, LARGEST_CURVATURE, ROWS
 from fenchel.online._points import Points
 
 REMOVALS = ("smallest", "oldest")
@@ -156,21 +156,7 @@ class DualLearner(OnlineRegressor):
     def _curvature_name(self) -> str:
         return "k(x, x) + 1" if self.fit_intercept else "k(x, x)"
 
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            k(X, support_vectors_) @ dual_coef_ + intercept_.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+    def _predicted(self, X: FloatArray) -> FloatArray:
         points = Points(self.kernel_, self.support_vectors_, len(self.support_vectors_))
         prediction = np.full(len(X), self.intercept_)
         size = max(_BLOCK_VALUES // (points.count + 1), 1)
@@ -184,6 +170,3 @@ class DualLearner(OnlineRegressor):
     def __copy__(self) -> Self:
         """A copy that does not share the buffer, in which both would go on."""
         return copy.deepcopy(self)
-
-
-__all__ = ["DualLearner"]

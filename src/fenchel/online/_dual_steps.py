@@ -6,10 +6,7 @@ import numpy as np
 from numba import njit
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel.online._pace import ABSURD, rate
-
-ROWS, AVERAGED, LARGEST_CURVATURE, LARGEST_TARGET = 0, 1, 2, 3
-
+from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, next_step
 
 _FAST = {"reassoc", "contract", "nsz"}
 _SHIFT = 1.5 * 2.0**52  # adding it leaves an integer in the last bits
@@ -72,18 +69,6 @@ def _give_up(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _step(track: FloatArray, pace: FloatArray, curvature: float, y: float) -> float:
-    """Count a row, and return the step for it."""
-    track[ROWS] += 1.0
-    track[LARGEST_CURVATURE] = max(track[LARGEST_CURVATURE], curvature)
-    track[LARGEST_TARGET] = max(track[LARGEST_TARGET], abs(y))
-    step = pace[0]
-    if np.isnan(step):
-        step = 0.5 / curvature if curvature > 0.0 else 0.0
-    return step * rate(pace, track[ROWS])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def dual_steps(
     values: FloatArray,
     logarithm: bool,
@@ -119,7 +104,7 @@ def dual_steps(
         guess = total + (_dot_exp(known, row) if logarithm else _dot(known, row))
         bend = shape[2] / s
         curvature = diagonal[i] + offset + bend
-        step = _step(track, pace, curvature, y[i])
+        step = next_step(track, pace, curvature, y[i], True)
         error = y[i] - guess
         absurd = abs(error) > ABSURD * track[LARGEST_TARGET]
         if not np.isfinite(error) or (absurd and step * curvature > 1.0):
@@ -144,6 +129,3 @@ def dual_steps(
     for j in range(coef.size):
         dual[j, 2] += coef[j] * (track[AVERAGED] - since[j])
     return -1
-
-
-__all__ = ["AVERAGED", "LARGEST_CURVATURE", "LARGEST_TARGET", "ROWS", "dual_steps"]

@@ -10,9 +10,7 @@ import numpy as np
 from numba import njit
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.online._pace import ABSURD, rate
-
-ROWS, AVERAGED, LARGEST_ROW, LARGEST_TARGET = 0, 1, 2, 3
+from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, next_step
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -42,7 +40,7 @@ def squared_steps(
             size += x[j] * x[j]
         size *= s
         error = guess - y[order[k]]
-        eta = _step(track, pace, size, y[order[k]])
+        eta = next_step(track, pace, size, y[order[k]], False)
         if _diverged(error, eta * size > 1.0, track):
             return k
         gain, shrink = 2.0 * eta * s * error, 1.0 - 2.0 * eta * s * alpha
@@ -78,7 +76,7 @@ def lasso_steps(
             guess += (w[0, j] - w[1, j]) * x[j]
             size += x[j] * x[j]
         error = guess - y[order[k]]
-        eta = _step(track, pace, s * size, y[order[k]])
+        eta = next_step(track, pace, s * size, y[order[k]], False)
         if _diverged(error, eta * s * (2.0 * size - offset) > 2.0, track):
             return k
         for j in range(d):
@@ -93,20 +91,5 @@ def lasso_steps(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _step(track: FloatArray, pace: FloatArray, size: float, y: float) -> float:
-    """Count a row, and return the step for it."""
-    track[ROWS] += 1.0
-    track[LARGEST_ROW] = max(track[LARGEST_ROW], size)
-    track[LARGEST_TARGET] = max(track[LARGEST_TARGET], abs(y))
-    step = pace[0]
-    if np.isnan(step):
-        step = 0.5 / track[LARGEST_ROW] if track[LARGEST_ROW] > 0.0 else 0.0
-    return step * rate(pace, track[ROWS])
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _diverged(error: float, expands: bool, track: FloatArray) -> bool:
     return not np.isfinite(error) or (expands and abs(error) > ABSURD * track[LARGEST_TARGET])
-
-
-__all__ = ["AVERAGED", "LARGEST_ROW", "LARGEST_TARGET", "ROWS", "lasso_steps", "squared_steps"]

@@ -120,6 +120,3 @@ class _Lift:
     def _scaled(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         scaled = (rows - self._origin) / self._scale
         return scaled, -0.5 * np.einsum("ij,ij->i", scaled, scaled)
-
-
-__all__ = ["Points", "with_room"]

@@ -164,6 +164,3 @@ shuffle, random_state
 
     def _curvature_name(self) -> str:
         return f"{super()._curvature_name()} + 1 / (2 C s)"
-
-
-__all__ = ["OnlineQuadraticSVR", "OnlineSVR"]

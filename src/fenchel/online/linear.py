@@ -6,18 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fenchel._typing import ArrayLike, FloatArray, IntArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_number
 from fenchel.online._base import OnlineRegressor
-from fenchel.online._linear_steps import (
-    AVERAGED,
-    LARGEST_ROW,
-    ROWS,
-    lasso_steps,
-    squared_steps,
-)
+from fenchel.online._linear_steps import lasso_steps, squared_steps
+from fenchel.online._pace import AVERAGED, LARGEST_CURVATURE, ROWS
 
 
 class _Linear(OnlineRegressor):
@@ -44,7 +38,7 @@ class _Linear(OnlineRegressor):
             k = self._steps(X, y, weight, order, state, mean, track, pace, alpha, offset)
             if k >= 0 or not np.all(np.isfinite(state)):
                 row = int(order[k])  # the last one, if it is only now that numbers overflow
-                raise self._too_long(self._curvature_name(), float(track[LARGEST_ROW]), row)
+                raise self._too_long(self._curvature_name(), float(track[LARGEST_CURVATURE]), row)
         self._state, self._mean, self._track = state, mean, track
         self.t_ = int(track[ROWS])
         shown = mean if self.average and track[AVERAGED] > 0.0 else self._signs @ state
@@ -54,21 +48,7 @@ class _Linear(OnlineRegressor):
     def _curvature_name(self) -> str:
         return "the weight times (||x||² + 1)" if self.fit_intercept else "the weight times ||x||²"
 
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            X @ coef_ + intercept_.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+    def _predicted(self, X: FloatArray) -> FloatArray:
         return np.asarray(X @ self.coef_ + self.intercept_)
 
 
@@ -305,6 +285,3 @@ class OnlineLasso(_Penalized):
 
     _steps = staticmethod(lasso_steps)
     _signs = np.array([1.0, -1.0])
-
-
-__all__ = ["OnlineLasso", "OnlineRidge", "WidrowHoff"]

@@ -1,4 +1,8 @@
-"""Pictures of fitted models, in the manner of scikit-learn's displays."""
+"""Pictures of fitted models, in the manner of scikit-learn's displays.
+
+They need matplotlib: without it each raises an ImportError that says how to install it.
+All keep matplotlib's axes as ``ax_`` and the figure as ``figure_``.
+"""
 
 from __future__ import annotations
 

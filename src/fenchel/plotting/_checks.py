@@ -47,6 +47,3 @@ def checked_levels(levels: Any, number: int) -> FloatArray:
     if not np.all((array > 0.0) & (array < 1.0)):
         raise ValueError(f"levels must be in (0, 1), got {levels!r}")
     return array
-
-
-__all__ = ["checked_levels", "column", "matrix", "one_output", "vector"]

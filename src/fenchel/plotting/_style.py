@@ -27,6 +27,16 @@ MANY = 1000  # points from which on they are drawn small, and as an image in vec
 _NOTE_WIDTH, _NOTE_LINES = 72, 2
 
 
+def line_style(k: int) -> dict[str, Any]:
+    """Colour and dashes of the curve with this number."""
+    return {"color": CYCLE[k % len(CYCLE)], "linestyle": DASHES[k % len(DASHES)]}
+
+
+def marker(k: int) -> str:
+    """Marker of the curve with this number."""
+    return MARKERS[k % len(MARKERS)]
+
+
 def require_matplotlib() -> None:
     """Raise a sentence with the remedy where matplotlib is not installed."""
     try:
@@ -104,27 +114,3 @@ def scatter(ax: Any, x: Any, y: Any, **options: Any) -> Any:
         "rasterized": many,
     }
     return ax.scatter(x, y, **{**settings, **options})
-
-
-__all__ = [
-    "BLACK",
-    "BLUE",
-    "CYCLE",
-    "DASHES",
-    "GREEN",
-    "GREY",
-    "MANY",
-    "MARKERS",
-    "ORANGE",
-    "PALE",
-    "PURPLE",
-    "SKY",
-    "VERMILION",
-    "axes",
-    "figure_axes",
-    "label_axes",
-    "legend",
-    "require_matplotlib",
-    "scatter",
-    "set_text",
-]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +12,13 @@ from fenchel.inspection import fitted_model, percent, statistic_of
 from fenchel.metrics import calibration_band, quantile_coverage
 from fenchel.plotting import _style
 from fenchel.plotting._checks import checked_levels, matrix, vector
+from fenchel.plotting._display import Display
 
 _GRID = 1001
 
 
-class QuantileCalibrationDisplay:
+@dataclass(eq=False, repr=False)
+class QuantileCalibrationDisplay(Display):
     r"""Nominal level of each quantile against the share of rows at or below it.
 
     .. math:: \hat\tau_j = \frac1n \#\{i : y_i \le h_j(x_i)\}, \qquad
@@ -40,8 +43,6 @@ class QuantileCalibrationDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     points_ : line
         The markers, observed against nominal.
     ties_ : collection
@@ -71,27 +72,17 @@ class QuantileCalibrationDisplay:
     (117, (3,))
     """
 
-    ax_: Any
-    figure_: Any
-    points_: Any
-    ties_: Any
-    diagonal_: Any
-    band_: Any
+    _figsize = (4.8, 4.6)
 
-    def __init__(
-        self,
-        levels: FloatArray,
-        observed: FloatArray,
-        below: FloatArray,
-        *,
-        n_samples: int,
-        confidence: float = 0.95,
-    ) -> None:
-        self.levels = levels
-        self.observed = observed
-        self.below = below
-        self.n_samples = n_samples
-        self.confidence = confidence
+    levels: FloatArray
+    observed: FloatArray
+    below: FloatArray
+    _: KW_ONLY
+    n_samples: int
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        self.band(self.levels)  # refuses a confidence before there is a figure
 
     @classmethod
     def from_estimator(
@@ -113,15 +104,8 @@ class QuantileCalibrationDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        QuantileCalibrationDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the model has no levels, or these are levels of expectiles.
         """
@@ -150,20 +134,11 @@ class QuantileCalibrationDisplay:
             Predicted quantiles.
         levels : float or sequence of float
             Level of each column, in (0, 1).
-        confidence : float, default=0.95
-            Probability of the band at each level, in (0, 1).
-        ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
-
-        Returns
-        -------
-        QuantileCalibrationDisplay
-            With what was drawn as attributes.
+        confidence, ax
+            As in :meth:`from_estimator`.
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If lengths differ, or a level or the confidence is not in (0, 1).
         """
@@ -183,25 +158,10 @@ class QuantileCalibrationDisplay:
         """Lower and upper end of the band at these levels, (2, n_levels)."""
         return calibration_band(levels, self.n_samples, self.confidence)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        QuantileCalibrationDisplay
-            Itself.
-        """
+    def _draw(self, ax: Any) -> None:
         grid = np.linspace(0.0, 1.0, _GRID)
-        band = self.band(grid)
-        ax = _style.axes(ax, (4.8, 4.6))
-        self.ax_, self.figure_ = ax, ax.figure
         self.band_ = ax.fill_between(
-            grid, *band, step="mid", color=_style.SKY, alpha=0.3, linewidth=0, zorder=1
+            grid, *self.band(grid), step="mid", color=_style.SKY, alpha=0.3, linewidth=0, zorder=1
         )
         (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=_style.GREY, lw=1, ls="--", zorder=2)
         self.ties_ = ax.vlines(self.levels, self.below, self.observed, color=_style.BLUE, lw=2)
@@ -223,7 +183,3 @@ class QuantileCalibrationDisplay:
         _style.legend(
             ax, [self.points_, self.diagonal_, self.band_], names, loc="upper left", fontsize=8.5
         )
-        return self
-
-
-__all__ = ["QuantileCalibrationDisplay"]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import FloatArray
 from fenchel.plotting import _style
+from fenchel.plotting._display import Display
 
 AGAINST = ("radius", "alpha")
 _BETWEEN = 16  # points between two knots where segments are not straight
 
 
-class CoefficientPathDisplay:
+@dataclass(eq=False, repr=False)
+class CoefficientPathDisplay(Display):
     """Coefficients of the Lasso along its path, from the zero model to least squares.
 
     Against ‖w‖₁ the curves are straight between knots, and are exactly what is drawn; against
@@ -33,8 +36,6 @@ class CoefficientPathDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     lines_ : list of line
         One for each coefficient.
     named_ : ndarray of int
@@ -55,23 +56,11 @@ class CoefficientPathDisplay:
     2
     """
 
-    ax_: Any
-    figure_: Any
-    lines_: list[Any]
-    named_: IntArray
-
-    def __init__(
-        self,
-        path: Any,
-        feature_names: Any = None,
-        *,
-        against: str = "radius",
-        n_named: int = 8,
-    ) -> None:
-        self.path = path
-        self.feature_names = feature_names
-        self.against = against
-        self.n_named = n_named
+    path: Any
+    feature_names: Any = None
+    _: KW_ONLY
+    against: str = "radius"
+    n_named: int = 8
 
     @classmethod
     def from_path(
@@ -87,26 +76,13 @@ class CoefficientPathDisplay:
 
         Parameters
         ----------
-        path : LassoPath
-            Of :func:`fenchel.lasso_path`.
-        feature_names : sequence of str, optional
-            Names of the coefficients; x0, x1, … by default.
-        against : {"radius", "alpha"}, default="radius"
-            What the horizontal axis shows.
-        n_named : int, default=8
-            The number of coefficients to name and colour.
+        path, feature_names, against, n_named
+            As in the class.
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        CoefficientPathDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If ``against`` is unknown or there is another number of names than coefficients.
         """
@@ -134,21 +110,7 @@ class CoefficientPathDisplay:
         strengths = np.exp(np.concatenate([*parts, knots[-1:]]))
         return strengths, np.array([path.at(alpha=float(alpha))[0] for alpha in strengths])
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        CoefficientPathDisplay
-            Itself.
-        """
-        ax = _style.axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+    def _draw(self, ax: Any) -> None:
         x, coefs = self.curves()
         n_features = coefs.shape[1]
         names = self.feature_names
@@ -161,10 +123,7 @@ class CoefficientPathDisplay:
             for j in range(n_features)
         ]
         for k, j in enumerate(self.named_):
-            cycle, dashes = _style.CYCLE, _style.DASHES
-            self.lines_[j].set(
-                color=cycle[k % len(cycle)], linestyle=dashes[k % len(dashes)], lw=1.6, zorder=3
-            )
+            self.lines_[j].set(**_style.line_style(k), lw=1.6, zorder=3)
         ax.axhline(0.0, color=_style.GREY, lw=0.8, zorder=1)
         label = "‖w‖₁, sum of absolute coefficients"
         if self.against == "alpha":
@@ -182,7 +141,3 @@ class CoefficientPathDisplay:
         _style.legend(
             ax, handles, shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0
         )
-        return self
-
-
-__all__ = ["CoefficientPathDisplay"]

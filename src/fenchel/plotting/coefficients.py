@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,15 @@ from fenchel._typing import FloatArray
 from fenchel.functional import as_curves, as_grid, is_array
 from fenchel.inspection import fitted_model, percent
 from fenchel.plotting import _style
+from fenchel.plotting._display import Display
 
 _ZERO = "#FFFFFF"
 _BEYOND = 0.02  # share of the coefficients whose size is past the shades
 _LIGHTEST = 0.88  # of the scale of shades: what is lighter is hard to tell from zero
 
 
-class CoefficientMatrixDisplay:
+@dataclass(eq=False, repr=False)
+class CoefficientMatrixDisplay(Display):
     """The dual coefficients of curves, a row for each, with their exact zeros left white.
 
     Lightness is the signed value, from negative (dark) to positive (light), in shades that end
@@ -35,8 +38,6 @@ class CoefficientMatrixDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     image_ : mesh
         The matrix, its zeros masked.
     missing_ : mesh or None
@@ -57,19 +58,13 @@ class CoefficientMatrixDisplay:
     (0.5, 0.3333333333333333)
     """
 
-    ax_: Any
-    figure_: Any
-    image_: Any
-    missing_: Any
-    colorbar_: Any
+    matrix: FloatArray
+    theta: FloatArray | None = None
+    _: KW_ONLY
+    theta_name: str = "θ"
 
-    def __init__(
-        self, matrix: FloatArray, theta: FloatArray | None = None, *, theta_name: str = "θ"
-    ) -> None:
-        self.matrix = matrix
-        self.theta = theta
-        self.theta_name = theta_name
-        observed = ~np.isnan(matrix)
+    def __post_init__(self) -> None:
+        matrix, observed = self.matrix, ~np.isnan(self.matrix)
         self.zero_share_ = float(np.mean(matrix[observed] == 0.0)) if observed.any() else 0.0
         self.zero_row_share_ = float(np.mean(~np.any(observed & (matrix != 0.0), axis=1)))
 
@@ -91,15 +86,8 @@ class CoefficientMatrixDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        CoefficientMatrixDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the estimator has no such matrix, or Y is of another shape.
         """
@@ -132,20 +120,11 @@ class CoefficientMatrixDisplay:
             Dual coefficients, NaN where there is none.
         theta : array-like of shape (n_points,), optional
             Points of the grid, strictly increasing; without them the columns are numbered.
-        theta_name : str, optional
-            Label of the horizontal axis.
-        ax : matplotlib axes, optional
-            Where to draw; a new figure of pyplot by default.
-
-        Returns
-        -------
-        CoefficientMatrixDisplay
-            With what was drawn as attributes.
+        theta_name, ax
+            As in :meth:`from_estimator`.
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the matrix does not have two dimensions or the grid another length.
         """
@@ -159,23 +138,9 @@ class CoefficientMatrixDisplay:
         name = theta_name or ("column" if theta is None else "θ")
         return cls(values, grid, theta_name=name).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        CoefficientMatrixDisplay
-            Itself.
-        """
-        ax = _style.axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+    def _draw(self, ax: Any) -> None:
         largest, extend = self._scale()
-        self.missing_ = None
+        self.missing_: Any = None
         if np.isnan(self.matrix).any():
             seen = np.where(np.isnan(self.matrix), 1.0, np.nan)
             self.missing_ = self._mesh(seen, "Greys", vmin=0.0, vmax=4.0)
@@ -193,7 +158,6 @@ class CoefficientMatrixDisplay:
         note += f"{rows} of {n_rows} rows ({percent(self.zero_row_share_, 3)})"
         _style.label_axes(ax, self.theta_name, "row", note)
         self._legend()
-        return self
 
     def _scale(self) -> tuple[float, str]:
         """The largest coefficient with a shade of its own, and whether there are larger ones."""
@@ -242,6 +206,3 @@ def _edges(grid: FloatArray) -> FloatArray:
     middle = 0.5 * (grid[1:] + grid[:-1])
     first, last = 2.0 * grid[0] - middle[0], 2.0 * grid[-1] - middle[-1]
     return np.concatenate([[first], middle, [last]])
-
-
-__all__ = ["CoefficientMatrixDisplay"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,15 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.inspection import fitted_model
 from fenchel.plotting import _style
+from fenchel.plotting._display import Display
 
 AXES = {"time": "time in seconds", "iteration": "iteration"}
 _MARKED = 20  # markers on a curve
 _FLOOR = float(np.finfo(np.float64).eps)
 
 
-class ConvergenceDisplay:
+@dataclass(eq=False, repr=False)
+class ConvergenceDisplay(Display):
     """Relative duality gap of each certified point of a solver, on a logarithmic axis.
 
     The gap bounds how far the objective is from its optimum, in units of the objective of the
@@ -35,8 +38,6 @@ class ConvergenceDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     lines_ : list
         One curve for each history, in their order.
     tol_line_ : line or None
@@ -57,21 +58,10 @@ class ConvergenceDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-    lines_: list[Any]
-    tol_line_: Any
-
-    def __init__(
-        self,
-        histories: Mapping[str, Sequence[Any]],
-        *,
-        against: str = "time",
-        tol: float | None = None,
-    ) -> None:
-        self.histories = histories
-        self.against = against
-        self.tol = tol
+    histories: Mapping[str, Sequence[Any]]
+    _: KW_ONLY
+    against: str = "time"
+    tol: float | None = None
 
     @classmethod
     def from_estimator(
@@ -90,15 +80,8 @@ class ConvergenceDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        ConvergenceDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the estimator keeps no history, or ``against`` is unknown.
         """
@@ -124,24 +107,13 @@ class ConvergenceDisplay:
 
         Parameters
         ----------
-        histories : dict of str to sequence of Progress
-            Names of the curves, and the ``history_`` of each.
-        against : {"time", "iteration"}, default="time"
-            What the horizontal axis shows.
-        tol : float, optional
-            The relative gap that was asked for.
+        histories, against, tol
+            As in the class.
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        ConvergenceDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If there is nothing to draw, or ``against`` is unknown.
         """
@@ -162,31 +134,17 @@ class ConvergenceDisplay:
         gap = np.array([entry.relative_gap for entry in history], dtype=np.float64)
         return x, np.where(np.isfinite(gap), np.maximum(gap, _FLOOR), np.nan)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            Itself.
-        """
-        ax = _style.axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        self.lines_, self.tol_line_ = [], None
+    def _draw(self, ax: Any) -> None:
+        self.lines_: list[Any] = []
+        self.tol_line_: Any = None
         for k, name in enumerate(self.histories):
             x, gap = self.curve(name)
             (line,) = ax.plot(
                 x,
                 gap,
                 markevery=-(-len(x) // _MARKED),
-                color=_style.CYCLE[k % len(_style.CYCLE)],
-                linestyle=_style.DASHES[k % len(_style.DASHES)],
-                marker=_style.MARKERS[k % len(_style.MARKERS)],
+                **_style.line_style(k),
+                marker=_style.marker(k),
                 markersize=4,
                 linewidth=1.5,
                 zorder=3,
@@ -200,7 +158,3 @@ class ConvergenceDisplay:
         ax.set_yscale("log")
         _style.label_axes(ax, AXES[self.against], "relative duality gap")
         _style.legend(ax, handles, names)
-        return self
-
-
-__all__ = ["ConvergenceDisplay"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,11 +11,13 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.functional import Curves, as_curves, is_array
 from fenchel.inspection import final_estimator
 from fenchel.plotting import _style
+from fenchel.plotting._display import Display
 
 _BACKGROUND = 200  # curves drawn behind the chosen ones
 
 
-class CurvesDisplay:
+@dataclass(eq=False, repr=False)
+class CurvesDisplay(Display):
     r"""Some observed curves with their predictions, and the norms of all residuals.
 
     .. math:: \|y_i - h(x_i)\| = \Bigl(\sum_{j\ \mathrm{observed}}
@@ -65,33 +68,14 @@ class CurvesDisplay:
     array([0. , 0.1, 0.5])
     """
 
-    ax_: Any
-    norms_ax_: Any
-    figure_: Any
-    background_: Any
-    observed_: list[Any]
-    predicted_: list[Any]
-    norms_: Any
-    marks_: list[Any]
-
-    def __init__(
-        self,
-        theta: FloatArray,
-        observed: FloatArray,
-        predicted: FloatArray,
-        norms: FloatArray,
-        rows: IntArray,
-        *,
-        theta_name: str = "θ",
-        curve_name: str = "y(θ)",
-    ) -> None:
-        self.theta = theta
-        self.observed = observed
-        self.predicted = predicted
-        self.norms = norms
-        self.rows = rows
-        self.theta_name = theta_name
-        self.curve_name = curve_name
+    theta: FloatArray
+    observed: FloatArray
+    predicted: FloatArray
+    norms: FloatArray
+    rows: IntArray
+    _: KW_ONLY
+    theta_name: str = "θ"
+    curve_name: str = "y(θ)"
 
     @classmethod
     def from_estimator(
@@ -122,15 +106,8 @@ class CurvesDisplay:
         rows, quadrature, theta_name, curve_name, ax
             As in :meth:`from_predictions`.
 
-        Returns
-        -------
-        CurvesDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If grids or numbers of rows do not fit.
         """
@@ -179,15 +156,8 @@ class CurvesDisplay:
             Where to draw the curves, and the norms; a single one is for the curves alone, None
             makes a new figure of pyplot with both.
 
-        Returns
-        -------
-        CurvesDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If shapes do not agree, or a row does not exist.
         """
@@ -231,15 +201,12 @@ class CurvesDisplay:
             raise ValueError(f"ax must be one or two axes, got {len(pair)}")
         self.ax_, self.norms_ax_ = pair[0], pair[1] if len(pair) > 1 else None
         self.figure_ = self.ax_.figure
-        self.norms_, self.marks_ = None, []
+        self.norms_: Any = None
+        self.marks_: list[Any] = []
         self._curves()
         if self.norms_ax_ is not None:
-            self._norms()
+            self._norms(self.norms_ax_)
         return self
-
-    def _style_of(self, k: int) -> dict[str, Any]:
-        cycle, dashes = _style.CYCLE, _style.DASHES
-        return {"color": cycle[k % len(cycle)], "linestyle": dashes[k % len(dashes)]}
 
     def _curves(self) -> None:
         from matplotlib.collections import LineCollection  # noqa: PLC0415
@@ -250,12 +217,18 @@ class CurvesDisplay:
         self.background_ = ax.add_collection(
             LineCollection(behind, colors="#D0D0D0", linewidths=0.6, zorder=1)
         )
-        self.observed_, self.predicted_ = [], []
+        self.observed_: list[Any] = []
+        self.predicted_: list[Any] = []
         for k, row in enumerate(self.rows):
-            style = self._style_of(k)
-            marker = _style.MARKERS[k % len(_style.MARKERS)]
+            style = _style.line_style(k)
             (points,) = ax.plot(
-                theta, self.observed[row], marker, ms=3, color=style["color"], alpha=0.7, zorder=3
+                theta,
+                self.observed[row],
+                _style.marker(k),
+                ms=3,
+                color=style["color"],
+                alpha=0.7,
+                zorder=3,
             )
             (line,) = ax.plot(theta, self.predicted[row], lw=1.8, zorder=4, **style)
             self.observed_.append(points)
@@ -266,17 +239,18 @@ class CurvesDisplay:
         names = [f"row {row}: residual {self.norms[row]:.3g}" for row in self.rows]
         _style.legend(ax, handles, names)
 
-    def _norms(self) -> None:
-        ax, order = self.norms_ax_, np.argsort(self.norms, kind="stable")
+    def _norms(self, ax: Any) -> None:
+        order = np.argsort(self.norms, kind="stable")
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(1, len(order) + 1)
         (self.norms_,) = ax.plot(
             np.arange(1, len(order) + 1), self.norms[order], ".", ms=4, color=_style.GREY, zorder=2
         )
         for k, row in enumerate(self.rows):
-            marker = _style.MARKERS[k % len(_style.MARKERS)]
-            color = self._style_of(k)["color"]
-            self.marks_ += ax.plot(rank[row], self.norms[row], marker, ms=8, color=color, zorder=3)
+            color = _style.line_style(k)["color"]
+            self.marks_ += ax.plot(
+                rank[row], self.norms[row], _style.marker(k), ms=8, color=color, zorder=3
+            )
         ax.set_ylim(bottom=0.0)
         median = float(np.median(self.norms))
         note = f"median {median:.3g}, largest {self.norms.max():.3g}"
@@ -294,6 +268,3 @@ def _chosen(norms: FloatArray, rows: Any) -> IntArray:
     if not integers or given.min() < 0 or given.max() >= n:
         raise ValueError(f"rows must be integers in 0..{n - 1}, got {rows!r}")
     return given.astype(np.intp)
-
-
-__all__ = ["CurvesDisplay"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.inspection import FeatureTable, percent, short_name
 from fenchel.plotting import _style
+from fenchel.plotting._display import Display
 
 MASSES = (0.95, 0.75, 0.5, 0.25)
 _MARGIN = 0.08  # beyond the data, of their range
@@ -17,7 +19,8 @@ _DARKEST = 0.7  # of the scale of blues: points are seen on all of it
 _ALL_RUGS = 2000  # rows up to which all have a stroke
 
 
-class DensityDisplay:
+@dataclass(eq=False, repr=False)
+class DensityDisplay(Display):
     r"""A density as a curve over a histogram of the data, or as contours over its points.
 
     In two dimensions a contour encloses the smallest region with its share of the mass: with f
@@ -42,8 +45,6 @@ class DensityDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     line_ : line or None
         The density of one variable.
     histogram_ : container or None
@@ -72,33 +73,16 @@ class DensityDisplay:
     'duration'
     """
 
-    ax_: Any
-    figure_: Any
-    line_: Any
-    histogram_: Any
-    rug_: Any
-    mesh_: Any
-    contours_: Any
-    colorbar_: Any
-    points_: Any
-    levels_: FloatArray | None
+    grids: tuple[FloatArray, ...]
+    density: FloatArray
+    _: KW_ONLY
+    data: FloatArray | None = None
+    feature_names: tuple[str, ...] = ("x",)
+    masses: tuple[float, ...] = MASSES
 
-    def __init__(
-        self,
-        grids: tuple[FloatArray, ...],
-        density: FloatArray,
-        *,
-        data: FloatArray | None = None,
-        feature_names: tuple[str, ...] = ("x",),
-        masses: tuple[float, ...] = MASSES,
-    ) -> None:
-        self.grids = grids
-        self.density = density
-        self.data = data
-        self.feature_names = feature_names
-        self.masses = masses
-        mass: Any = density
-        for grid in grids:  # the last axis is the first variable
+    def __post_init__(self) -> None:
+        mass: Any = self.density
+        for grid in self.grids:  # the last axis is the first variable
             mass = np.trapezoid(mass, grid, axis=-1)
         self.mass_ = float(mass)
 
@@ -131,15 +115,8 @@ class DensityDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        DensityDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If there are more than two variables, or one that is not a number.
         TypeError
@@ -175,28 +152,15 @@ class DensityDisplay:
             masses=tuple(masses),
         ).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        DensityDisplay
-            Itself.
-        """
-        ax = _style.axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        self.line_ = self.histogram_ = self.rug_ = self.mesh_ = self.contours_ = None
-        self.colorbar_ = self.points_ = self.levels_ = None
+    def _draw(self, ax: Any) -> None:
+        self.line_ = self.histogram_ = self.rug_ = None
+        self.mesh_ = self.contours_ = self.points_ = None
+        self.colorbar_: Any = None
+        self.levels_: FloatArray | None = None
         if len(self.grids) == 1:
             self._curve()
         else:
             self._contours()
-        return self
 
     def _curve(self) -> None:
         ax, (grid,) = self.ax_, self.grids
@@ -298,6 +262,3 @@ def _extent(data: FloatArray, extent: Any, names: list[str]) -> list[tuple[float
             f"got {extent!r}"
         )
     return [(float(low), float(high)) for low, high in array]
-
-
-__all__ = ["DensityDisplay"]

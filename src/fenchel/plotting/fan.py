@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,11 +19,13 @@ from fenchel.inspection import (
 )
 from fenchel.plotting import _style
 from fenchel.plotting._checks import checked_levels, column, matrix, one_output, vector
+from fenchel.plotting._display import Display
 
 KINDS = ("typical", "average")
 
 
-class FanDisplay:
+@dataclass(eq=False, repr=False)
+class FanDisplay(Display):
     """One curve for each level, and bands between the symmetric ones, over the data.
 
     Make it by :meth:`from_estimator` or :meth:`from_predictions`; the constructor takes what is
@@ -47,8 +50,6 @@ class FanDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     lines_ : list
         The curves, in the order of the columns of ``curves``.
     bands_ : list
@@ -71,32 +72,15 @@ class FanDisplay:
     ('income', 'foodexp')
     """
 
-    ax_: Any
-    figure_: Any
-    lines_: list[Any]
-    bands_: list[Any]
-    points_: Any
-
-    def __init__(
-        self,
-        grid: FloatArray,
-        curves: FloatArray,
-        *,
-        levels: FloatArray | None = None,
-        data: tuple[FloatArray, FloatArray] | None = None,
-        feature_name: str = "x",
-        target_name: str = "y",
-        label: str = "prediction",
-        note: str = "",
-    ) -> None:
-        self.grid = grid
-        self.curves = curves
-        self.levels = levels
-        self.data = data
-        self.feature_name = feature_name
-        self.target_name = target_name
-        self.label = label
-        self.note = note
+    grid: FloatArray
+    curves: FloatArray
+    _: KW_ONLY
+    levels: FloatArray | None = None
+    data: tuple[FloatArray, FloatArray] | None = None
+    feature_name: str = "x"
+    target_name: str = "y"
+    label: str = "prediction"
+    note: str = ""
 
     @classmethod
     def from_estimator(
@@ -143,15 +127,8 @@ class FanDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        FanDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the feature is unknown or not a number, or the kind is unknown.
         """
@@ -219,15 +196,8 @@ class FanDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        FanDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If lengths differ, or a level is not in (0, 1).
         """
@@ -252,22 +222,10 @@ class FanDisplay:
             label=label or ("prediction" if levels is None else "levels"),
         ).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        FanDisplay
-            Itself.
-        """
-        ax = _style.axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        self.bands_, self.lines_, self.points_ = [], [], None
+    def _draw(self, ax: Any) -> None:
+        self.bands_: list[Any] = []
+        self.lines_: list[Any] = []
+        self.points_: Any = None
         if self.data is not None:
             self.points_ = _style.scatter(ax, *self.data, label="data")
         if self.levels is None:
@@ -276,7 +234,6 @@ class FanDisplay:
         else:
             self._fan(self.levels)
         self._label()
-        return self
 
     def _fan(self, levels: FloatArray) -> None:
         order = np.argsort(levels)
@@ -333,6 +290,3 @@ def _pairs(levels: FloatArray) -> list[tuple[int, int]]:
             match = np.flatnonzero(np.isclose(levels, 1.0 - levels[low], rtol=0.0, atol=1e-9))
             pairs += [(int(low), int(high)) for high in match]
     return pairs
-
-
-__all__ = ["FanDisplay"]

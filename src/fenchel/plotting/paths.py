@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,31 +10,23 @@ import numpy as np
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.inspection import short_name
 from fenchel.plotting import _style
+from fenchel.plotting._display import Display
 
 _DEPTH = 2.0  # depths of the part that matters below which paths leave the picture
 
 
 @dataclass(frozen=True)
 class ScorePath:
-    """Scores along one path, all other parameters being the same.
-
-    Attributes
-    ----------
-    alphas, mean : ndarray of shape (n_alphas,)
-        Strengths, increasing, and the mean score over the folds.
-    error : ndarray of shape (n_alphas,) or None
-        Standard error of the mean; None for a single fold.
-    others : dict
-        The other parameters.
-    """
+    """Scores along one path of increasing strengths, all other parameters being the same."""
 
     alphas: FloatArray
-    mean: FloatArray
-    error: FloatArray | None
-    others: dict[str, Any]
+    mean: FloatArray  # over the folds
+    error: FloatArray | None  # standard error of the mean; None for a single fold
+    others: dict[str, Any]  # the other parameters
 
 
-class PathDisplay:
+@dataclass(eq=False, repr=False)
+class PathDisplay(Display):
     """The score of cross-validation along the strength, and the choices that follow from it.
 
     The path of the best score is drawn with its standard errors over the folds, the paths of
@@ -55,8 +47,6 @@ class PathDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     line_, band_ : line, collection or None
         Mean score of the best path, and one standard error on both sides.
     others_ : list of line
@@ -87,31 +77,17 @@ class PathDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-    line_: Any
-    band_: Any
-    others_: list[Any]
-    best_: Any
-    one_standard_error_: Any
-    chosen_: Any
-    threshold_: Any
+    _figsize = (6.4, 4.8)
 
-    def __init__(
-        self,
-        paths: list[ScorePath],
-        best: int,
-        chosen: float,
-        *,
-        parameter: str = "alpha",
-        score_name: str = "score",
-    ) -> None:
-        self.paths = paths
-        self.best = best
-        self.chosen = chosen
-        self.parameter = parameter
-        self.score_name = score_name
-        path = paths[best]
+    paths: list[ScorePath]
+    best: int
+    chosen: float
+    _: KW_ONLY
+    parameter: str = "alpha"
+    score_name: str = "score"
+
+    def __post_init__(self) -> None:
+        path = self.paths[self.best]
         top = int(np.nanargmax(path.mean))
         self.best_alpha = float(path.alphas[top])
         self.one_standard_error_alpha: float | None = None
@@ -143,15 +119,8 @@ class PathDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        PathDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the estimator has searched nothing, or not over this parameter.
         """
@@ -176,21 +145,7 @@ class PathDisplay:
         chosen = float(results["params"][index][name])
         return cls(paths, best, chosen, parameter=name, score_name=label).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        PathDisplay
-            Itself.
-        """
-        ax = _style.axes(ax, (6.4, 4.8))
-        self.ax_, self.figure_ = ax, ax.figure
+    def _draw(self, ax: Any) -> None:
         path = self.paths[self.best]
         self.others_ = [
             ax.plot(other.alphas, other.mean, color=_style.PALE, lw=1, zorder=1)[0]
@@ -230,7 +185,6 @@ class PathDisplay:
             columnspacing=1.2,
             fontsize="small",
         )
-        return self
 
     def _limits(self) -> tuple[float, float] | None:
         """Where the picture ends: far worse scores would press the rest of it into a line."""
@@ -260,7 +214,7 @@ class PathDisplay:
             candidates.append(
                 (simple, "one_standard_error_", "s", _style.VERMILION, "one-standard-error choice")
             )
-        self.chosen_ = None
+        self.chosen_: Any = None
         for alpha, attribute, marker, color, name in candidates:
             taken = alpha == self.chosen
             mark = self._mark(alpha, marker, color, taken)
@@ -324,6 +278,3 @@ def _paths(results: dict[str, Any], name: str) -> tuple[list[ScorePath], list[li
 
 def _value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else short_name(value, 24)
-
-
-__all__ = ["PathDisplay", "ScorePath"]

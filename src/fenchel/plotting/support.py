@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,11 +11,13 @@ from fenchel._typing import FloatArray
 from fenchel.inspection import FeatureTable, fitted_model, percent, target_name_of
 from fenchel.plotting import _style
 from fenchel.plotting._checks import column, matrix
+from fenchel.plotting._display import Display
 
 _LARGEST, _SMALLEST = 90.0, 6.0  # areas of markers, in points²
 
 
-class SupportDisplay:
+@dataclass(eq=False, repr=False)
+class SupportDisplay(Display):
     r"""The training rows, those with a dual coefficient marked by its size and sign.
 
     The fitted function is a sum over these rows, h(x) = Σ_i k(x, x_i) c_i: a row with
@@ -36,8 +39,6 @@ class SupportDisplay:
 
     Attributes
     ----------
-    ax_, figure_
-        Matplotlib's axes and figure.
     idle_ : collection
         Rows without coefficient.
     carrying_ : list of collection
@@ -56,27 +57,13 @@ class SupportDisplay:
     True
     """
 
-    ax_: Any
-    figure_: Any
-    idle_: Any
-    carrying_: list[Any]
-
-    def __init__(
-        self,
-        values: FloatArray,
-        targets: FloatArray,
-        coefficients: FloatArray,
-        *,
-        signed: bool = True,
-        feature_name: str = "x",
-        target_name: str = "y",
-    ) -> None:
-        self.values = values
-        self.targets = targets
-        self.coefficients = coefficients
-        self.signed = signed
-        self.feature_name = feature_name
-        self.target_name = target_name
+    values: FloatArray
+    targets: FloatArray
+    coefficients: FloatArray
+    _: KW_ONLY
+    signed: bool = True
+    feature_name: str = "x"
+    target_name: str = "y"
 
     @classmethod
     def from_estimator(
@@ -110,15 +97,8 @@ class SupportDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure of pyplot by default.
 
-        Returns
-        -------
-        SupportDisplay
-            With what was drawn as attributes.
-
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
         ValueError
             If the model has no support, X is not of its rows, or a feature or output is unknown.
         """
@@ -153,21 +133,7 @@ class SupportDisplay:
             target_name=target_name or target_name_of(y, target),
         ).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on those of a new figure of pyplot.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw.
-
-        Returns
-        -------
-        SupportDisplay
-            Itself.
-        """
-        ax = _style.axes(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+    def _draw(self, ax: Any) -> None:
         coefficients = self.coefficients
         idle = coefficients == 0.0
         many = len(coefficients) > _style.MANY
@@ -195,7 +161,6 @@ class SupportDisplay:
         made = _style.legend(ax, handles, names)
         for handle in made.legend_handles:
             handle.set_sizes([30.0])
-        return self
 
     def _marks(self, rows: Any, marker: str, color: str) -> Any:
         sizes = np.abs(self.coefficients[rows])
@@ -210,6 +175,3 @@ class SupportDisplay:
             linewidths=0,
             zorder=3,
         )
-
-
-__all__ = ["SupportDisplay"]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.inspection.tables import some_rows
 from fenchel.kernels import OperatorKernel, Precomputed
 
 QUANTILE = 0.99
@@ -48,25 +48,13 @@ def far_rows(model: Any, X: Any) -> Far | None:
     if len(kept) < 2:
         return None
     rows = np.asarray(X, dtype=np.float64)
-    sample = _sample(len(kept), min(_QUERIES, max(1, _VALUES // len(kept))))
+    sample = some_rows(len(kept), min(_QUERIES, max(1, _VALUES // len(kept))))
     spacing = _nearest(kernel, kept[sample], kept, own=sample)
     threshold = float(np.quantile(spacing, QUANTILE, method="higher"))
-    looked_at = rows[_sample(len(rows), max(1, _VALUES // len(kept)))]
+    looked_at = rows[some_rows(len(rows), max(1, _VALUES // len(kept)))]
     distance = _nearest(kernel, looked_at, kept)
-    return Far(
-        int(np.count_nonzero(distance > threshold)),
-        len(distance),
-        len(kept),
-        threshold,
-        float(np.median(distance)),
-    )
-
-
-def _sample(n: int, most: int) -> IntArray:
-    """Positions of all rows, or of some drawn at random."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(check_random_state(0).permutation(n)[:most])
+    n_far = int(np.count_nonzero(distance > threshold))
+    return Far(n_far, len(distance), len(kept), threshold, float(np.median(distance)))
 
 
 def _nearest(
@@ -82,6 +70,3 @@ def _nearest(
             values[np.arange(len(some)), own[start : start + size]] = np.inf
         squares[start : start + size] = values.min(axis=1)
     return np.sqrt(np.maximum(squares, 0.0))
-
-
-__all__ = ["QUANTILE", "Far", "far_rows"]

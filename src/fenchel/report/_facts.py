@@ -37,44 +37,18 @@ class Column:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a fitted model on some rows.
-
-    Attributes
-    ----------
-    estimator, model : estimator
-        As given, and the regressor inside.
-    data, target : str
-        Names.
-    n_rows, n_seen : int, int or None
-        The rows, and how many of them were in the fit; None where that is not known.
-    scored : ndarray of int
-        The rows that scores and calibration are of.
-    n_training : int or None
-        Rows of the fit.
-    training : Training or None
-        What is known of them.
-    same_rows : bool
-        Whether the rows are those of the fit, in their order.
-    levels : ndarray or None
-        Levels of the model.
-    scores, calibration, crossings, far
-        What was measured; None or empty where it does not apply.
-    columns : list of Column
-        The features.
-    warnings : list of str
-        What the caller has to say.
-    """
+    """What is known of a fitted model on some rows; None or empty where it does not apply."""
 
     estimator: Any
-    model: Any
+    model: Any  # the regressor inside
     data: str
     target: str
     n_rows: int
-    n_seen: int | None
-    scored: AnyArray
+    n_seen: int | None  # how many of the rows were in the fit; None where that is not known
+    scored: AnyArray  # positions of the rows that scores and calibration are of
     n_training: int | None
     training: Training | None
-    same_rows: bool
+    same_rows: bool  # whether these are the rows of the fit, in their order
     levels: FloatArray | None
     statistic: str
     scores: list[Score]
@@ -84,7 +58,7 @@ class Facts:
     columns: list[Column]
     predictions: FloatArray = field(repr=False)
     targets: FloatArray = field(repr=False)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what the caller has to say
 
     @property
     def kind_of_rows(self) -> str:
@@ -113,10 +87,11 @@ def gather(
     scored = np.arange(len(targets))
     if seen is not None and LEAST_UNSEEN <= np.count_nonzero(~seen) < len(seen):
         scored = np.flatnonzero(~seen)
-    kind = statistic_of(model)
+    kind, table = statistic_of(model), FeatureTable.of(X)
     measures = measures_of(estimator, targets.shape[1])
     constants = _constants(training, measures, targets[scored])
-    calibrated = curves is not None and kind != "expectiles"
+    kept = getattr(model, "_kept", None)  # rows of positive weight
+    n_kept = None if kept is None else len(kept)
     return Facts(
         estimator=estimator,
         model=model,
@@ -125,18 +100,18 @@ def gather(
         n_rows=len(targets),
         n_seen=None if seen is None else int(np.count_nonzero(seen)),
         scored=scored,
-        n_training=_n_training(model, training),
+        n_training=n_kept if training is None else training.n_rows,
         training=training,
         same_rows=training is not None and training.same(X, targets),
         levels=curves,
         statistic=kind,
         scores=scores(measures, predictions[scored], targets[scored], constants),
-        calibration=calibration(curves, predictions[scored], targets[scored, 0])
-        if curves is not None and calibrated
-        else (),
+        calibration=()
+        if curves is None or kind == "expectiles"
+        else calibration(curves, predictions[scored], targets[scored, 0]),
         crossings=None if curves is None or len(curves) < 2 else crossings(model, predictions),
         far=far_rows(model, rows_for_final(estimator, X)),
-        columns=_columns(X),
+        columns=[_column(*column) for column in zip(table.names, table.columns, strict=True)],
         predictions=predictions,
         targets=targets,
         warnings=list(warnings),
@@ -182,24 +157,9 @@ def _constants(
     return training.constants
 
 
-def _n_training(model: Any, training: Training | None) -> int | None:
-    if training is not None:
-        return training.n_rows
-    kept = getattr(model, "_kept", None)  # rows of positive weight
-    return None if kept is None else len(kept)
-
-
-def _columns(X: Any) -> list[Column]:
-    table = FeatureTable.of(X)
-    return [_column(name, values) for name, values in zip(table.names, table.columns, strict=True)]
-
-
 def _column(name: str, values: AnyArray) -> Column:
     if np.issubdtype(values.dtype, np.number):
         low, middle, high = (float(v) for v in np.nanquantile(values, [0.0, 0.5, 1.0]))
         return Column(name, (low, middle, high), 0, "")
     labels, counts = np.unique(values.astype(str), return_counts=True)
     return Column(name, None, len(labels), str(labels[np.argmax(counts)]))
-
-
-__all__ = ["LEAST_UNSEEN", "Column", "Facts", "gather"]

@@ -57,6 +57,11 @@ def number(value: float, text: str | None = None) -> Html:
     return element("data", text.replace("-", "−", 1) if text[:1] == "-" else text, value=plain)
 
 
+def count(value: int) -> Html:
+    """A whole number."""
+    return number(value, str(value))
+
+
 def percent(part: float, digits: int = 1) -> Html:
     """A share, as a percentage."""
     return number(part, f"{100.0 * part:.{digits}f} %")
@@ -69,12 +74,8 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: obj
         element("tr", element("th", row[0], scope="row"), *(element("td", c) for c in row[1:]))
         for row in rows
     )
-    whole = element(
-        "table",
-        element("caption", caption),
-        element("thead", header),
-        element("tbody", *body),
-    )
+    parts = element("caption", caption), element("thead", header), element("tbody", *body)
+    whole = element("table", *parts)
     return element("div", whole, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
@@ -101,17 +102,16 @@ def document(title: object, body: Html) -> str:
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    head = joined(
-        [
-            element("meta", charset="utf-8"),
-            Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-            element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            element("meta", name="referrer", content="no-referrer"),
-            element("title", title),
-            Html(f"<style>{STYLE}</style>"),
-        ]
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", title),
+        Html(f"<style>{STYLE}</style>"),
     )
-    page = element("html", element("head", head), element("body", body), lang="en")
+    page = element("html", head, element("body", body), lang="en")
     return f"<!DOCTYPE html>\n{page}\n"
 
 
@@ -162,17 +162,3 @@ figcaption { font-size: .92rem; max-width: 42rem; }
   h2 { break-after: avoid; }
 }
 """
-
-
-__all__ = [
-    "Html",
-    "document",
-    "element",
-    "escaped",
-    "joined",
-    "number",
-    "pairs",
-    "percent",
-    "picture",
-    "table",
-]

@@ -98,14 +98,3 @@ def _guarantee(model: Any) -> str:
 def too_far_out(levels: FloatArray, n_rows: int) -> list[float]:
     """Levels beyond which fewer than ten of so many rows are expected."""
     return [float(t) for t in np.sort(levels) if n_rows * min(t, 1.0 - t) < LEAST_ROWS - 1e-9]
-
-
-__all__ = [
-    "CONFIDENCE",
-    "LEAST_ROWS",
-    "Calibration",
-    "Crossings",
-    "calibration",
-    "crossings",
-    "too_far_out",
-]

@@ -59,14 +59,14 @@ def _fitted(facts: Facts) -> Iterator[h.Html]:
         levels = ", ".join(percent(float(t)) for t in facts.levels)
         rows.append((f"levels of its {facts.statistic}", levels))
     rows.append(("target", short_name(facts.target, _NAME)))
-    rows.append(("features", h.joined([h.number(len(facts.columns), f"{len(facts.columns)}")])))
+    rows.append(("features", h.count(len(facts.columns))))
     if training is not None and training.data:
         rows.append(("fitted on", short_name(training.data, _NAME)))
     if facts.n_training is not None:
-        rows.append(("rows of the fit", h.number(facts.n_training, str(facts.n_training))))
+        rows.append(("rows of the fit", h.count(facts.n_training)))
     if facts.data:
         rows.append(("report on", short_name(facts.data, _NAME)))
-    rows.append(("rows of the report", h.number(facts.n_rows, str(facts.n_rows))))
+    rows.append(("rows of the report", h.count(facts.n_rows)))
     if hasattr(model, "kernel_"):
         rows.append(("kernel", repr(model.kernel_)))
     for name in _PARAMETERS:
@@ -82,20 +82,17 @@ def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
     support = getattr(facts.model, "support_", None)
     if support is not None:
         of = "" if facts.n_training is None else f" of {facts.n_training} rows"
-        yield "support vectors", h.joined([h.number(len(support), str(len(support))), of])
+        yield "support vectors", h.joined([h.count(len(support)), of])
     feature_map = getattr(facts.model, "feature_map_", None)
     if feature_map is not None:
-        yield "rank", h.number(feature_map.rank_, str(feature_map.rank_))
+        yield "rank", h.count(feature_map.rank_)
     if hasattr(facts.model, "kernel_error_"):
-        yield (
-            "kernel error",
-            h.number(facts.model.kernel_error_, f"{facts.model.kernel_error_:.1e}"),
-        )
+        error = facts.model.kernel_error_
+        yield "kernel error", h.number(error, f"{error:.1e}")
 
 
 def _scores(facts: Facts) -> Iterator[h.Html]:
     yield h.element("h2", "Scores", id="scores")
-    where = f"{len(facts.scored)} {_ROWS[facts.kind_of_rows]}"
     of_fit = facts.training is not None
     whose = "the rows of the fit" if of_fit else "these very rows, an advantage to it"
     yield h.element(
@@ -105,22 +102,25 @@ def _scores(facts: Facts) -> Iterator[h.Html]:
         "of the loss of the constant that the model saves: 1 is perfect, 0 no better than "
         "the constant.",
     )
-    rows = []
-    for score in facts.scores:
-        error = h.number(score.error, f"{score.error:.2g}")
-        explained = score.explained
-        rows.append(
-            (
-                score.name,
-                h.number(score.model),
-                h.number(score.baseline),
-                "–" if explained is None else h.number(explained, f"{explained:.3g}"),
-                h.joined([h.number(score.gain), " ± ", error]),
-                h.number(score.constant),
-            )
+    rows = [
+        (
+            score.name,
+            h.number(score.model),
+            h.number(score.baseline),
+            "–"
+            if score.explained is None
+            else h.number(score.explained, f"{score.explained:.3g}"),
+            h.joined([h.number(score.gain), " ± ", h.number(score.error, f"{score.error:.2g}")]),
+            h.number(score.constant),
         )
+        for score in facts.scores
+    ]
     head = ("mean", "model", "constant", "explained", "gain", "value of the constant")
-    yield h.table(head, rows, f"Scores on {where}")
+    yield h.table(head, rows, f"Scores on {_scored(facts)}")
+
+
+def _scored(facts: Facts) -> str:
+    return f"{len(facts.scored)} {_ROWS[facts.kind_of_rows]}"
 
 
 def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
@@ -149,8 +149,7 @@ def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
         for c in facts.calibration
     ]
     head = ("nominal level", "observed", f"{band} band", "")
-    where = f"{len(facts.scored)} {_ROWS[facts.kind_of_rows]}"
-    yield h.table(head, rows, f"Shares of {where} at or below each quantile")
+    yield h.table(head, rows, f"Shares of {_scored(facts)} at or below each quantile")
     yield from _of(drawn, "calibration")
 
 
@@ -159,7 +158,7 @@ def _crossings(facts: Facts) -> Iterator[h.Html]:
     if found is None:
         return
     yield h.element("h2", "Crossings", id="crossings")
-    count = h.number(found.rows, str(found.rows))
+    count = h.count(found.rows)
     by = [", by up to ", h.number(found.largest)] if found.rows else []
     yield h.element(
         "p",
@@ -238,11 +237,7 @@ def _features(columns: list[Column]) -> Iterator[h.Html]:
         yield h.table(("feature", "least", "median", "largest"), rows, caption)
     if words:
         rows_of_words = (
-            (
-                short_name(c.name, _NAME),
-                h.number(c.n_labels, str(c.n_labels)),
-                short_name(c.most_frequent, _NAME),
-            )
+            (short_name(c.name, _NAME), h.count(c.n_labels), short_name(c.most_frequent, _NAME))
             for c in words[:_MOST_COLUMNS]
         )
         caption = f"Labels, in the rows of the report{_cut(len(words))}"
@@ -251,6 +246,3 @@ def _features(columns: list[Column]) -> Iterator[h.Html]:
 
 def _cut(number: int) -> str:
     return f": the first {_MOST_COLUMNS} of {number}" if number > _MOST_COLUMNS else ""
-
-
-__all__ = ["page"]

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-from sklearn.utils import check_random_state
-
 from fenchel.inspection import FeatureTable
+from fenchel.inspection.tables import some_rows
 from fenchel.kernels import Precomputed
 from fenchel.plotting import (
     ConvergenceDisplay,
@@ -48,11 +46,14 @@ def pictures(facts: Facts, X: Any) -> list[Picture]:
 
 def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
     table = FeatureTable.of(X)
-    numeric = [j for j, column in enumerate(facts.columns) if _drawable(column.numbers)]
+    numeric = _numeric(facts)
     inside = facts.levels is None and hasattr(facts.model, "levels_")  # levels of no column
     if inside or isinstance(getattr(facts.model, "kernel_", None), Precomputed):
         return
-    rows, sampled = _sample(facts.n_rows)
+    rows = some_rows(facts.n_rows, MOST_ROWS)
+    sampled = f"all {len(rows)} rows"
+    if len(rows) < facts.n_rows:
+        sampled = f"{MOST_ROWS} of the {facts.n_rows} rows, drawn at random,"
     some = table.rows(rows, {})
     for j in numeric[:MOST_FANS]:
         svg = _drawn(
@@ -78,8 +79,10 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
         )
 
 
-def _drawable(numbers: tuple[float, float, float] | None) -> bool:
-    return numbers is not None and numbers[0] < numbers[2]
+def _numeric(facts: Facts) -> list[int]:
+    """Columns of numbers that differ."""
+    numbers = [column.numbers for column in facts.columns]
+    return [j for j, each in enumerate(numbers) if each is not None and each[0] < each[2]]
 
 
 def _calibration(facts: Facts) -> Iterator[Picture]:
@@ -108,7 +111,7 @@ def _support(facts: Facts, X: Any) -> Iterator[Picture]:
     known = all(hasattr(facts.model, name) for name in ("support_", "dual_coef_"))
     if not (known and facts.same_rows and facts.n_rows <= MOST_ROWS):
         return
-    numeric = [j for j, c in enumerate(facts.columns) if _drawable(c.numbers)]
+    numeric = _numeric(facts)
     if not numeric:
         return
     name = facts.columns[numeric[0]].name
@@ -145,14 +148,6 @@ def _convergence(facts: Facts) -> Iterator[Picture]:
     )
 
 
-def _sample(n: int) -> tuple[Any, str]:
-    """Positions of the rows to draw, and how to say which."""
-    if n <= MOST_ROWS:
-        return np.arange(n), f"all {n} rows"
-    rows = np.sort(check_random_state(0).permutation(n)[:MOST_ROWS])
-    return rows, f"{MOST_ROWS} of the {n} rows, drawn at random,"
-
-
 def _drawn(draw: Callable[..., object], figsize: tuple[float, float] = (6.4, 4.2)) -> bytes:
     """Draw on a figure of its own that no window knows, the same bytes each time."""
     import matplotlib as mpl  # noqa: PLC0415  (an optional dependency)
@@ -167,6 +162,3 @@ def _drawn(draw: Callable[..., object], figsize: tuple[float, float] = (6.4, 4.2
         draw(ax=figure.add_subplot())
         figure.savefig(content, format="svg", dpi=150, metadata={"Date": None})
     return content.getvalue()
-
-
-__all__ = ["MOST_FANS", "MOST_ROWS", "Picture", "pictures"]

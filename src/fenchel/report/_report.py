@@ -140,6 +140,3 @@ def make_report(
         training = Training.of(estimator, *training)
     facts = gather(estimator, rows, y, training, data_name, target_name, list(warnings))
     return Report(facts, page(facts, pictures(facts, rows) if draw else []))
-
-
-__all__ = ["Report", "make_report"]

@@ -91,17 +91,6 @@ def scores(
         theirs = measure.loss(y - constant)
         gains = theirs - mine
         error = float(gains.std(ddof=1) / np.sqrt(len(y))) if len(y) > 1 else float("nan")
-        found.append(
-            Score(
-                measure.name,
-                float(mine.mean()),
-                constant,
-                float(theirs.mean()),
-                float(gains.mean()),
-                error,
-            )
-        )
+        model, baseline, gain = (float(each.mean()) for each in (mine, theirs, gains))
+        found.append(Score(measure.name, model, constant, baseline, gain, error))
     return found
-
-
-__all__ = ["Measure", "Score", "measures_of", "scores"]

@@ -117,12 +117,9 @@ def _bits(values: AnyArray) -> _Bits:
     if np.issubdtype(values.dtype, np.number):
         return np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64)
     labels, codes = np.unique(values.astype(str), return_inverse=True)
-    digests = [hashlib.blake2b(_encoded(label), digest_size=8).digest() for label in labels]
+    encoded = (str(label).encode("utf-8", "surrogatepass") for label in labels)
+    digests = [hashlib.blake2b(label, digest_size=8).digest() for label in encoded]
     return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[codes])
-
-
-def _encoded(label: str) -> bytes:
-    return str(label).encode("utf-8", "surrogatepass")
 
 
 def _mixed(bits: _Bits) -> _Bits:
@@ -130,6 +127,3 @@ def _mixed(bits: _Bits) -> _Bits:
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
     return bits ^ (bits >> np.uint64(31))
-
-
-__all__ = ["Training", "hashes"]

@@ -130,28 +130,21 @@ def _of_fit(model: Any) -> list[str]:
 def _of_levels(facts: Facts) -> list[str]:
     if facts.levels is None:
         return []
-    found = []
+    looked_at = []
     if facts.n_training is not None:
-        levels = too_far_out(facts.levels, facts.n_training)
-        if levels:
-            found.append(
-                f"{_listed(levels)}: the fit has {facts.n_training} rows, fewer than "
-                f"{LEAST_ROWS:g} of which are expected beyond, too few to learn how "
-                "such a curve varies."
-            )
+        looked_at.append((facts.n_training, "the fit has", "learn how such a curve varies"))
     if facts.calibration:
-        levels = too_far_out(facts.levels, len(facts.scored))
+        looked_at.append((len(facts.scored), "the calibration is of", "judge it"))
+    found = []
+    for n_rows, what, purpose in looked_at:
+        levels = too_far_out(facts.levels, n_rows)
         if levels:
             found.append(
-                f"{_listed(levels)}: the calibration is of {len(facts.scored)} rows, fewer than "
-                f"{LEAST_ROWS:g} of which are expected beyond, too few to judge it."
+                f"Level{'s' * (len(levels) > 1)} {', '.join(map(percent, levels))}: {what} "
+                f"{n_rows} rows, fewer than {LEAST_ROWS:g} of which are expected beyond, "
+                f"too few to {purpose}."
             )
     return found
-
-
-def _listed(levels: list[float]) -> str:
-    what = "Levels" if len(levels) > 1 else "Level"
-    return f"{what} {', '.join(percent(level) for level in levels)}"
 
 
 def _of_rows(facts: Facts) -> list[str]:
@@ -183,6 +176,3 @@ def _of_scores(facts: Facts) -> list[str]:
             f"Not calibrated on these rows, by more than chance explains at a level: {levels}."
         )
     return found
-
-
-__all__ = ["about_certificate", "about_distance", "about_rows", "warnings_of"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.losses import Box, BoxQuadratic
-from fenchel.testing._saying import require, require_rows, show
+from fenchel.testing._saying import bad_rows, require, show
 from fenchel.testing._trial import ROWS, TOL, Trial
 
 _FAR = 1e9  # of a slope: beyond any bound of a loss that is made for these residuals
@@ -15,28 +15,23 @@ _NEAR = 1e-7  # of a residual: within ε, or at least on one side of a kink
 
 def check_capabilities(trial: Trial) -> None:
     """Run all checks of this file."""
-    for check in (
-        _check_box,
-        _check_parts,
-        _check_outputs,
-        _check_flags,
-        _check_local,
-        _check_units,
-    ):
-        check(trial)
+    _check_box(trial)
+    _check_parts(trial)
+    _check_outputs(trial)
+    _check_flags(trial)
+    _check_local(trial)
+    _check_units(trial)
 
 
 def _same(found: FloatArray, truth: FloatArray, points: FloatArray, sentence: str) -> None:
     """Values of two functions at dual points, infinite at the same ones."""
     with np.errstate(invalid="ignore"):
         good = (found == truth) | (np.abs(found - truth) <= TOL * np.abs(truth))
-    require_rows(
-        good,
-        lambda i: (
+    for i in bad_rows(good):
+        raise AssertionError(
             f"{sentence}: at {show(points[i])} one is {float(found[i]):.9g}, and the other "
             f"{float(truth[i]):.9g}"
-        ),
-    )
+        )
 
 
 def _conjugate_of(box: Box, dual: FloatArray) -> FloatArray:
@@ -109,13 +104,11 @@ def _check_flags(trial: Trial) -> None:
     dual = loss.conjugate_prox(near, trial.step)
     moving = dual.any(axis=1)
     if loss.epsilon > 1e3 * _NEAR * trial.scale:
-        require_rows(
-            ~moving,
-            lambda i: (
+        for i in bad_rows(~moving):
+            raise AssertionError(
                 f"epsilon={loss.epsilon:.3g}, but the dual vector of the small residual "
                 f"{show(near[i] / trial.step)} is not zero"
-            ),
-        )
+            )
     if loss.radial:
         residual = trial.residuals()
         turned = residual @ np.linalg.qr(trial.random.standard_normal((p, p)))[0]
@@ -123,10 +116,8 @@ def _check_flags(trial: Trial) -> None:
         _same(loss.value(residual), loss.value(turned), residual, sentence)
     if loss.bounded:
         far = _FAR * trial.slope * np.concatenate([np.eye(p), -np.eye(p)])
-        require_rows(
-            np.isinf(loss.conjugate(far)),
-            lambda i: f"bounded=True, but conjugate is finite at {show(far[i])}",
-        )
+        for i in bad_rows(np.isinf(loss.conjugate(far))):
+            raise AssertionError(f"bounded=True, but conjugate is finite at {show(far[i])}")
 
 
 def _check_local(trial: Trial) -> None:
@@ -143,13 +134,11 @@ def _check_local(trial: Trial) -> None:
     )
     moved, change = np.abs(first - second), np.abs(loss.value(first) - loss.value(second))
     size = moved @ at.slopes if at.by_output else at.slopes[0] * np.linalg.norm(moved, axis=1)
-    require_rows(
-        change <= size * (1.0 + TOL),
-        lambda i: (
+    for i in bad_rows(change <= size * (1.0 + TOL)):
+        raise AssertionError(
             f"local({show(reach)}).slopes are too small: from {show(first[i])} to "
             f"{show(second[i])} the loss changes by {float(change[i]):.6g}"
-        ),
-    )
+        )
 
 
 def _check_units(trial: Trial) -> None:
@@ -175,13 +164,13 @@ def _check_units(trial: Trial) -> None:
         point = trial.points(ROWS, trial.slope / ratio)
         found = other.conjugate_prox(point, step)
         truth = loss.conjugate_prox(point * ratio, step * ratio / scale) / ratio
-        require_rows(
-            np.abs(found - truth).max(axis=1) <= TOL * np.linalg.norm(point, axis=1),
-            lambda i: (
-                f"{name}.conjugate_prox is not that of {name}: at {show(point[i])} it is "  # noqa: B023
-                f"{show(found[i])} instead of {show(truth[i])}"  # noqa: B023
-            ),
-        )
+        for i in bad_rows(
+            np.abs(found - truth).max(axis=1) <= TOL * np.linalg.norm(point, axis=1)
+        ):
+            raise AssertionError(
+                f"{name}.conjugate_prox is not that of {name}: at {show(point[i])} it is "
+                f"{show(found[i])} instead of {show(truth[i])}"
+            )
         for what in ("lipschitz", "smoothness"):
             power = 1 if what == "lipschitz" else 2
             wanted = getattr(loss, what) * scale**power / divisor

@@ -6,7 +6,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.losses import Loss
-from fenchel.testing._saying import require, require_rows, require_shape, show
+from fenchel.testing._saying import bad_rows, require, require_shape, show
 from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 
 
@@ -17,13 +17,11 @@ def check_prox(trial: Trial) -> None:
         step = factor * trial.step
         point = trial.points(ROWS, trial.slope)
         dual = loss.conjugate_prox(point, step)
-        require_rows(
-            np.isfinite(loss.conjugate(dual)),
-            lambda i: (
-                f"conjugate is not finite at {show(dual[i])}, which conjugate_prox returns for "  # noqa: B023
-                f"the point {show(point[i])} with step {step:.6g}"  # noqa: B023
-            ),
-        )
+        for i in bad_rows(np.isfinite(loss.conjugate(dual))):
+            raise AssertionError(
+                f"conjugate is not finite at {show(dual[i])}, which conjugate_prox returns for "
+                f"the point {show(point[i])} with step {step:.6g}"
+            )
 
         def objective(candidate: FloatArray, step: float, point: FloatArray) -> FloatArray:
             away = candidate - point
@@ -42,15 +40,13 @@ def check_prox(trial: Trial) -> None:
         for candidate in candidates:
             other = objective(candidate, step, point)
             far = np.linalg.norm(candidate - dual, axis=1)
-            require_rows(
-                best <= other + 1e-10 * (np.abs(best) + reach[:, 0] ** 2),
-                lambda i: (
-                    f"conjugate_prox is not optimal: at point {show(point[i])} with step "  # noqa: B023
-                    f"{step:.6g} it is {show(dual[i])}, and {show(candidate[i])}, at a distance "  # noqa: B023
-                    f"of {float(far[i]):.2g}, has a lower objective by "  # noqa: B023
-                    f"{float(best[i] - other[i]):.2g}"  # noqa: B023
-                ),
-            )
+            for i in bad_rows(best <= other + 1e-10 * (np.abs(best) + reach[:, 0] ** 2)):
+                raise AssertionError(
+                    f"conjugate_prox is not optimal: at point {show(point[i])} with step "
+                    f"{step:.6g} it is {show(dual[i])}, and {show(candidate[i])}, at a distance "
+                    f"of {float(far[i]):.2g}, has a lower objective by "
+                    f"{float(best[i] - other[i]):.2g}"
+                )
 
 
 def check_domain(trial: Trial) -> None:
@@ -59,25 +55,21 @@ def check_domain(trial: Trial) -> None:
     # a loss with a cone has a rule of its own where others count on a solid domain
     solid = dual.shape if loss.cone is None else (len(dual), 1)
     shrunk = dual * trial.random.choice([0.0, 0.5, 0.99, 1.0], solid)
-    require_rows(
-        np.isfinite(loss.conjugate(shrunk)),
-        lambda i: (
+    for i in bad_rows(np.isfinite(loss.conjugate(shrunk))):
+        raise AssertionError(
             f"the domain of conjugate is not solid: it is finite at {show(dual[i])} and not at "
             f"{show(shrunk[i])}, whose coordinates are nearer to 0"
-        ),
-    )
+        )
     if loss.separable and trial.size > 1:
         mixed = trial.random.permuted(dual, axis=0)  # each coordinate from another row
         parts = [np.where(np.arange(trial.size) == j, mixed, 0.0) for j in range(trial.size)]
         total = np.sum([loss.conjugate(part) for part in parts], axis=0)
         whole = loss.conjugate(mixed)
-        require_rows(
-            np.isclose(whole, total, rtol=TOL, atol=0.0),
-            lambda i: (
+        for i in bad_rows(np.isclose(whole, total, rtol=TOL, atol=0.0)):
+            raise AssertionError(
                 f"separable=True, but conjugate at {show(mixed[i])} is {float(whole[i]):.6g} and "
                 f"not the sum over outputs, {float(total[i]):.6g}"
-            ),
-        )
+            )
 
 
 def check_balance(trial: Trial) -> None:
@@ -94,10 +86,10 @@ def check_balance(trial: Trial) -> None:
             np.all(left <= 1e-12 * (weight @ np.abs(dual))),
             f"balanced leaves a sum of {show(left)}",
         )
-        require_rows(
-            np.isfinite(loss.conjugate(balanced)),
-            lambda i: f"balanced leaves the domain: {show(dual[i])} becomes {show(balanced[i])}",  # noqa: B023
-        )
+        for i in bad_rows(np.isfinite(loss.conjugate(balanced))):
+            raise AssertionError(
+                f"balanced leaves the domain: {show(dual[i])} becomes {show(balanced[i])}"
+            )
         require(not balanced[::5].any(), "balanced changes rows that are zero")
         require(
             np.allclose(
@@ -122,18 +114,14 @@ def check_jacobian(trial: Trial) -> None:
         jacobian = _dense(loss.conjugate_prox_jacobian(point, step))
         where = f"with step {step:.6g}"
         skew = np.abs(jacobian - jacobian.transpose(0, 2, 1)).max(axis=(1, 2))
-        require_rows(
-            skew <= TOL,
-            lambda i: f"the Jacobian is not symmetric at {show(point[i])} {where}",  # noqa: B023
-        )
+        for i in bad_rows(skew <= TOL):
+            raise AssertionError(f"the Jacobian is not symmetric at {show(point[i])} {where}")
         spectrum = np.linalg.eigvalsh(jacobian)
-        require_rows(
-            (spectrum[:, 0] >= -TOL) & (spectrum[:, -1] <= 1.0 + TOL),
-            lambda i: (
-                f"the Jacobian is not between 0 and I at {show(point[i])} {where}: its "  # noqa: B023
-                f"eigenvalues are {show(spectrum[i])}"  # noqa: B023
-            ),
-        )
+        for i in bad_rows((spectrum[:, 0] >= -TOL) & (spectrum[:, -1] <= 1.0 + TOL)):
+            raise AssertionError(
+                f"the Jacobian is not between 0 and I at {show(point[i])} {where}: its "
+                f"eigenvalues are {show(spectrum[i])}"
+            )
         slopes, kink = _differences(trial, point, step)
         smooth = kink <= 1e-3
         require(
@@ -141,14 +129,12 @@ def check_jacobian(trial: Trial) -> None:
             f"conjugate_prox has a kink or a jump at most points ({where}), which no prox has",
         )
         wrong = np.abs(slopes - jacobian).max(axis=(1, 2))
-        require_rows(
-            ~smooth | (wrong <= 1e-5 + 2.0 * kink),
-            lambda i: (
+        for i in bad_rows(~smooth | (wrong <= 1e-5 + 2.0 * kink)):
+            raise AssertionError(
                 f"conjugate_prox_jacobian is not the derivative of conjugate_prox at "
-                f"{show(point[i])} {where}: finite differences give "  # noqa: B023
-                f"{show(slopes[i])}, the Jacobian is {show(jacobian[i])}"  # noqa: B023
-            ),
-        )
+                f"{show(point[i])} {where}: finite differences give "
+                f"{show(slopes[i])}, the Jacobian is {show(jacobian[i])}"
+            )
 
 
 def _differences(trial: Trial, point: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
@@ -184,14 +170,12 @@ def check_steps(trial: Trial) -> None:
         require_shape(together, alone.shape, f"{name}(point, steps) with an array (n, 1) of steps")
         unit = trial.slope * 10.0**1.5 if name == "conjugate_prox" else 1.0
         good = np.abs(together - alone).reshape(n, -1).max(axis=1) <= TOL * unit
-        require_rows(
-            good,
-            lambda i: (
-                f"{name} with an array (n, 1) of steps differs from the one with a number at "  # noqa: B023
-                f"{show(point[i])} with step {float(steps[i, 0]):.6g}: {show(together[i])} "  # noqa: B023
-                f"instead of {show(alone[i])}"  # noqa: B023
-            ),
-        )
+        for i in bad_rows(good):
+            raise AssertionError(
+                f"{name} with an array (n, 1) of steps differs from the one with a number at "
+                f"{show(point[i])} with step {float(steps[i, 0]):.6g}: {show(together[i])} "
+                f"instead of {show(alone[i])}"
+            )
 
 
 def check_envelope(trial: Trial) -> None:
@@ -222,11 +206,9 @@ def check_envelope(trial: Trial) -> None:
             ("jacobian", mine, theirs, np.where(generic, 1.0, np.inf)),
         ):
             wrong = np.abs(first - second).reshape(n, -1).max(axis=1)
-            require_rows(
-                wrong <= TOL * size,
-                lambda i: (
-                    f"envelope(...).{what} is not what conjugate_prox and conjugate say: at "  # noqa: B023
+            for i in bad_rows(wrong <= TOL * size):
+                raise AssertionError(
+                    f"envelope(...).{what} is not what conjugate_prox and conjugate say: at "
                     f"anchor {show(anchor[i])}, residual {show(residual[i])} and step "
-                    f"{step:.6g} it is {show(first[i])} instead of {show(second[i])}"  # noqa: B023
-                ),
-            )
+                    f"{step:.6g} it is {show(first[i])} instead of {show(second[i])}"
+                )

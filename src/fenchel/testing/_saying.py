@@ -1,11 +1,17 @@
-"""How checks fail: with a sentence."""
+"""How checks fail, with a sentence; and what several of them measure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy.stats import qmc
+
+from fenchel._typing import FloatArray
+
+SAMPLINGS = 8
 
 
 def require(condition: Any, sentence: str) -> None:
@@ -14,11 +20,18 @@ def require(condition: Any, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
-def require_rows(good: Any, sentence: Callable[[int], str]) -> None:
-    """Raise an AssertionError about the first row that is not good."""
-    bad = np.flatnonzero(~np.asarray(good, dtype=bool))
-    if len(bad):
-        raise AssertionError(sentence(int(bad[0])))
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Say in the complaints of a block what they are about."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{name}: {error}") from None
+
+
+def bad_rows(good: Any) -> list[int]:
+    """Rows that are not good; the first is the one to raise an AssertionError about."""
+    return np.flatnonzero(~np.asarray(good, dtype=bool)).tolist()
 
 
 def require_shape(array: Any, shape: tuple[int, ...], what: str) -> None:
@@ -34,3 +47,26 @@ def show(array: Any) -> str:
     """A short text for a point."""
     values = ", ".join(f"{float(value):.6g}" for value in np.ravel(array))
     return f"[{values}]"
+
+
+def sobol_mean(
+    function: Callable[[FloatArray], Any], n_features: int, n_points: int
+) -> tuple[Any, float]:
+    """Mean over the unit cube by scrambled Sobol rules, and its standard error."""
+    copies = [
+        function(qmc.Sobol(n_features, rng=np.random.default_rng(seed)).random(n_points))
+        for seed in range(SAMPLINGS)
+    ]
+    error = float(np.std(copies, axis=0, ddof=1).max()) / np.sqrt(SAMPLINGS)
+    return np.mean(copies, axis=0), error
+
+
+def central_differences(
+    function: Callable[[FloatArray], FloatArray], points: FloatArray, steps: FloatArray
+) -> FloatArray:
+    """Derivatives of values (n,) along each coordinate of points (n, d), (n, d)."""
+    columns = [
+        (function(points + move) - function(points - move)) / (2.0 * move.sum())
+        for move in np.diag(steps)
+    ]
+    return np.column_stack(columns)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.design import Design
-from fenchel.testing._saying import require, require_shape
+from fenchel.testing._saying import about, require, require_shape
 
 _TOL = 1e-8  # of the largest value: products of features lose half of the digits at most
 
@@ -28,11 +28,6 @@ def check_design(design: Design, random_state: int = 0) -> None:
     random_state : int
         Seed of the trial points.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong.
-
     Examples
     --------
     >>> import numpy as np
@@ -48,13 +43,11 @@ def check_design(design: Design, random_state: int = 0) -> None:
         ...
     AssertionError: Forgetful: squared_norm of a function is 0, and by the kernel it is ...
     """
-    try:
+    with about(type(design).__name__):
         trial = _Trial(design, np.random.default_rng(random_state))
         trial.check_functions()
         trial.check_subset()
         trial.check_optional()
-    except AssertionError as error:
-        raise AssertionError(f"{type(design).__name__}: {error}") from None
 
 
 class _Trial:
@@ -178,6 +171,3 @@ class _Trial:
 def _units(zero: FloatArray) -> FloatArray:
     """Weights with a single one in them, (size, *shape)."""
     return np.eye(zero.size).reshape(zero.size, *zero.shape)
-
-
-__all__ = ["check_design"]

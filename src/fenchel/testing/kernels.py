@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.stats import qmc
 from sklearn.base import clone
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.kernels import Box, Normal, as_kernel, as_scalar_kernel, resolve
-from fenchel.testing._saying import require, require_shape, show
+from fenchel.testing._saying import (
+    about,
+    central_differences,
+    require,
+    require_shape,
+    show,
+    sobol_mean,
+)
 
 _TOL = 1e-10
 _STEP = 1e-5  # of central differences, in widths: their error and their rounding are about 1e-10
 _DIFFERENCE = 1e-6
 _POINTS = 2**12
 _DRAWS = 2**14
-_SAMPLINGS = 8
 _DEVIATIONS = 8.0
 
 
@@ -41,11 +47,6 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
     X : array-like of shape (n_samples, n_features), optional
         Rows to check on; by default 40 random rows of 3 features in different units.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
-
     Examples
     --------
     >>> import numpy as np
@@ -65,14 +66,12 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
         repr(given) == before,
         f"{name}: measuring its length scales changes the kernel itself, and not a copy",
     )
-    try:
+    with about(name):
         _check(fixed, rows)
         _check_factors(fixed, rows)
         _check_gradient(fixed, rows)
         _check_integrals(fixed, rows)
         _check_frequencies(fixed, rows)
-    except AssertionError as error:
-        raise AssertionError(f"{name}: {error}") from None
 
 
 def _rows() -> FloatArray:
@@ -88,11 +87,7 @@ def _check(kernel: Any, X: FloatArray) -> None:
     gram = kernel(X)
     require_shape(gram, (n, n), "k(X)")
     require(np.all(np.isfinite(gram)), "k(X) is not finite")
-    largest = float(np.abs(gram).max())
-
-    def same(found: AnyArray, truth: AnyArray, sentence: str) -> None:
-        _same(found, truth, largest, sentence)
-
+    same = partial(_same, largest=float(np.abs(gram).max()))
     same(gram.T, gram, "k(X) must be symmetric")
     spectrum = np.linalg.eigvalsh(gram)
     lowest, highest = float(spectrum[0]), float(spectrum[-1])
@@ -117,7 +112,7 @@ def _check(kernel: Any, X: FloatArray) -> None:
     require(np.array_equal(X, before), "the kernel changes the rows that it is given")
 
 
-def _same(found: AnyArray, truth: AnyArray, largest: float, sentence: str) -> None:
+def _same(found: AnyArray, truth: AnyArray, sentence: str, largest: float) -> None:
     require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
     difference = float(np.abs(found - truth).max())
     require(difference <= _TOL * largest, f"{sentence}: they differ by {difference:.3g}")
@@ -136,12 +131,12 @@ def _check_factors(kernel: Any, X: FloatArray) -> None:
         require(single is not None, f"factor([{j}]) must be a kernel as factor of all columns is")
         assert single is not None
         product *= single(X[:, [j]])
-    _same(product, gram, largest, "the product of the factors must be the kernel")
+    _same(product, gram, "the product of the factors must be the kernel", largest)
     backward = list(range(d))[::-1]
     turned = own.factor(backward)
     require(turned is not None, f"factor({backward}) must be a kernel as factor of all columns is")
     assert turned is not None
-    _same(turned(X[:, backward]), gram, largest, f"factor({backward}) must be of these columns")
+    _same(turned(X[:, backward]), gram, f"factor({backward}) must be of these columns", largest)
 
 
 def _widths(kernel: Any, X: FloatArray) -> FloatArray:
@@ -178,14 +173,9 @@ def _check_gradient(kernel: Any, X: FloatArray) -> None:
         "gradient changes the arrays that it is given",
     )
     size = float(np.abs(kernel(rows, Z)).max())
-    expected = np.empty_like(gradient)
-    for j in range(d):
-        move = np.zeros(d)
-        move[j] = _STEP * width[j]
-        ahead, behind = (
-            np.einsum("nm,nm->n", weights, kernel(x, Z)) for x in (rows + move, rows - move)
-        )
-        expected[:, j] = (ahead - behind) / (2.0 * _STEP * width[j])
+    expected = central_differences(
+        lambda points: np.einsum("nm,nm->n", weights, kernel(points, Z)), rows, _STEP * width
+    )
     # in units of a change of the kernel by its own size over its width
     apart = np.abs(gradient - expected) * width / max(size, float(np.abs(expected * width).max()))
     i, c = np.unravel_index(int(np.argmax(apart)), apart.shape)
@@ -246,14 +236,13 @@ def _check_integrals_over(
         return
     require_shape(found, (len(Z), len(Z)), "product_integrals(Z, measure)")
     require(np.array_equal(given, Z), "product_integrals changes the rows that it is given")
-    copies = []
-    for seed in range(_SAMPLINGS):
-        unit = qmc.Sobol(Z.shape[1], rng=np.random.default_rng(seed)).random(_POINTS)
+
+    def products(unit: FloatArray) -> FloatArray:
         points, weights = _rule(measure, unit, Z.mean(axis=0), width)
         values = kernel(points, Z)
-        copies.append(values.T @ (weights[:, None] * values))
-    expected = np.mean(copies, axis=0)
-    error = float(np.std(copies, axis=0, ddof=1).max()) / np.sqrt(_SAMPLINGS)
+        return np.asarray(values.T @ (weights[:, None] * values))
+
+    expected, error = sobol_mean(products, Z.shape[1], _POINTS)
     apart = np.abs(found - expected)
     a, b = np.unravel_index(int(np.argmax(apart)), apart.shape)
     require(

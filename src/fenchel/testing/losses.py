@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from fenchel.testing._prox import (
     check_prox,
     check_steps,
 )
-from fenchel.testing._saying import require, require_rows, require_shape, show
+from fenchel.testing._saying import about, bad_rows, require, require_shape, show
 from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 
 
@@ -55,11 +54,6 @@ def check_loss(
         Typical length of residuals: the units of y.
     random_state : int
         Seed of the trial points.
-
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
 
     Examples
     --------
@@ -100,43 +94,32 @@ def check_loss(
     sizes = [1, 3] if asked is None else [asked]
     for size in sizes:
         trial = Trial(loss, size, scale, random_state)
-        name = f"{type(loss).__name__} with {size} output(s)"
-        _tell(name, _check_all, trial)
-        other = Trial(loss, size, scale, random_state + 2)
-        _tell(name, _check_cone, other)
-        _tell(name, check_balance, other)
-        _tell(name, check_capabilities, Trial(loss, size, scale, random_state + 3))
+        with about(f"{type(loss).__name__} with {size} output(s)"):
+            _check_all(trial)
+            other = Trial(loss, size, scale, random_state + 2)
+            _check_cone(other)
+            check_balance(other)
+            check_capabilities(Trial(loss, size, scale, random_state + 3))
         if loss.cone is not None:
             continue
         epsilon = 0.4 * trial.scale
         wide = Trial(loss.insensitive(epsilon), size, scale, random_state + 1)
-        name = f"{type(loss).__name__}.insensitive({epsilon:.3g}) with {size} output(s)"
-        _tell(name, _check_all, wide)
-        _tell(name, _check_insensitive, trial, wide, epsilon)
-
-
-def _tell(name: str, check: Callable[..., None], *arguments: Any) -> None:
-    """Run a check, and say about which loss its complaint is."""
-    try:
-        check(*arguments)
-    except AssertionError as error:
-        raise AssertionError(f"{name}: {error}") from None
+        with about(f"{type(loss).__name__}.insensitive({epsilon:.3g}) with {size} output(s)"):
+            _check_all(wide)
+            _check_insensitive(trial, wide, epsilon)
 
 
 def _check_all(trial: Trial) -> None:
-    for check in (
-        _check_shapes,
-        _check_values,
-        _check_constants,
-        _check_conjugate,
-        check_prox,
-        check_domain,
-        check_jacobian,
-        check_steps,
-        check_envelope,
-        _check_offset,
-    ):
-        check(trial)
+    _check_shapes(trial)
+    _check_values(trial)
+    _check_constants(trial)
+    _check_conjugate(trial)
+    check_prox(trial)
+    check_domain(trial)
+    check_jacobian(trial)
+    check_steps(trial)
+    check_envelope(trial)
+    _check_offset(trial)
 
 
 def _check_shapes(trial: Trial) -> None:
@@ -167,19 +150,16 @@ def _check_values(trial: Trial) -> None:
     loss = trial.loss
     first, second = trial.residuals(4 * ROWS), trial.residuals(4 * ROWS)
     value = loss.value(first)
-    require_rows(
-        value >= 0.0, lambda i: f"value is negative at {show(first[i])}: {float(value[i]):.6g}"
-    )
+    for i in bad_rows(value >= 0.0):
+        raise AssertionError(f"value is negative at {show(first[i])}: {float(value[i]):.6g}")
     share = trial.random.random((len(first), 1))
     between = loss.value(share * first + (1.0 - share) * second)
     chord = share[:, 0] * value + (1.0 - share[:, 0]) * loss.value(second)
-    require_rows(
-        between <= chord + TOL * (chord + between),
-        lambda i: (
+    for i in bad_rows(between <= chord + TOL * (chord + between)):
+        raise AssertionError(
             f"value is not convex: between {show(first[i])} and {show(second[i])} it is "
             f"{float(between[i]):.6g}, above the chord at {float(chord[i]):.6g}"
-        ),
-    )
+        )
 
 
 def _check_constants(trial: Trial) -> None:
@@ -190,24 +170,20 @@ def _check_constants(trial: Trial) -> None:
     distance = np.linalg.norm(first - second, axis=1)
     rounding = TOL * (left + right) + TOL * trial.slope * distance
     if loss.lipschitz < np.inf:
-        require_rows(
-            np.abs(left - right) <= loss.lipschitz * distance + rounding,
-            lambda i: (
+        for i in bad_rows(np.abs(left - right) <= loss.lipschitz * distance + rounding):
+            raise AssertionError(
                 f"lipschitz={loss.lipschitz:.6g} is too small: the slope between "
                 f"{show(first[i])} and {show(second[i])} is "
                 f"{float(abs(left[i] - right[i]) / distance[i]):.6g}"
-            ),
-        )
+            )
     if loss.smoothness < np.inf:
         bend = 0.5 * (left + right) - loss.value(0.5 * (first + second))
-        require_rows(
-            bend <= loss.smoothness * distance**2 / 8.0 + rounding,
-            lambda i: (
+        for i in bad_rows(bend <= loss.smoothness * distance**2 / 8.0 + rounding):
+            raise AssertionError(
                 f"smoothness={loss.smoothness:.6g} is too small: the curvature between "
                 f"{show(first[i])} and {show(second[i])} is "
                 f"{float(8.0 * bend[i] / distance[i] ** 2):.6g}"
-            ),
-        )
+            )
 
 
 def _check_cone(trial: Trial) -> None:
@@ -217,32 +193,30 @@ def _check_cone(trial: Trial) -> None:
     nearest = loss.nearest(residual)
     away = residual - nearest
     length = np.linalg.norm(residual, axis=1)
-    require_rows(
-        np.isfinite(loss.value(nearest)),
-        lambda i: f"value is not finite at {show(nearest[i])}, nearest to {show(residual[i])}",
-    )
-    if loss.cone is None:
-        require_rows(
-            ~away.any(axis=1),
-            lambda i: f"nearest moves {show(residual[i])} although the loss has no cone",
+    for i in bad_rows(np.isfinite(loss.value(nearest))):
+        raise AssertionError(
+            f"value is not finite at {show(nearest[i])}, nearest to {show(residual[i])}"
         )
+    if loss.cone is None:
+        for i in bad_rows(~away.any(axis=1)):
+            raise AssertionError(
+                f"nearest moves {show(residual[i])} although the loss has no cone"
+            )
         return
     inside = (residual @ loss.cone.T >= 0.0).all(axis=1)
-    require_rows(
-        inside == np.isfinite(loss.value(residual)),
-        lambda i: (
+    for i in bad_rows(inside == np.isfinite(loss.value(residual))):
+        raise AssertionError(
             f"value is finite outside of the cone, or infinite inside, at {show(residual[i])}"
-        ),
-    )
+        )
     # a projection on a convex cone: what is taken away is normal to it
-    require_rows(
-        np.abs(np.einsum("ij,ij->i", away, nearest)) <= TOL * length**2,
-        lambda i: f"nearest is not a projection at {show(residual[i])}: {show(nearest[i])}",
-    )
-    require_rows(
-        (away @ nearest.T).max(axis=1) <= TOL * length * length.max(),
-        lambda i: f"there is a point nearer to {show(residual[i])} than {show(nearest[i])}",
-    )
+    for i in bad_rows(np.abs(np.einsum("ij,ij->i", away, nearest)) <= TOL * length**2):
+        raise AssertionError(
+            f"nearest is not a projection at {show(residual[i])}: {show(nearest[i])}"
+        )
+    for i in bad_rows((away @ nearest.T).max(axis=1) <= TOL * length * length.max()):
+        raise AssertionError(
+            f"there is a point nearer to {show(residual[i])} than {show(nearest[i])}"
+        )
 
 
 def _check_conjugate(trial: Trial) -> None:
@@ -257,14 +231,12 @@ def _check_conjugate(trial: Trial) -> None:
     product = np.einsum("ij,ij->i", dual, residual)
     total = loss.value(residual) + loss.conjugate(dual)
     rounding = TOL * np.linalg.norm(dual, axis=1) * np.linalg.norm(residual, axis=1)
-    require_rows(
-        total >= product - rounding - TOL * total,
-        lambda i: (
+    for i in bad_rows(total >= product - rounding - TOL * total):
+        raise AssertionError(
             f"value and conjugate do not belong together: at residual {show(residual[i])} and "
             f"dual point {show(dual[i])} their sum {float(total[i]):.6g} must be at least the "
             f"inner product {float(product[i]):.6g}"
-        ),
-    )
+        )
     for factor in STEPS:
         step = factor * trial.step
         point = trial.points(ROWS, trial.slope)
@@ -272,26 +244,22 @@ def _check_conjugate(trial: Trial) -> None:
         exact = (point - dual) / step
         residual = loss.nearest(exact)
         size = np.linalg.norm(point, axis=1) / step
-        require_rows(
-            np.linalg.norm(residual - exact, axis=1) <= TOL * size,
-            lambda i: (
-                f"the prox of {show(point[i])} with step {step:.6g} is a subgradient at "  # noqa: B023
-                f"{show(exact[i])}, where the loss is not finite"  # noqa: B023
-            ),
-        )
+        for i in bad_rows(np.linalg.norm(residual - exact, axis=1) <= TOL * size):
+            raise AssertionError(
+                f"the prox of {show(point[i])} with step {step:.6g} is a subgradient at "
+                f"{show(exact[i])}, where the loss is not finite"
+            )
         left, right = loss.value(residual), loss.conjugate(dual)
         product = np.einsum("ij,ij->i", dual, residual)
         rounding = np.linalg.norm(dual, axis=1) * size
         gap = np.abs(left + right - product)
-        require_rows(
-            gap <= 1e-7 * (np.abs(left) + np.abs(right) + rounding),
-            lambda i: (
+        for i in bad_rows(gap <= 1e-7 * (np.abs(left) + np.abs(right) + rounding)):
+            raise AssertionError(
                 f"value, conjugate and conjugate_prox do not belong together: the prox of "
-                f"{show(point[i])} with step {step:.6g} is {show(dual[i])}, a subgradient at the "  # noqa: B023
-                f"residual {show(residual[i])}; there value {float(left[i]):.6g} + conjugate "  # noqa: B023
-                f"{float(right[i]):.6g} must equal the inner product {float(product[i]):.6g}"  # noqa: B023
-            ),
-        )
+                f"{show(point[i])} with step {step:.6g} is {show(dual[i])}, a subgradient at the "
+                f"residual {show(residual[i])}; there value {float(left[i]):.6g} + conjugate "
+                f"{float(right[i]):.6g} must equal the inner product {float(product[i]):.6g}"
+            )
 
 
 def _check_offset(trial: Trial) -> None:
@@ -336,31 +304,25 @@ def _check_insensitive(trial: Trial, wide: Trial, epsilon: float) -> None:
     loss, insensitive, p = trial.loss, wide.loss, trial.size
     inside = trial.directions(ROWS) * epsilon * trial.random.random((ROWS, 1)) * (1.0 - 1e-12)
     value = insensitive.value(inside)
-    require_rows(
-        value == 0.0,
-        lambda i: (
+    for i in bad_rows(value == 0.0):
+        raise AssertionError(
             f"the loss must be exactly zero within epsilon, and is {float(value[i]):.3g} at "
             f"{show(inside[i])}"
-        ),
-    )
+        )
     dual = insensitive.conjugate_prox(inside * trial.step, trial.step)
-    require_rows(
-        ~dual.any(axis=1),
-        lambda i: (
+    for i in bad_rows(~dual.any(axis=1)):
+        raise AssertionError(
             f"conjugate_prox must be exactly zero within step * epsilon, and is {show(dual[i])} "
             f"at {show(inside[i] * trial.step)} with step {trial.step:.6g}"
-        ),
-    )
+        )
     dual = trial.duals()
     found = insensitive.conjugate(dual)
     truth = loss.conjugate(dual) + epsilon * np.linalg.norm(dual, axis=1)
-    require_rows(
-        np.abs(found - truth) <= TOL * truth,
-        lambda i: (
+    for i in bad_rows(np.abs(found - truth) <= TOL * truth):
+        raise AssertionError(
             "the conjugate must be that of the loss plus epsilon times the length: at "
             f"{show(dual[i])} it is {float(found[i]):.9g} instead of {float(truth[i]):.9g}"
-        ),
-    )
+        )
     residual = trial.points(6, trial.scale, -0.3, 1.0)
     value = insensitive.value(residual)
     for row, mine in zip(residual, value, strict=True):

@@ -11,7 +11,7 @@ from fenchel.design import Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import Progress, Solution, Solver, WarmStart
-from fenchel.testing._saying import require, require_shape
+from fenchel.testing._saying import about, require, require_shape
 
 _ROUNDING = 1e-9
 _FEW_STEPS = 10
@@ -78,11 +78,6 @@ def check_solver(solver: Solver, problems: Sequence[Problem] | None = None) -> N
     problems : sequence of Problem, optional
         By default :func:`small_problems`.
 
-    Raises
-    ------
-    AssertionError
-        With a sentence on what is wrong and where.
-
     Examples
     --------
     >>> from dataclasses import replace
@@ -101,16 +96,17 @@ def check_solver(solver: Solver, problems: Sequence[Problem] | None = None) -> N
     cases = small_problems() if problems is None else problems
     refusals = []
     for problem in cases:
-        try:
+        with about(f"{type(solver).__name__} on {_describe(problem)}"):
             missing = solver.requires(problem)
             if missing is None:
                 _check(solver, problem)
             else:
-                _check_refusal(missing)
+                require(
+                    isinstance(missing, str) and len(missing.split()) >= 3,
+                    "requires(problem) must return None or a sentence that goes on after 'it', "
+                    f"such as 'needs the squared loss', got {missing!r}",
+                )
                 refusals.append(missing)
-        except AssertionError as error:
-            name = type(solver).__name__
-            raise AssertionError(f"{name} on {_describe(problem)}: {error}") from None
     require(
         len(refusals) < len(cases),
         f"{type(solver).__name__} refuses all problems; the last time: {refusals[-1:]}",
@@ -126,14 +122,6 @@ def _describe(problem: Problem) -> str:
     return (
         f"{loss} with {problem.n_outputs} output(s), {intercept}, {weights} weights and "
         f"alpha={problem.alpha:.3g}"
-    )
-
-
-def _check_refusal(missing: object) -> None:
-    require(
-        isinstance(missing, str) and len(missing.split()) >= 3,
-        "requires(problem) must return None or a sentence that goes on after 'it', such as "
-        f"'needs the squared loss', got {missing!r}",
     )
 
 
