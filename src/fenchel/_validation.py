@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from fenchel._typing import ArrayLike, FloatArray
@@ -88,4 +90,19 @@ def check_magnitude(values: FloatArray, name: str) -> None:
         )
 
 
-__all__ = ["check_coverage", "check_magnitude", "check_number", "check_value", "check_weights"]
+def random_of(random_state: Any) -> Any:
+    """Return scikit-learn's generator for a seed, a RandomState, or None.
+
+    Fits are deterministic: here None is the seed 0, and not the global generator.
+    """
+    return check_random_state(0 if random_state is None else random_state)
+
+
+__all__ = [
+    "check_coverage",
+    "check_magnitude",
+    "check_number",
+    "check_value",
+    "check_weights",
+    "random_of",
+]

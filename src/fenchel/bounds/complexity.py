@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
+from fenchel._validation import random_of
 from fenchel.bounds._result import check_count, check_real
 
 Oracle = Callable[[FloatArray], FloatArray]
@@ -76,7 +76,7 @@ def rademacher_complexity(
         signs = np.asarray(2.0 * (codes & 1) - 1.0, dtype=np.float64)
         return Estimate(float(_suprema(oracle, signs).mean() / n), 0.0)
     n_draws = check_count("n_draws", n_draws, low=2)
-    random = check_random_state(0 if random_state is None else random_state)
+    random = random_of(random_state)
     size = max(1, _CHUNK // n)
     parts = [
         _suprema(oracle, 2.0 * random.randint(0, 2, (min(size, n_draws - start), n)) - 1.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
+from fenchel._validation import random_of
 from fenchel.features.base import FeatureMap, check_rank, in_chunks
 from fenchel.kernels import as_scalar_kernel
 
@@ -61,7 +61,7 @@ class RandomFourier(FeatureMap):
         self.random_state = random_state
 
     def _fit(self, X: FloatArray) -> FloatArray:
-        random = check_random_state(0 if self.random_state is None else self.random_state)
+        random = random_of(self.random_state)
         pairs = (check_rank(self.rank) + 1) // 2
         drawn = as_scalar_kernel(self.kernel_).frequencies(X.shape[1], pairs, random)
         if drawn is None:

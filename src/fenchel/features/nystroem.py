@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import random_of
 from fenchel.features.base import FeatureMap, check_rank, in_chunks, not_positive
 from fenchel.kernels import Precomputed
 
@@ -85,9 +85,8 @@ class Nystroem(FeatureMap):
     def _choose(self, X: FloatArray, given: bool) -> AnyArray:
         """Landmarks, or with a Gram matrix their row indices; given or sampled."""
         if self.landmarks is None:
-            seed = 0 if self.random_state is None else self.random_state
             size = min(check_rank(self.rank), len(X))
-            chosen = np.sort(check_random_state(seed).choice(len(X), size, replace=False))
+            chosen = np.sort(random_of(self.random_state).choice(len(X), size, replace=False))
             return chosen if given else X[chosen]
         if given:
             rows = np.asarray(self.landmarks)

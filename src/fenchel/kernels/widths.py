@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
-from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
+from fenchel._validation import random_of
 
 _ALL_PAIRS_ROWS = 1000
 _RANDOM_PAIRS = 100_000
@@ -75,7 +75,7 @@ def _pairs(
         chosen = X[rows] if deviation is None else X[rows] / deviation
         pair = None if uniform else squareform(np.outer(weight, weight), checks=False)
         return pdist(chosen), pair
-    random = check_random_state(0 if random_state is None else random_state)
+    random = random_of(random_state)
     first = random.randint(0, n, _RANDOM_PAIRS)
     second = first + random.randint(1, n, _RANDOM_PAIRS)
     second[second >= n] -= n

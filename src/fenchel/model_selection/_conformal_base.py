@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_coverage
+from fenchel._validation import check_coverage, random_of
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -233,7 +233,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
 
     def _folds(self, X: AnyArray, y: FloatArray) -> list[tuple[IntArray, IntArray]]:
         """Training and held-out rows, only the first of them for method="split"."""
-        seed = 0 if self.random_state is None else self.random_state
+        seed = random_of(self.random_state)
         n, splitter = _num_samples(X), self.cv
         if self.method == "split" and (splitter is None or isinstance(splitter, float)):
             share = _CALIBRATION_SHARE if splitter is None else splitter

@@ -10,11 +10,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel._validation import check_magnitude, check_number, check_weights, random_of
 from fenchel.online._pace import SCHEDULES, make_pace
 
 
@@ -154,7 +153,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
 
     def _orders(self, n_rows: int) -> Iterator[IntArray]:
         """Rows of each epoch."""
-        random = check_random_state(0 if self.random_state is None else self.random_state)
+        random = random_of(self.random_state)
         for _ in range(int(self.n_epochs)):
             yield random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
 
