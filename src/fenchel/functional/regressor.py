@@ -124,22 +124,14 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         The measure μ, see :func:`fenchel.functional.as_curves`.
     features : {"auto", "cholesky", "nystroem", "fourier", "kernel_rows"} or FeatureMap
         How the input kernel becomes features, by default "auto".
-    rank : int, optional
-        Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
         A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "closed_form" for the
         squared loss of complete curves, "splitting" where the points have weights common to all
         curves, and "fista" elsewhere.
-    tol : float, default=1e-6
-        Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
         Limit on the turns of the splitting, and a twentieth of that on the steps of "fista".
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of subsamples and random features; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    rank, tol, warm_start, random_state, verbose
+        As in :class:`fenchel.QuantileRegressor`.
 
     Attributes
     ----------

@@ -53,12 +53,6 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         That of the distances is this multiple of ``alpha``, > 0.
     trace_penalty : float, default=1e-4
         Strength of the traces of the A_s, >= 0; it lowers their ranks.
-    kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`.
-    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the number of features; at most 300 by default.
     gap_rank : int, optional
         With ``features="cholesky"`` the number of features of the distances, the first ones
         of those of the anchor; at most 50 by default. Other maps serve both.
@@ -66,14 +60,8 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         "auto" is "proximal_newton".
     tol : float, default=1e-6
         Duality gap to reach, relative to the mean loss of the best constants.
-    max_iter : int, default=200
-        Limit on the number of steps.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of random features and subsamples; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    kernel, features, rank, max_iter, warm_start, random_state, verbose
+        As in :class:`NonNegativeRegressor`.
 
     Attributes
     ----------
@@ -93,12 +81,9 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, n_levels)
         Dual points times the weights, in the order of ``levels``; zero for rows without weight.
-    kernel_, kernel_error_, feature_map_ :
-        The kernel, what was left out of its trace, and the feature map.
-    n_iter_, history_, status_ :
-        How the solver went.
-    n_features_in_, feature_names_in_ :
-        As elsewhere in scikit-learn.
+    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
+feature_names_in_
+        As in :class:`NonNegativeRegressor`.
 
     Raises
     ------

@@ -41,12 +41,6 @@ class KernelRidge(TargetRegressor):
         Symmetric positive semi-definite matrix B of the kernel k(x, x') B, the identity by
         default. Solved in the eigenvectors of B, as a Sylvester equation: a
         :class:`fenchel.kernels.Decomposable` kernel is the same model, solved the slower way.
-    fit_intercept : bool, default=True
-        Whether each output has a free offset.
-    features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
         A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form", and
         "newton" with an operator-valued kernel.
@@ -56,10 +50,10 @@ class KernelRidge(TargetRegressor):
         Limit on the number of steps of an iterative solver.
     warm_start : bool, default=False
         Whether an iterative solver starts from the previous fit.
-    random_state : int, RandomState or None, default=None
-        Seed of subsamples and random features; None is a fixed seed.
     verbose : int, default=0
         If positive, the gap is printed.
+    fit_intercept, features, rank, random_state
+        As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
