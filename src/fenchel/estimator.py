@@ -116,12 +116,13 @@ def strengths(n: int) -> FloatArray:
 class CertifiedEstimator(BaseEstimator):
     """What all estimators share: validated data, and how the fit ended."""
 
+    _multi_output: ClassVar[bool] = False
+    """Whether y may have several columns."""
+
     def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Rows and targets (n, t) as arrays."""
-        multi = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
-        )
+        options = {"multi_output": self._multi_output, "y_numeric": True, "order": "C"}
+        X, y = validate_data(self, X, y, dtype=np.float64, **options)
         y = np.asarray(y, dtype=np.float64, order="C")
         check_magnitude(y, "y")
         self._flat = y.ndim == 1
@@ -141,6 +142,11 @@ class CertifiedEstimator(BaseEstimator):
 
     def _callback(self) -> Callback | None:
         return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._multi_output
+        return tags
 
 
 class KernelEstimator(Searchable, CertifiedEstimator):

@@ -185,6 +185,8 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     True
     """
 
+    _multi_output = True
+
     def __init__(
         self,
         loss: Any = "squared",
@@ -461,12 +463,6 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     def _choice(self) -> LossChoice:
         numbers = float(self.kappa), float(self.epsilon), float(self.level)
         return LossChoice(self.loss, check_order(self.norm), *numbers)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
 
 
 def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:

@@ -156,6 +156,7 @@ feature_names_in_
     (80, 3)
     """
 
+    _multi_output = True
     feature_parameters = (*PositiveRegressor.feature_parameters, "cone", "generators")
 
     def __init__(
@@ -283,7 +284,6 @@ feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         tags.target_tags.positive_only = True  # others are accepted, but cannot be reached
         return tags
 

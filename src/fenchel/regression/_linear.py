@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -22,6 +22,7 @@ _DEFAULT_ALPHA = 1e-3
 class LinearModel(RegressorMixin, CertifiedEstimator):
     """Base class: subclasses check their parameters, make a problem and name its solver."""
 
+    _multi_output = True
     fit_intercept: bool
 
     def check_parameters(self) -> None:
@@ -90,11 +91,6 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
             As y was given.
         """
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 class NormModel(LinearModel):

@@ -13,12 +13,11 @@ from fenchel._typing import FloatArray
 from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
-from fenchel.regression._base import Prepared
-from fenchel.regression._multi import TargetRegressor
+from fenchel.regression._base import KernelRegressor, Prepared
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
 
 
-class KernelRidge(TargetRegressor):
+class KernelRidge(KernelRegressor):
     r"""Kernel ridge regression in closed form, with an intercept and a certificate.
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
@@ -113,6 +112,7 @@ history_, n_features_in_, feature_names_in_
     True
     """
 
+    _multi_output = True
     _loo: FloatArray | None
 
     def __init__(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fenchel.losses import Loss, make_loss
-from fenchel.regression._multi import TargetRegressor
+from fenchel.regression._base import KernelRegressor
 
 
-class SVR(TargetRegressor):
+class SVR(KernelRegressor):
     r"""Support vector regression with any loss, one or several outputs, with a certificate.
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
@@ -89,6 +89,8 @@ history_, n_features_in_, feature_names_in_
     >>> len(model.support_) < 100
     True
     """
+
+    _multi_output = True
 
     def __init__(
         self,
