@@ -239,38 +239,17 @@ feature_names_in_
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean, and the standard deviation of y, for rows X.
+        """Predict the mean for rows X (n_samples, n_features), (n_samples,).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Whether to return the standard deviation as well.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-        std : ndarray of shape (n_samples,)
-            Only with ``return_std=True``.
+        With ``return_std=True`` also the standard deviation of y, of the same shape.
         """
         mean, std = self._distribution(X)
         return (mean, std) if return_std else mean
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> FloatArray:
-        """Predict the central interval that holds y with a probability.
+        """Predict the central interval that holds y with a probability in (0, 1).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float, default=0.95
-            The probability, in (0, 1).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+        Lower and upper ends, (n_samples, 2).
         """
         reach = norm.ppf(0.5 + 0.5 * check_coverage(coverage))
         mean, std = self._distribution(X)

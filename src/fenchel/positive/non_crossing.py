@@ -157,17 +157,9 @@ feature_names_in_
         self.verbose = verbose
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict every level.
+        """Predict every level for rows X (n_samples, n_features), in the order of ``levels``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; kernel values against the training rows if ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_levels)
-            One column for each level, in the order of ``levels``.
+        (n_samples, n_levels), or (n_samples,) where there is one level.
         """
         features = self._features_of(X)
         gaps = self._gaps(features)
@@ -185,34 +177,16 @@ feature_names_in_
         return prediction[:, 0] if len(order) == 1 else prediction
 
     def predict_gaps(self, X: ArrayLike) -> FloatArray:
-        """Predict the distances of neighbouring levels, in increasing order.
+        """Predict the distances >= 0 of neighbouring levels, (n_samples, n_levels - 1).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_levels - 1)
-            Numbers >= 0.
+        They are in increasing order of the levels.
         """
         return self._gaps(self._features_of(X))
 
     def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
-        """Predict the central interval of a coverage, from the two levels that bound it.
+        """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float
-            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper end.
+        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted.
         """
         return central_interval(self.predict(X), self.levels_, coverage)
 

@@ -78,18 +78,7 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         raise NotImplementedError
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As y was given.
-        """
+        """Predict for rows X (n_samples, n_features): (n_samples,), or (n_samples, n_outputs)."""
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
 
 

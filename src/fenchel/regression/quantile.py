@@ -189,18 +189,8 @@ class QuantileRegressor(LevelRegressor):
         check_non_crossing(self.non_crossing, self.epsilon)
 
     def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
-        """Predict the central interval of a coverage, from the two levels that bound it.
+        """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float
-            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper end.
+        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted.
         """
         return central_interval(self._decision(X), self.levels_, coverage)

@@ -11,7 +11,14 @@ import numpy as np
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.base import LoopSolver, WarmStart
-from fenchel.solvers.coordinates import State, block_curvature, judged, pdcd_sweep, unsuitable
+from fenchel.solvers.coordinates import (
+    State,
+    block_curvature,
+    judged,
+    parts_of,
+    pdcd_sweep,
+    unsuitable,
+)
 from fenchel.solvers.loop import Iterate
 
 
@@ -62,14 +69,7 @@ class AugmentedLagrangian(LoopSolver):
         self, problem: Problem, warm_start: WarmStart | None
     ) -> Iterator[Iterate[Certified]]:
         n, p = problem.n_rows, problem.n_outputs
-        features, coupling, box = (
-            problem.design.features,
-            problem.design.coupling,
-            problem.loss.box(p),
-        )
-        assert features is not None
-        assert coupling is not None
-        assert box is not None
+        features, coupling, box = parts_of(problem)
         random = np.random.default_rng(self.random_state)
         mu = self.mu * float(np.einsum("ij,ij->", features, features)) / n**2
         curvature = block_curvature(features, coupling)

@@ -17,6 +17,7 @@ from fenchel.solvers.coordinates import (
     block_curvature,
     coordinate_curvature,
     judged,
+    parts_of,
     pdcd_coordinate_sweep,
     pdcd_sweep,
     unsuitable,
@@ -108,11 +109,7 @@ class _Sweeps:
     """The compiled sweeps with what does not change between them."""
 
     def __init__(self, problem: Problem, block: bool, random: np.random.Generator) -> None:
-        features, coupling = problem.design.features, problem.design.coupling
-        box = problem.loss.box(problem.n_outputs)
-        assert features is not None
-        assert coupling is not None
-        assert box is not None
+        features, coupling, box = parts_of(problem)
         self._data = features, problem.targets, coupling, problem.weight
         self._box, self._epsilon = box[:4], box.epsilon
         self._curvature = (block_curvature if block else coordinate_curvature)(features, coupling)
