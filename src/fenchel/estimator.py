@@ -133,7 +133,7 @@ class CertifiedEstimator(BaseEstimator):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
 
-    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
+    def _keep_end(self, solution: Any, stacklevel: int = 4) -> None:
         """Set the attributes of the solver's end, and warn where it was early."""
         self.certificate_, self.status_ = solution.certificate, solution.status
         self.n_iter_, self.history_ = solution.n_iter, solution.history
@@ -218,7 +218,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
             self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
 
-    def _keep_map(self, kept: KeptRows, stacklevel: int = 6) -> None:
+    def _keep_map(self, kept: KeptRows, stacklevel: int = 5) -> None:
         """Set the attributes of kernel and features, and warn where much is left out."""
         self.feature_map_ = copy.copy(kept.feature_map)
         self.kernel_ = self.feature_map_.kernel_

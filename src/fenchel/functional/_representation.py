@@ -200,6 +200,3 @@ def represent(
             "representation='spline'"
         )
     return "eigen"
-
-
-__all__ = ["Eigen", "LossChoice", "Outputs", "Represented", "Spline", "represent"]

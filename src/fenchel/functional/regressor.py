@@ -327,9 +327,9 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             warm = WarmStart(nearby, np.zeros(problem.n_outputs), float(self.alpha))
         with threads_that_pay(len(curves)):
             solution = self._solver(problem).solve(problem, warm, self._callback())
-        self._keep_map(inputs, stacklevel=5)
+        self._keep_map(inputs)
         self._keep(prepared, represented, problem, solution)
-        self._keep_end(solution, stacklevel=4)
+        self._keep_end(solution)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
         following[inputs.kept] = outputs.on_grid(found)

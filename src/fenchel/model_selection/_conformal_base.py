@@ -364,6 +364,3 @@ def _weights(given: ArrayLike, X: ArrayLike) -> FloatArray:
 def _described(cv: Any) -> str:
     """What was given, splits without all their rows."""
     return f"{len(cv)} splits" if isinstance(cv, list) else repr(cv)
-
-
-__all__ = ["METHODS", "SIDES", "Conformal"]

@@ -248,17 +248,3 @@ def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
     size = max(1, _BLOCK_VALUES // max(1, n_models))
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
-
-
-__all__ = [
-    "HELD_OUT_MODELS",
-    "Columns",
-    "Ends",
-    "FoldModels",
-    "HeldOut",
-    "LeaveOneOutKernel",
-    "LeaveOneOutRidge",
-    "fit_part",
-    "leave_one_out",
-    "outputs",
-]

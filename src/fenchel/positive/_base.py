@@ -101,13 +101,13 @@ class PositiveEstimator(KernelEstimator):
     def fit_prepared(self, prepared: Prepared, start: Start | None = None) -> Start:
         """Solve on prepared rows, set the fitted attributes, and return a point to start from."""
         inputs = prepared.inputs
-        self._keep_map(inputs)
+        self._keep_map(inputs, stacklevel=6)
         solution = self._solve(prepared, start)
         share = inputs.weight / inputs.weight.sum()
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
         self.dual_coef_[inputs.kept] = share[:, None] * solution.dual
         self._keep(prepared, solution)
-        self._keep_end(solution)
+        self._keep_end(solution, stacklevel=5)
         return Start(solution.dual, solution.multipliers)
 
     def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
@@ -184,6 +184,3 @@ class PositiveRegressor(RegressorMixin, PositiveEstimator):
 def with_constant(features: FloatArray) -> FloatArray:
     """Features ψ = (φ, 1), (n, r + 1)."""
     return np.concatenate([features, np.ones((len(features), 1))], axis=1)
-
-
-__all__ = ["PositiveEstimator", "PositiveRegressor", "Prepared", "Start", "with_constant"]

@@ -294,6 +294,3 @@ class Cone:
 def _traces(condition: Sequence[FloatArray | None], matrices: Sequence[FloatArray]) -> float:
     pairs = zip(condition, matrices, strict=True)
     return sum(float(np.vdot(m, a)) for m, a in pairs if m is not None)
-
-
-__all__ = ["EXACT", "Cone", "Pairs", "Spectra"]

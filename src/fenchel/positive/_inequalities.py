@@ -217,6 +217,3 @@ def _balanced(
     if dual > _BALANCE * primal:
         return 0.5 * rho
     return rho
-
-
-__all__ = ["InequalitySplitting"]

@@ -241,15 +241,3 @@ class Record:
                         final, plain._replace(matrices=matrices, factors=factors)
                     )
             yield self._with_model(final, plain)
-
-
-__all__ = [
-    "Certified",
-    "PSDSolution",
-    "Point",
-    "Record",
-    "feasible",
-    "point_of",
-    "start_of",
-    "total",
-]

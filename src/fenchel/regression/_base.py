@@ -219,6 +219,3 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             return None
         kept = prepared.inputs.kept
         return last._replace(dual=last.dual[kept], offset=last.offset - prepared.shift)
-
-
-__all__ = ["KernelRegressor", "Prepared"]

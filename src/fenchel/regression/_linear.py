@@ -70,7 +70,7 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         single, coef = self._flat, solution.weights
         self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
         self.intercept_ = float(offset[0]) if single else offset
-        self._keep_end(solution, stacklevel=4)
+        self._keep_end(solution)
         return solution.weights
 
     def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
@@ -114,6 +114,3 @@ class NormModel(LinearModel):
             return NormProblem.of(rows, norm, float(self.radius), constrained=True)
         alpha = _DEFAULT_ALPHA if self.alpha is None else float(self.alpha)
         return NormProblem.of(rows, norm, alpha)
-
-
-__all__ = ["LinearModel", "NormModel"]
