@@ -370,19 +370,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self.loss_ = problem.loss
 
     def predict(self, X: Any, theta: Any = None) -> Any:
-        """Predict curves.
+        """Predict curves for rows X, at increasing points theta or those of the training grid.
 
-        Parameters
-        ----------
-        X : as in :meth:`fit`
-            Rows.
-        theta : array-like of shape (m',), optional
-            Points to predict at, increasing; by default those of the training grid.
-
-        Returns
-        -------
-        ndarray of shape (n, m') or (n,), or FDataGrid
-            In the form in which the curves were given to :meth:`fit`; an array for pairs.
+        In the form in which curves were given to :meth:`fit`, (n, m'), (n,) or an FDataGrid; an
+        array for pairs.
         """
         check_is_fitted(self)
         grid = self.grid_ if theta is None else as_grid(theta)
@@ -401,20 +392,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     def score(
         self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> float:
-        """Coefficient of determination of functions.
+        """Coefficient of determination of functions, at most 1.
 
         One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
-        observed.
-
-        Parameters
-        ----------
-        X, y, theta, sample_weight : as in :meth:`fit`
-            Curves to score; they may be observed elsewhere than those of the fit.
-
-        Returns
-        -------
-        float
-            At most 1.
+        observed. The arguments are those of :meth:`fit`; curves may be observed elsewhere.
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         mean = center_of("mean", curves.values, weight)

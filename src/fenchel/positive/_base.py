@@ -142,20 +142,10 @@ class PositiveRegressor(RegressorMixin, PositiveEstimator):
     """Base class of those with targets."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
+        """Fit to rows X (n_samples, n_features), or a square Gram matrix, and targets y.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the square Gram matrix with ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
-
-        Returns
-        -------
-        self
+        y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
+        is the same as repeating the row.
         """
         return self._fit(X, y, sample_weight)
 

@@ -29,25 +29,11 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         """Raise a sentence for parameters that are not allowed."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit.
+        """Fit to rows X (n_samples, n_features) and targets y.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For parameters or data that are not allowed; the sentence names which.
+        y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
+        is the same as repeating the row. Parameters or data that are not allowed raise a
+        ValueError or TypeError whose sentence names which.
         """
         self.check_parameters()
         self.fit_prepared(self.prepare(X, y, sample_weight))
