@@ -116,12 +116,13 @@ def strengths(n: int) -> FloatArray:
 class CertifiedEstimator(BaseEstimator):
     """What all estimators share: validated data, and how the fit ended."""
 
+    _multi_output: ClassVar[bool] = False
+    """Whether y may have several columns."""
+
     def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Rows and targets (n, t) as arrays."""
-        multi = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=multi, y_numeric=True, order="C"
-        )
+        options = {"multi_output": self._multi_output, "y_numeric": True, "order": "C"}
+        X, y = validate_data(self, X, y, dtype=np.float64, **options)
         y = np.asarray(y, dtype=np.float64, order="C")
         check_magnitude(y, "y")
         self._flat = y.ndim == 1
@@ -132,7 +133,7 @@ class CertifiedEstimator(BaseEstimator):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
 
-    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
+    def _keep_end(self, solution: Any, stacklevel: int = 4) -> None:
         """Set the attributes of the solver's end, and warn where it was early."""
         self.certificate_, self.status_ = solution.certificate, solution.status
         self.n_iter_, self.history_ = solution.n_iter, solution.history
@@ -141,6 +142,11 @@ class CertifiedEstimator(BaseEstimator):
 
     def _callback(self) -> Callback | None:
         return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._multi_output
+        return tags
 
 
 class KernelEstimator(Searchable, CertifiedEstimator):
@@ -212,7 +218,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
             self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
 
-    def _keep_map(self, kept: KeptRows, stacklevel: int = 6) -> None:
+    def _keep_map(self, kept: KeptRows, stacklevel: int = 5) -> None:
         """Set the attributes of kernel and features, and warn where much is left out."""
         self.feature_map_ = copy.copy(kept.feature_map)
         self.kernel_ = self.feature_map_.kernel_

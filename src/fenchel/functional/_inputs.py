@@ -62,6 +62,3 @@ def center_of(center: str | None, values: FloatArray, weight: FloatArray) -> Flo
         return np.nan_to_num(np.take_along_axis(values, at, axis=0)[0])
     mean = (share * np.nan_to_num(values)).sum(axis=0)
     return np.asarray(np.divide(mean, total, where=total > 0.0, out=np.zeros_like(total)))
-
-
-__all__ = ["as_columns", "as_rows", "center_of", "is_array"]

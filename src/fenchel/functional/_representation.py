@@ -31,21 +31,13 @@ class LossChoice(NamedTuple):
 
 
 class Outputs:
-    """The output side of a problem: coordinates of curves, (n, p), and the kernel between them.
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n, p)
-        The curves.
-    spectrum : Spectrum
-        Of the kernel between the coordinates.
-    mask : ndarray of shape (n, p) or None
-        Which coordinates of which curves are observed, or roots of weights of their own.
-    """
+    """The output side of a problem: coordinates of curves, (n, p), and the kernel between them."""
 
     targets: FloatArray
     spectrum: Spectrum
+    """Of the kernel between the coordinates."""
     mask: FloatArray | None = None
+    """Which coordinates of which curves are observed, or roots of weights of their own."""
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss in these coordinates."""
@@ -141,17 +133,7 @@ class Eigen(Outputs):
 
 
 class Represented:
-    """Outputs in their coordinates, and the rows for them.
-
-    Parameters
-    ----------
-    outputs : Outputs
-        The coordinates.
-    feature_map : FeatureMap
-        That of the rows.
-    features : ndarray
-        What it made of them.
-    """
+    """Outputs in their coordinates, and the rows for them."""
 
     def __init__(self, outputs: Outputs, feature_map: FeatureMap, features: FloatArray) -> None:
         values, vectors = outputs.spectrum
@@ -218,6 +200,3 @@ def represent(
             "representation='spline'"
         )
     return "eigen"
-
-
-__all__ = ["Eigen", "LossChoice", "Outputs", "Represented", "Spline", "represent"]

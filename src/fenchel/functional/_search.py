@@ -64,6 +64,3 @@ class SearchableCurves(KernelEstimator):
         errors = np.nansum(curves.measure * (curves.values - predicted) ** 2, axis=1)
         total = float(weight.sum())
         return -float(weight @ errors) / total if total > 0.0 else np.nan
-
-
-__all__ = ["SearchableCurves"]

@@ -124,22 +124,14 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         The measure μ, see :func:`fenchel.functional.as_curves`.
     features : {"auto", "cholesky", "nystroem", "fourier", "kernel_rows"} or FeatureMap
         How the input kernel becomes features, by default "auto".
-    rank : int, optional
-        Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
         A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "closed_form" for the
         squared loss of complete curves, "splitting" where the points have weights common to all
         curves, and "fista" elsewhere.
-    tol : float, default=1e-6
-        Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
         Limit on the turns of the splitting; on the steps of "fista" it is twenty times that.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of subsamples and random features; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    rank, tol, warm_start, random_state, verbose
+        As in :class:`fenchel.QuantileRegressor`.
 
     Attributes
     ----------
@@ -192,6 +184,8 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     >>> bool(abs(model.predict([[0.25]], theta=[0.0, 0.5]) - [[1.0, -1.0]]).max() < 0.05)
     True
     """
+
+    _multi_output = True
 
     def __init__(
         self,
@@ -333,9 +327,9 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             warm = WarmStart(nearby, np.zeros(problem.n_outputs), float(self.alpha))
         with threads_that_pay(len(curves)):
             solution = self._solver(problem).solve(problem, warm, self._callback())
-        self._keep_map(inputs, stacklevel=5)
+        self._keep_map(inputs)
         self._keep(prepared, represented, problem, solution)
-        self._keep_end(solution, stacklevel=4)
+        self._keep_end(solution)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
         following[inputs.kept] = outputs.on_grid(found)
@@ -376,19 +370,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self.loss_ = problem.loss
 
     def predict(self, X: Any, theta: Any = None) -> Any:
-        """Predict curves.
+        """Predict curves for rows X, at increasing points theta or those of the training grid.
 
-        Parameters
-        ----------
-        X : as in :meth:`fit`
-            Rows.
-        theta : array-like of shape (m',), optional
-            Points to predict at, increasing; by default those of the training grid.
-
-        Returns
-        -------
-        ndarray of shape (n, m') or (n,), or FDataGrid
-            In the form in which the curves were given to :meth:`fit`; an array for pairs.
+        In the form in which curves were given to :meth:`fit`, (n, m'), (n,) or an FDataGrid; an
+        array for pairs.
         """
         check_is_fitted(self)
         grid = self.grid_ if theta is None else as_grid(theta)
@@ -407,20 +392,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     def score(
         self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> float:
-        """Coefficient of determination of functions.
+        """Coefficient of determination of functions, at most 1.
 
         One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
-        observed.
-
-        Parameters
-        ----------
-        X, y, theta, sample_weight : as in :meth:`fit`
-            Curves to score; they may be observed elsewhere than those of the fit.
-
-        Returns
-        -------
-        float
-            At most 1.
+        observed. The arguments are those of :meth:`fit`; curves may be observed elsewhere.
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         mean = center_of("mean", curves.values, weight)
@@ -469,12 +444,6 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     def _choice(self) -> LossChoice:
         numbers = float(self.kappa), float(self.epsilon), float(self.level)
         return LossChoice(self.loss, check_order(self.norm), *numbers)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
 
 
 def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:

@@ -138,6 +138,3 @@ def column(values: list[Any]) -> Any:
         for k, value in enumerate(values):
             array[k] = value
     return np.ma.MaskedArray(array, mask=False)
-
-
-__all__ = ["Grid", "Settings", "column", "make_grid"]

@@ -122,17 +122,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict with ``estimator_``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predict with ``estimator_`` for rows X (n_samples, n_features), (n_samples,)."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
 
@@ -309,15 +299,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 "estimator must take sample_weight in fit, or be fitted before (cv='prefit'), for "
                 f"sample_weight to be given, got {type(plain).__name__}"
             )
-        weight = np.asarray(
-            _check_sample_weight(
-                sample_weight,
-                X,
-                dtype=np.float64,
-                ensure_non_negative=True,
-                allow_all_zero_weights=True,
-            )
-        )
+        weight = _weights(sample_weight, X)
         if not np.any(weight > 0.0):
             raise ValueError("sample_weight must have a positive entry, got zeros only")
         return X, y, weight
@@ -330,15 +312,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             )
         if sample_weight is None:
             return None
-        return np.asarray(
-            _check_sample_weight(
-                sample_weight,
-                X,
-                dtype=np.float64,
-                ensure_non_negative=True,
-                allow_all_zero_weights=True,
-            )
-        )
+        return _weights(sample_weight, X)
 
     def check_parameters(self) -> None:
         for name, allowed in (("method", METHODS), ("side", SIDES)):
@@ -382,9 +356,11 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
+def _weights(given: ArrayLike, X: ArrayLike) -> FloatArray:
+    options = {"ensure_non_negative": True, "allow_all_zero_weights": True}
+    return np.asarray(_check_sample_weight(given, X, dtype=np.float64, **options))
+
+
 def _described(cv: Any) -> str:
     """What was given, splits without all their rows."""
     return f"{len(cv)} splits" if isinstance(cv, list) else repr(cv)
-
-
-__all__ = ["METHODS", "SIDES", "Conformal"]

@@ -61,18 +61,8 @@ def fit_part(
 class FoldModels:
     """A model for each of several folds, fitted to the rows outside of it.
 
-    Parameters
-    ----------
-    estimator : estimator
-        What is fitted.
-    X, y, weight
-        All rows; weight may be None.
-    folds : list of (ndarray, ndarray)
-        Rows to fit to, and rows that are held out, each row once.
-    rows : ndarray of shape (n,)
-        The rows that calibrate.
-    columns : (int, int)
-        Outputs that are the ends.
+    Each row of all is held out once; ``rows`` are those that calibrate, ``columns`` the outputs
+    that are the ends.
     """
 
     def __init__(
@@ -135,13 +125,6 @@ class LeaveOneOutRidge(_OneFeatureMap):
 
     with e the leave-one-out residuals: the model without row i is the one for which y_i is
     replaced by its prediction.
-
-    Parameters
-    ----------
-    model : KernelRidge
-        Fitted to the prepared rows.
-    prepared : Prepared
-        The rows.
     """
 
     def __init__(self, model: Any, prepared: Any) -> None:
@@ -177,19 +160,7 @@ class LeaveOneOutRidge(_OneFeatureMap):
 
 
 class LeaveOneOutKernel(_OneFeatureMap):
-    """Any kernel regressor without each row: refits that start from the fit to all rows.
-
-    Parameters
-    ----------
-    model : KernelRegressor
-        Fitted to the prepared rows.
-    prepared : Prepared
-        The rows.
-    start : WarmStart
-        The solution of that fit.
-    columns : (int, int)
-        Outputs that are the ends.
-    """
+    """Any kernel regressor without each row: refits that start from the fit to all rows."""
 
     def __init__(self, model: Any, prepared: Any, start: WarmStart, columns: Columns) -> None:
         super().__init__(model, prepared)
@@ -277,17 +248,3 @@ def _slices(n_rows: int, n_models: int) -> Iterator[slice]:
     size = max(1, _BLOCK_VALUES // max(1, n_models))
     for start in range(0, n_rows, size):
         yield slice(start, start + size)
-
-
-__all__ = [
-    "HELD_OUT_MODELS",
-    "Columns",
-    "Ends",
-    "FoldModels",
-    "HeldOut",
-    "LeaveOneOutKernel",
-    "LeaveOneOutRidge",
-    "fit_part",
-    "leave_one_out",
-    "outputs",
-]

@@ -55,6 +55,3 @@ def pool_quantile(
         [np.take_along_axis(values, order, axis=1), np.full(len(values), np.inf)]
     )
     return np.asarray(np.take_along_axis(padded, place[:, None], axis=1)[:, 0])
-
-
-__all__ = ["pool_quantile", "rank", "score_quantile"]

@@ -120,6 +120,3 @@ def _cut(data: Any, rows: IntArray) -> Any:
     if data is None:
         return None
     return data[rows] if hasattr(data, "data_matrix") else _safe_indexing(data, rows)
-
-
-__all__ = ["Data", "Scores", "scores_of_fold", "scores_of_rows", "search_score"]

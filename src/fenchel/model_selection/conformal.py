@@ -242,17 +242,7 @@ feature_names_in_
         return found
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict the median, at level 0.5.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predict the median, at level 0.5, for rows X (n_samples, n_features), (n_samples,)."""
         prediction = super().predict(X)
         median = self._place(_MEDIAN)
         return prediction if prediction.ndim == 1 else prediction[:, median]

@@ -331,17 +331,7 @@ class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Gene
         theta: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Return the ``score`` of ``best_estimator_``, fitted on all rows.
-
-        Parameters
-        ----------
-        X, y, theta, sample_weight
-            As in :meth:`fit`.
-
-        Returns
-        -------
-        float
-        """
+        """Return the ``score`` of ``best_estimator_``, fitted on all rows."""
         check_is_fitted(self, "best_estimator_")
         best: Any = self.best_estimator_
         options = {} if theta is None else {"theta": theta}

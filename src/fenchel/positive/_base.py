@@ -101,13 +101,13 @@ class PositiveEstimator(KernelEstimator):
     def fit_prepared(self, prepared: Prepared, start: Start | None = None) -> Start:
         """Solve on prepared rows, set the fitted attributes, and return a point to start from."""
         inputs = prepared.inputs
-        self._keep_map(inputs)
+        self._keep_map(inputs, stacklevel=6)
         solution = self._solve(prepared, start)
         share = inputs.weight / inputs.weight.sum()
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
         self.dual_coef_[inputs.kept] = share[:, None] * solution.dual
         self._keep(prepared, solution)
-        self._keep_end(solution)
+        self._keep_end(solution, stacklevel=5)
         return Start(solution.dual, solution.multipliers)
 
     def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
@@ -143,20 +143,10 @@ class PositiveRegressor(RegressorMixin, PositiveEstimator):
     """Base class of those with targets."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
+        """Fit to rows X (n_samples, n_features), or a square Gram matrix, and targets y.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the square Gram matrix with ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
-
-        Returns
-        -------
-        self
+        y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
+        is the same as repeating the row.
         """
         return self._fit(X, y, sample_weight)
 
@@ -185,6 +175,3 @@ class PositiveRegressor(RegressorMixin, PositiveEstimator):
 def with_constant(features: FloatArray) -> FloatArray:
     """Features ψ = (φ, 1), (n, r + 1)."""
     return np.concatenate([features, np.ones((len(features), 1))], axis=1)
-
-
-__all__ = ["PositiveEstimator", "PositiveRegressor", "Prepared", "Start", "with_constant"]

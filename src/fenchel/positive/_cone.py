@@ -119,12 +119,16 @@ class Cone:
         shifted = []
         for k, matrix in enumerate(gram):
             total = matrix + self.traces[k] * np.eye(self.sizes[k])
-            for condition, nu in zip(self.moments, multipliers, strict=True):
-                moment = condition[k]
-                if moment is not None and nu != 0.0:
-                    total += nu * moment
-            shifted.append(total)
+            shifted.append(self._with_moments(total, k, multipliers))
         return shifted
+
+    def _with_moments(self, total: FloatArray, k: int, multipliers: FloatArray) -> FloatArray:
+        """Add Σ ν M of one matrix, in place."""
+        for condition, nu in zip(self.moments, multipliers, strict=True):
+            moment = condition[k]
+            if moment is not None and nu != 0.0:
+                total += nu * moment
+        return total
 
     def spectra(
         self, gram: Sequence[FloatArray], multipliers: FloatArray, barrier: float = 0.0
@@ -277,12 +281,7 @@ class Cone:
             return
         ray = nu / length
         for k, size in enumerate(self.sizes):
-            total = np.zeros((size, size))
-            for condition, share in zip(self.moments, ray, strict=True):
-                moment = condition[k]
-                if moment is not None:
-                    total += share * moment
-            lam = np.linalg.eigvalsh(total)
+            lam = np.linalg.eigvalsh(self._with_moments(np.zeros((size, size)), k, ray))
             if lam[0] < -_RAY * max(float(np.abs(lam).max()), np.finfo(float).tiny):
                 return
         raise ValueError(
@@ -295,6 +294,3 @@ class Cone:
 def _traces(condition: Sequence[FloatArray | None], matrices: Sequence[FloatArray]) -> float:
     pairs = zip(condition, matrices, strict=True)
     return sum(float(np.vdot(m, a)) for m, a in pairs if m is not None)
-
-
-__all__ = ["EXACT", "Cone", "Pairs", "Spectra"]

@@ -49,22 +49,8 @@ class InequalitySplitting:
               \varphi_i \varphi_i^\top - \sum_t C_{ts} Z_t\Bigr\|_F^2
 
     Any Z ⪰ 0 and any β give a lower bound. A step is a ridge regression, and a projection for each
-    inequality.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, r)
-        φ of the rows.
-    targets : ndarray of shape (n, p)
-        y.
-    weight : ndarray of shape (n,)
-        Positive; c is this over its sum.
-    cone : ndarray of shape (h, p)
-        C, rows of length one.
-    inner : ndarray of shape (p,)
-        A point with C inner >= 1, which makes any matrices feasible.
-    alpha : float
-        Strength, > 0.
+    inequality. C is ``cone`` with rows of length one, c is ``weight`` over its sum, and C times
+    ``inner`` is at least one, which makes any matrices feasible.
     """
 
     def __init__(
@@ -231,6 +217,3 @@ def _balanced(
     if dual > _BALANCE * primal:
         return 0.5 * rho
     return rho
-
-
-__all__ = ["InequalitySplitting"]

@@ -72,6 +72,3 @@ class KinkSystem(NewtonSystem):
         values = self.root * self.curvature.predict(right)[self.where]
         inner[self.where] = self.root * cho_solve(self.factor, values, check_finite=False)
         return np.asarray(right - self.curvature.pull(inner / self.weight))
-
-
-__all__ = ["KinkSystem", "RowGrams"]

@@ -58,6 +58,3 @@ def _met(cone: Cone, factors: list[FloatArray]) -> list[FloatArray] | None:
     for k, root in zip(kept, nearest.factors(), strict=True):
         moved[k] = factors[k] @ root
     return moved
-
-
-__all__ = ["low_rank"]

@@ -117,6 +117,3 @@ def _inverse(grid: FloatArray, density: FloatArray, uniform: FloatArray) -> Floa
     total = left + root
     move = np.divide(2.0 * rest, total, out=np.zeros_like(rest), where=total > 0.0)
     return np.asarray(grid[cell] + np.minimum(move, step))
-
-
-__all__ = ["sample_by_conditionals"]

@@ -43,30 +43,16 @@ class Certified:
 
 @dataclass(frozen=True, eq=False)
 class PSDSolution:
-    """The best certified fit that a solver found.
-
-    Attributes
-    ----------
-    model : Model
-        Matrices, their factors, linear weights, offsets. All constraints hold.
-    dual : ndarray of shape (n, p)
-        Feasible dual vectors β.
-    multipliers : ndarray
-        ν of the constraints.
-    certificate : Certificate
-        Objectives of this model and this dual point.
-    status : Status
-        Whether it converged, and what to do if not.
-    n_iter : int
-        Number of steps.
-    history : list of Progress
-        One entry for each certified step.
-    """
+    """The best certified fit that a solver found."""
 
     model: Model
+    """Matrices, their factors, linear weights, offsets. All constraints hold."""
     dual: FloatArray
+    """Feasible dual vectors β, (n, p)."""
     multipliers: FloatArray
+    """ν of the constraints."""
     certificate: Certificate
+    """Objectives of this model and this dual point."""
     status: Status
     n_iter: int
     history: list[Progress] = field(default_factory=list)
@@ -255,15 +241,3 @@ class Record:
                         final, plain._replace(matrices=matrices, factors=factors)
                     )
             yield self._with_model(final, plain)
-
-
-__all__ = [
-    "Certified",
-    "PSDSolution",
-    "Point",
-    "Record",
-    "feasible",
-    "point_of",
-    "start_of",
-    "total",
-]

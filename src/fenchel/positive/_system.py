@@ -278,6 +278,3 @@ def apply_blocks(blocks: FloatArray, vectors: FloatArray) -> FloatArray:
 def inverse_blocks(blocks: FloatArray) -> FloatArray:
     """Row by row, the inverse."""
     return np.asarray(1.0 / blocks if blocks.ndim == 2 else np.linalg.inv(blocks))
-
-
-__all__ = ["Curvature", "NewtonSystem", "apply_blocks", "inverse_blocks"]

@@ -86,25 +86,13 @@ class ConeRegressor(PositiveRegressor):
     trace_penalty : float, default=0.0
         Strength of the traces, >= 0, with ``generators`` only: the matrices of inequalities
         have no sign.
-    kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`.
-    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the number of features; at most 300 by default.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         For ``generators``; "auto" is "newton". Inequalities are solved by alternating
         directions.
     tol : float, default=1e-6
         Duality gap to reach, relative to the loss of the best constant.
-    max_iter : int, default=5000
-        Limit on the number of steps.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of random features and subsamples; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    kernel, features, rank, max_iter, warm_start, random_state, verbose
+        As in :class:`NonNegativeRegressor`.
 
     Attributes
     ----------
@@ -125,12 +113,9 @@ class ConeRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point, for scaled y.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Dual points times the weights; zero for rows without weight.
-    kernel_, kernel_error_, feature_map_ :
-        The kernel, what was left out of its trace, and the feature map.
-    n_iter_, history_, status_ :
-        How the solver went.
-    n_features_in_, feature_names_in_ :
-        As elsewhere in scikit-learn.
+    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
+feature_names_in_
+        As in :class:`NonNegativeRegressor`.
 
     Raises
     ------
@@ -171,6 +156,7 @@ class ConeRegressor(PositiveRegressor):
     (80, 3)
     """
 
+    _multi_output = True
     feature_parameters = (*PositiveRegressor.feature_parameters, "cone", "generators")
 
     def __init__(
@@ -297,7 +283,6 @@ class ConeRegressor(PositiveRegressor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
         tags.target_tags.positive_only = True  # others are accepted, but cannot be reached
         return tags
 

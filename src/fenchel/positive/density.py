@@ -45,10 +45,6 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel whose length scale is,
         for each feature, its standard deviation times 2 n^(-1/(4 + n_features)).
-    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the number of features; at most 300 by default.
     support : None or pair (low, high), default=None
         Box in which the density lives, numbers or (n_features,) arrays, infinite ends allowed;
         all of R^d by default.
@@ -56,14 +52,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         "auto" is "newton".
     tol : float, default=1e-6
         Duality gap to reach, in nats for each row.
-    max_iter : int, default=200
-        Limit on the number of steps.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of random features and subsamples; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    features, rank, max_iter, warm_start, random_state, verbose
+        As in :class:`NonNegativeRegressor`.
 
     Attributes
     ----------
@@ -77,12 +67,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Objectives, as above, of the density and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples,)
         Minus the weights over the densities of the rows, zero for rows without weight.
-    kernel_, kernel_error_, feature_map_ :
-        The kernel, what was left out of its trace, and the feature map.
-    n_iter_, history_, status_ :
-        How the solver went.
-    n_features_in_, feature_names_in_ :
-        As elsewhere in scikit-learn.
+    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
+feature_names_in_
+        As in :class:`NonNegativeRegressor`.
 
     Raises
     ------

@@ -152,24 +152,12 @@ class HeteroscedasticRegressor(PositiveRegressor):
     max_std : float, default=3.0
         Largest standard deviation that can be predicted, in units of the standard deviation of
         y; inf for no limit.
-    kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`.
-    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the number of features; at most 300 by default.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
         Duality gap to reach, in nats for each row.
-    max_iter : int, default=200
-        Limit on the number of steps.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of random features and subsamples; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    kernel, features, rank, max_iter, warm_start, random_state, verbose
+        As in :class:`NonNegativeRegressor`.
 
     Attributes
     ----------
@@ -187,12 +175,9 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, 2)
         Dual points times the weights, for η and θ; zero for rows without weight.
-    kernel_, kernel_error_, feature_map_ :
-        The kernel, what was left out of its trace, and the feature map.
-    n_iter_, history_, status_ :
-        How the solver went.
-    n_features_in_, feature_names_in_ :
-        As elsewhere in scikit-learn.
+    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
+feature_names_in_
+        As in :class:`NonNegativeRegressor`.
 
     Notes
     -----
@@ -254,38 +239,17 @@ class HeteroscedasticRegressor(PositiveRegressor):
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean, and the standard deviation of y, for rows X.
+        """Predict the mean for rows X (n_samples, n_features), (n_samples,).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        return_std : bool, default=False
-            Whether to return the standard deviation as well.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_samples,)
-        std : ndarray of shape (n_samples,)
-            Only with ``return_std=True``.
+        With ``return_std=True`` also the standard deviation of y, of the same shape.
         """
         mean, std = self._distribution(X)
         return (mean, std) if return_std else mean
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> FloatArray:
-        """Predict the central interval that holds y with a probability.
+        """Predict the central interval that holds y with a probability in (0, 1).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float, default=0.95
-            The probability, in (0, 1).
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+        Lower and upper ends, (n_samples, 2).
         """
         reach = norm.ppf(0.5 + 0.5 * check_coverage(coverage))
         mean, std = self._distribution(X)

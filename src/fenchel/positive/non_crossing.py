@@ -53,12 +53,6 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         That of the distances is this multiple of ``alpha``, > 0.
     trace_penalty : float, default=1e-4
         Strength of the traces of the A_s, >= 0; it lowers their ranks.
-    kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`.
-    features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the number of features; at most 300 by default.
     gap_rank : int, optional
         With ``features="cholesky"`` the number of features of the distances, the first ones
         of those of the anchor; at most 50 by default. Other maps serve both.
@@ -66,14 +60,8 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         "auto" is "proximal_newton".
     tol : float, default=1e-6
         Duality gap to reach, relative to the mean loss of the best constants.
-    max_iter : int, default=200
-        Limit on the number of steps.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of random features and subsamples; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    kernel, features, rank, max_iter, warm_start, random_state, verbose
+        As in :class:`NonNegativeRegressor`.
 
     Attributes
     ----------
@@ -93,12 +81,9 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, n_levels)
         Dual points times the weights, in the order of ``levels``; zero for rows without weight.
-    kernel_, kernel_error_, feature_map_ :
-        The kernel, what was left out of its trace, and the feature map.
-    n_iter_, history_, status_ :
-        How the solver went.
-    n_features_in_, feature_names_in_ :
-        As elsewhere in scikit-learn.
+    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
+feature_names_in_
+        As in :class:`NonNegativeRegressor`.
 
     Raises
     ------
@@ -172,17 +157,9 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         self.verbose = verbose
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict every level.
+        """Predict every level for rows X (n_samples, n_features), in the order of ``levels``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; kernel values against the training rows if ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_levels)
-            One column for each level, in the order of ``levels``.
+        (n_samples, n_levels), or (n_samples,) where there is one level.
         """
         features = self._features_of(X)
         gaps = self._gaps(features)
@@ -200,34 +177,16 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         return prediction[:, 0] if len(order) == 1 else prediction
 
     def predict_gaps(self, X: ArrayLike) -> FloatArray:
-        """Predict the distances of neighbouring levels, in increasing order.
+        """Predict the distances >= 0 of neighbouring levels, (n_samples, n_levels - 1).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_levels - 1)
-            Numbers >= 0.
+        They are in increasing order of the levels.
         """
         return self._gaps(self._features_of(X))
 
     def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
-        """Predict the central interval of a coverage, from the two levels that bound it.
+        """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float
-            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper end.
+        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted.
         """
         return central_interval(self.predict(X), self.levels_, coverage)
 

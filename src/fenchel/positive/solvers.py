@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,25 +48,11 @@ _HOLD = 1e-6  # what holds offsets in place: 493 with 1e-8, 564 with 1e-4; with 
 _INNER = 1e-6  # share of the first slope where inner steps end: 628 with 1e-4, 451 with 1e-8
 
 
-class PSDSolver(Protocol):
-    """An algorithm that maximizes the dual of a :class:`PSDProblem`."""
+class PSDSolver:
+    """An algorithm that maximizes the dual of a :class:`PSDProblem`.
 
-    def requires(self, problem: PSDProblem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
-        ...
-
-    def solve(
-        self,
-        problem: PSDProblem,
-        warm_start: FloatArray | None = None,
-        callback: Callback | None = None,
-    ) -> PSDSolution:
-        """Return the best certified point."""
-        ...
-
-
-class _Certifying:
-    """What the solvers share: they yield certified points, and a loop ends them."""
+    It yields certified points, and a loop ends them.
+    """
 
     tol: float
     max_iter: int
@@ -100,7 +86,7 @@ class _Certifying:
 
 
 @dataclass(frozen=True)
-class DualNewton(_Certifying):
+class DualNewton(PSDSolver):
     """Damped Newton on the dual, for losses with a smooth conjugate.
 
     A step is a system in the coordinates where the squared negative part of the matrices has
@@ -167,7 +153,7 @@ class DualNewton(_Certifying):
 
 
 @dataclass(frozen=True)
-class ProximalNewton(_Certifying):
+class ProximalNewton(PSDSolver):
     """Newton on the dual with the loss by its prox, for any loss.
 
     The part of the dual that is no sum over rows is replaced by its quadratic model, a
@@ -358,7 +344,7 @@ def _walk(
 
 
 @dataclass(frozen=True)
-class DualFista(_Certifying):
+class DualFista(PSDSolver):
     """Accelerated proximal gradient on the dual, with backtracking and restart.
 
     The method of the paper. Its steps shrink as rows are added, so it serves as a check.

@@ -60,8 +60,27 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         """Return S with S Sᵀ the output matrix of the kernel."""
         return np.eye(n_targets)
 
-    def _fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
-        """Validate, resolve the kernel, map the rows, solve, and keep the result."""
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit all outputs at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets: one column for quantiles and expectiles.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the sentence names which.
+        """
         self.check_parameters()
         prepared = self.prepare(X, y, sample_weight)
         start = self.fit_prepared(prepared, self._previous(prepared))
@@ -71,6 +90,22 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             whole[prepared.inputs.kept] = start.dual
             self._last = WarmStart(whole, self.offset_, start.alpha)
         return self
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Predict.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; kernel values against the training rows if ``kernel="precomputed"``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            As y was given; one column for each level, in the order of ``levels``.
+        """
+        prediction = self._decision(X)
+        return prediction[:, 0] if self._flat and prediction.shape[1] == 1 else prediction
 
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -184,6 +219,3 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             return None
         kept = prepared.inputs.kept
         return last._replace(dual=last.dual[kept], offset=last.offset - prepared.shift)
-
-
-__all__ = ["KernelRegressor", "Prepared"]

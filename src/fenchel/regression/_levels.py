@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_number
@@ -66,45 +66,6 @@ class LevelRegressor(KernelRegressor):
         self.levels_ = check_levels(self.levels)
         check_number(self, "epsilon", low=0.0)
         check_number(self, "level_gamma", low=0.0, infinite=True)
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit all levels at once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For parameters or data that are not allowed; the sentence names which.
-        """
-        return self._fit(X, y, sample_weight)
-
-    def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict every level.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; kernel values against the training rows if ``kernel="precomputed"``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_levels)
-            One column for each level, in the order of ``levels``.
-        """
-        prediction = self._decision(X)
-        return prediction[:, 0] if prediction.shape[1] == 1 else prediction
 
     def crossing_loss(self, X: ArrayLike) -> float:
         r"""Mean amount by which curves of neighbouring levels cross on these rows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -22,31 +22,18 @@ _DEFAULT_ALPHA = 1e-3
 class LinearModel(RegressorMixin, CertifiedEstimator):
     """Base class: subclasses check their parameters, make a problem and name its solver."""
 
+    _multi_output = True
     fit_intercept: bool
 
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit.
+        """Fit to rows X (n_samples, n_features) and targets y.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For parameters or data that are not allowed; the sentence names which.
+        y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
+        is the same as repeating the row. Parameters or data that are not allowed raise a
+        ValueError or TypeError whose sentence names which.
         """
         self.check_parameters()
         self.fit_prepared(self.prepare(X, y, sample_weight))
@@ -69,7 +56,7 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         single, coef = self._flat, solution.weights
         self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
         self.intercept_ = float(offset[0]) if single else offset
-        self._keep_end(solution, stacklevel=4)
+        self._keep_end(solution)
         return solution.weights
 
     def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
@@ -77,24 +64,8 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         raise NotImplementedError
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As y was given.
-        """
+        """Predict for rows X (n_samples, n_features): (n_samples,), or (n_samples, n_outputs)."""
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 class NormModel(LinearModel):
@@ -129,6 +100,3 @@ class NormModel(LinearModel):
             return NormProblem.of(rows, norm, float(self.radius), constrained=True)
         alpha = _DEFAULT_ALPHA if self.alpha is None else float(self.alpha)
         return NormProblem.of(rows, norm, alpha)
-
-
-__all__ = ["LinearModel", "NormModel"]

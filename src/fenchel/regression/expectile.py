@@ -33,26 +33,8 @@ class ExpectileRegressor(LevelRegressor):
     epsilon : float, default=0.0
         Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
         get exactly zero dual coefficients.
-    fit_intercept : bool, default=True
-        Whether each level has a free offset.
-    features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the rank of the feature map.
-    solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "smo", finished by
-        "newton", for one output on kernel rows; independent outputs one by one where a joint
-        system would be large; and "newton" elsewhere.
-    tol : float, default=1e-6
-        Relative duality gap at which the fit has converged.
-    max_iter : int, default=1000
-        Limit on the number of Newton steps.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of subsamples and random features; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each outer iteration is printed.
+    fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
+        As in :class:`QuantileRegressor`.
 
     Attributes
     ----------

@@ -43,21 +43,13 @@ class GroupLasso(NormModel):
         Bound on the norm, > 0, in place of ``alpha``.
     q, p : {1, 2, inf}, default=2 and 1
         The norms inside of groups and over groups. Only p = 1 sets whole groups to zero.
-    fit_intercept : bool, default=True
-        Whether each output has a free offset.
-    tol : float, default=1e-6
-        Relative duality gap at which the fit has converged.
     max_iter : int, default=20000
         Limit on the number of gradient steps.
-    verbose : int, default=0
-        If positive, one line for each certificate is printed.
+    fit_intercept, tol, verbose
+        As in :class:`Lasso`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        W; the second shape where y has two dimensions.
-    intercept_ : float or ndarray of shape (n_outputs,)
-        b.
     labels_ : ndarray of shape (n_features,)
         Number of the group of each column. Groups given by labels are numbered in sorted order.
     group_norms_ : ndarray of shape (n_groups,)
@@ -73,6 +65,8 @@ class GroupLasso(NormModel):
         penalized form its dual norm, that with 1/q + 1/q* = 1/p + 1/p* = 1, is kept below alpha.
     status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
+    coef_, intercept_
+        As in :class:`Lasso`.
 
     References
     ----------

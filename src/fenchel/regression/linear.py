@@ -30,10 +30,8 @@ class LinearRegression(LinearModel):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        W; the second shape where y has two dimensions.
-    intercept_ : float or ndarray of shape (n_outputs,)
-        b.
+    coef_, intercept_
+        W and b, as in :class:`Lasso`.
     rank_ : int
         Number of singular values that count as positive: those above
         max(shape) · 2.2e-16 times the largest.
@@ -106,10 +104,8 @@ class Ridge(LinearModel):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        W; the second shape where y has two dimensions.
-    intercept_ : float or ndarray of shape (n_outputs,)
-        b.
+    coef_, intercept_
+        W and b, as in :class:`Lasso`.
     solved_in_ : {"primal", "dual"}
         "primal" is the space of columns, "dual" that of rows.
     certificate_ : Certificate

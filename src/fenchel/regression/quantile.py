@@ -9,19 +9,6 @@ from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.regression._levels import LevelRegressor
 
-_NON_CROSSING = (None, "train")
-
-
-def check_non_crossing(value: Any, epsilon: float) -> None:
-    """Say what is allowed for ``non_crossing``."""
-    if not (value is None or (isinstance(value, str) and value in _NON_CROSSING)):
-        raise ValueError(f"non_crossing must be None or 'train', got {value!r}")
-    if value is not None and epsilon > 0.0:
-        raise ValueError(
-            f"non_crossing={value!r} needs epsilon=0, got epsilon={epsilon!r}: insensitivity "
-            "would let curves cross by that much"
-        )
-
 
 class QuantileRegressor(LevelRegressor):
     r"""Kernel quantile regression, several levels at once, with a certificate.
@@ -186,21 +173,19 @@ class QuantileRegressor(LevelRegressor):
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
-        check_non_crossing(self.non_crossing, self.epsilon)
+        if self.non_crossing is None:
+            return
+        if not (isinstance(self.non_crossing, str) and self.non_crossing == "train"):
+            raise ValueError(f"non_crossing must be None or 'train', got {self.non_crossing!r}")
+        if self.epsilon > 0.0:
+            raise ValueError(
+                f"non_crossing={self.non_crossing!r} needs epsilon=0, got "
+                f"epsilon={self.epsilon!r}: insensitivity would let curves cross by that much"
+            )
 
     def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
-        """Predict the central interval of a coverage, from the two levels that bound it.
+        """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        coverage : float
-            In (0, 1); the levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Lower and upper end.
+        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted.
         """
         return central_interval(self._decision(X), self.levels_, coverage)

@@ -13,12 +13,11 @@ from fenchel._typing import FloatArray
 from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
-from fenchel.regression._base import Prepared
-from fenchel.regression._multi import TargetRegressor
+from fenchel.regression._base import KernelRegressor, Prepared
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
 
 
-class KernelRidge(TargetRegressor):
+class KernelRidge(KernelRegressor):
     r"""Kernel ridge regression in closed form, with an intercept and a certificate.
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
@@ -41,12 +40,6 @@ class KernelRidge(TargetRegressor):
         Symmetric positive semi-definite matrix B of the kernel k(x, x') B, the identity by
         default. Solved in the eigenvectors of B, as a Sylvester equation: a
         :class:`fenchel.kernels.Decomposable` kernel is the same model, solved the slower way.
-    fit_intercept : bool, default=True
-        Whether each output has a free offset.
-    features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
         A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form", and
         "newton" with an operator-valued kernel.
@@ -56,10 +49,10 @@ class KernelRidge(TargetRegressor):
         Limit on the number of steps of an iterative solver.
     warm_start : bool, default=False
         Whether an iterative solver starts from the previous fit.
-    random_state : int, RandomState or None, default=None
-        Seed of subsamples and random features; None is a fixed seed.
     verbose : int, default=0
         If positive, the gap is printed.
+    fit_intercept, features, rank, random_state
+        As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
@@ -119,6 +112,7 @@ history_, n_features_in_, feature_names_in_
     True
     """
 
+    _multi_output = True
     _loo: FloatArray | None
 
     def __init__(

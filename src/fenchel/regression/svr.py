@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fenchel.losses import Loss, make_loss
-from fenchel.regression._multi import TargetRegressor
+from fenchel.regression._base import KernelRegressor
 
 
-class SVR(TargetRegressor):
+class SVR(KernelRegressor):
     r"""Support vector regression with any loss, one or several outputs, with a certificate.
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
@@ -43,26 +43,8 @@ class SVR(TargetRegressor):
         Strength of the regularization, > 0. The C of scikit-learn and of the textbook is
         1 / (alpha * n_samples); with the squared loss, which carries ½ here and none there,
         it is 1 / (2 * alpha * n_samples).
-    fit_intercept : bool, default=True
-        Whether each output has a free offset.
-    features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
-        How the kernel becomes features.
-    rank : int, optional
-        Cap on the rank of the feature map.
-    solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "smo", finished by
-        "newton", for one output on kernel rows; independent outputs one by one where a joint
-        system would be large; and "newton" elsewhere.
-    tol : float, default=1e-6
-        Relative duality gap at which the fit has converged.
-    max_iter : int, default=1000
-        Limit on the number of Newton steps.
-    warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
-    random_state : int, RandomState or None, default=None
-        Seed of subsamples and random features; None is a fixed seed.
-    verbose : int, default=0
-        If positive, one line for each outer iteration is printed.
+    fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
+        As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
@@ -107,6 +89,8 @@ history_, n_features_in_, feature_names_in_
     >>> len(model.support_) < 100
     True
     """
+
+    _multi_output = True
 
     def __init__(
         self,

@@ -27,14 +27,8 @@ def accelerated(
     and back to t = 1 where the momentum points uphill,
     :math:`\langle z^k - x^{k+1}, x^{k+1} - x^k \rangle > 0`.
 
-    Parameters
-    ----------
-    step : callable
-        The proximal gradient step from an extrapolated point.
-    start : tuple of ndarray
-        The first point.
-    weight : ndarray of shape (n, 1) or float
-        Metric of the inner product.
+    ``step`` is the proximal gradient step from an extrapolated point, ``weight`` the metric of the
+    inner product, a number or (n, 1).
 
     References
     ----------

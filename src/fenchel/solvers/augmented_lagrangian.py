@@ -8,15 +8,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Certified
 from fenchel.problem import Problem
-from fenchel.solvers.base import Solution, WarmStart, solution_of
-from fenchel.solvers.coordinates import State, block_curvature, judged, pdcd_sweep, unsuitable
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.base import LoopSolver, WarmStart
+from fenchel.solvers.coordinates import (
+    State,
+    block_curvature,
+    judged,
+    parts_of,
+    pdcd_sweep,
+    unsuitable,
+)
+from fenchel.solvers.loop import Iterate
 
 
 @dataclass(frozen=True)
-class AugmentedLagrangian:
+class AugmentedLagrangian(LoopSolver):
     r"""Alternates box-constrained coordinate descent and gradient steps on the offset.
 
     .. math:: \max_b \min_\alpha\; \tfrac12 \|\Phi^\top \alpha S\|_F^2
@@ -44,6 +51,7 @@ class AugmentedLagrangian:
     """
 
     takes_gram: ClassVar[bool] = False
+    unit: ClassVar[str] = "passes"
     tol: float = 1e-6
     max_iter: int = 10_000
     mu: float = 10.0
@@ -57,31 +65,11 @@ class AugmentedLagrangian:
             return "needs an intercept, whose constraint it is about; use solver='pdcd'"
         return missing
 
-    def solve(
-        self,
-        problem: Problem,
-        warm_start: WarmStart | None = None,
-        callback: Callback | None = None,
-    ) -> Solution:
-        """Return the best certified point."""
-        loop: Loop[Certified] = Loop(self.tol, callback)
-        loop.run(self._iterates(problem, warm_start))
-        return solution_of(
-            loop, loop.status("increase max_iter, or use solver='newton'", "passes")
-        )
-
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None
     ) -> Iterator[Iterate[Certified]]:
         n, p = problem.n_rows, problem.n_outputs
-        features, coupling, box = (
-            problem.design.features,
-            problem.design.coupling,
-            problem.loss.box(p),
-        )
-        assert features is not None
-        assert coupling is not None
-        assert box is not None
+        features, coupling, box = parts_of(problem)
         random = np.random.default_rng(self.random_state)
         mu = self.mu * float(np.einsum("ij,ij->", features, features)) / n**2
         curvature = block_curvature(features, coupling)

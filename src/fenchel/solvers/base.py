@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -104,6 +104,25 @@ class Solver(Protocol):
     ) -> Solution:
         """Return the best certified point."""
         ...
+
+
+class LoopSolver:
+    """What solvers share that yield certified points until the gap is small."""
+
+    tol: float
+    remedy: ClassVar[str] = "increase max_iter, or use solver='newton'"
+    unit: ClassVar[str] = "steps"
+
+    def _iterates(self, problem: Any, warm_start: Any) -> Iterator[Iterate[Certified]]:
+        raise NotImplementedError
+
+    def solve(
+        self, problem: Any, warm_start: Any = None, callback: Callback | None = None
+    ) -> Solution:
+        """Return the best certified point."""
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        loop.run(self._iterates(problem, warm_start))
+        return solution_of(loop, loop.status(self.remedy, self.unit))
 
 
 class NormSolver(Protocol):

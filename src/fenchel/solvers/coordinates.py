@@ -10,6 +10,7 @@ from numba import njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
 from fenchel.losses.compiled import prox_row
+from fenchel.losses.forms import Box
 from fenchel.problem import Problem
 from fenchel.solvers.base import needs_plain_features
 from fenchel.solvers.loop import Iterate
@@ -42,6 +43,15 @@ def unsuitable(problem: Problem) -> str | None:
         return "needs a loss with a box conjugate (pinball, squared pinball, absolute, squared, \
 Huber with norm 1, or an insensitive version of them); solver='newton' takes any loss"
     return None
+
+
+def parts_of(problem: Problem) -> tuple[FloatArray, FloatArray, Box]:
+    """Features, coupling and box of a problem that is suitable."""
+    box, design = problem.loss.box(problem.n_outputs), problem.design
+    assert design.features is not None
+    assert design.coupling is not None
+    assert box is not None
+    return design.features, design.coupling, box
 
 
 def judged(

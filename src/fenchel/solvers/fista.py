@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.accelerated import Moving, accelerated, every
-from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.base import LoopSolver, WarmStart
 from fenchel.solvers.coordinates import judged
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import Iterate
 
 _ROOT_STEPS = 60
 _ROUNDING = 1e-9  # of the curvature along a step
@@ -22,7 +22,7 @@ _SHORTER = 0.9  # of the step that the curvature along this one allows: 1 to 0.8
 
 
 @dataclass(frozen=True)
-class Fista:
+class Fista(LoopSolver):
     r"""FISTA with adaptive restart on the dual, in the metric of the weights c.
 
     .. math:: \beta^+ = \operatorname{prox}_{\ell^*/L}
@@ -59,17 +59,6 @@ class Fista:
                 "solver='newton' takes any loss, solver='pdcd' box losses"
             )
         return None
-
-    def solve(
-        self,
-        problem: Problem,
-        warm_start: WarmStart | None = None,
-        callback: Callback | None = None,
-    ) -> Solution:
-        """Return the best certified point."""
-        loop: Loop[Certified] = Loop(self.tol, callback)
-        loop.run(self._iterates(problem, warm_start))
-        return solution_of(loop, loop.status("increase max_iter, or use solver='newton'"))
 
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None

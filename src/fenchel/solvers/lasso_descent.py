@@ -5,23 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Certified
 from fenchel.norm_problem import NormProblem
-from fenchel.solvers.base import Solution, solution_of
+from fenchel.solvers.base import LoopSolver
 from fenchel.solvers.lars import needs_the_lasso, on_path
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import Iterate
 from fenchel.solvers.norm_fista import REMEDY
 
 _PATH_SIZE = 2000  # rows or columns up to which the path is a remedy for slow descent
 
 
 @dataclass(frozen=True)
-class LassoDescent:
+class LassoDescent(LoopSolver):
     """Coordinate descent of scikit-learn, and the path where that does not get there.
 
     Parameters
@@ -32,6 +33,8 @@ class LassoDescent:
         Limit on the number of sweeps.
     """
 
+    remedy: ClassVar[str] = REMEDY
+    unit: ClassVar[str] = "sweeps"
     tol: float = 1e-6
     max_iter: int = 10_000
 
@@ -40,17 +43,6 @@ class LassoDescent:
         if problem.constrained:
             return "needs a penalty in place of a bound; Lars takes both"
         return needs_the_lasso(problem)
-
-    def solve(
-        self,
-        problem: NormProblem,
-        warm_start: FloatArray | None = None,
-        callback: Callback | None = None,
-    ) -> Solution:
-        """Return the best certified weights."""
-        loop: Loop[Certified] = Loop(self.tol, callback)
-        loop.run(self._iterates(problem, warm_start))
-        return solution_of(loop, loop.status(REMEDY, "sweeps"))
 
     def _iterates(
         self, problem: NormProblem, start: FloatArray | None

@@ -25,16 +25,7 @@ class Spectrum:
     rank, with T = Π√w Φ rotated to the eigenvectors of its square,
     :math:`P(t) = \Pi - T\, t (1 + t \Lambda)^{-1}\, T^\top`.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n, r)
-        Features of the rows, or their Gram matrix.
-    weight : ndarray of shape (n,)
-        Positive weights w of the rows.
-    gram : bool
-        Whether the features are a Gram matrix.
-    fit_intercept : bool
-        Whether there is an offset.
+    Features are (n, r), or with ``gram`` the Gram matrix of the rows; the weights w are positive.
     """
 
     def __init__(
@@ -93,16 +84,7 @@ class LeaveOneOutPath:
     :class:`Spectrum`. A row takes all its outputs with it, and their block of the hat matrix
     is diagonal in the eigenvectors W of the coupling.
 
-    Parameters
-    ----------
-    features, gram, fit_intercept
-        As in :class:`Spectrum`.
-    targets : ndarray of shape (n, p)
-        Targets.
-    sample_weight : ndarray of shape (n,)
-        Positive weights s.
-    output : ndarray of shape (p, p)
-        The matrix B of the kernel k B.
+    The arguments are those of :class:`Spectrum`, with targets (n, p), the weights s and B.
     """
 
     def __init__(
@@ -188,21 +170,8 @@ def ridge_smoother(
     Without row i the prediction is :math:`h(x) + b - H_i(x)\, e_i`, with e the leave-one-out
     residuals: y_i is then replaced by its prediction.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n, r)
-        Features of the rows, or their Gram matrix, with kernel values as φ(x).
-    weight : ndarray of shape (n,)
-        The weights c = s / (alpha Σs).
-    scale : float
-        What the kernel is multiplied with.
-    gram, fit_intercept
-        As in :class:`Spectrum`.
-
-    Returns
-    -------
-    P : ndarray of shape (r, n)
-    u : ndarray of shape (n,)
+    Returns P (r, n) and u (n,) for the weights c = s / (alpha Σs) and the kernel times ``scale``;
+    with a Gram matrix φ(x) are kernel values.
     """
     if gram:
         system = scale * features

@@ -278,10 +278,6 @@ def _least_on_ray(
     return low
 
 
-def _many(problem: Problem) -> bool:
-    return problem.n_rows >= _COARSE_ROWS
-
-
 class _Run:
     """The outer loop on one problem."""
 
@@ -300,7 +296,8 @@ class _Run:
         dual, offset = self._start(warm_start)
         first = problem.certify(dual, offset)
         yield Iterate(0, first)
-        if warm_start is None and not problem.design.by_rows and _many(problem):
+        many = problem.n_rows >= _COARSE_ROWS
+        if warm_start is None and not problem.design.by_rows and many:
             weights, offset = self._coarse()
             function = Function(weights, weights)
             step *= _COARSE_STEP

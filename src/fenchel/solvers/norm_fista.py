@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigvalsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
@@ -14,7 +15,6 @@ from fenchel.certificate import Callback, Certified
 from fenchel.norm_problem import NormProblem
 from fenchel.solvers.accelerated import Moving, accelerated, every
 from fenchel.solvers.base import Solution, solution_of
-from fenchel.solvers.curvature import largest_eigenvalue
 from fenchel.solvers.loop import Iterate, Loop
 
 REMEDY = "increase max_iter or tol, or scale the columns of X"
@@ -100,13 +100,23 @@ def solved_on_fewer_rows(
 
 
 def _curvature(features: FloatArray) -> float:
-    """The largest eigenvalue of XᵀX, from above."""
+    """The largest eigenvalue of XᵀX, from above.
+
+    Lanczos iterations find it to one part in a thousand from below, so that is taken one percent
+    larger.
+    """
     rows, columns = features.shape
     size = min(rows, columns)
     if size <= _DENSE:
         gram = features.T @ features if columns <= rows else features @ features.T
         return float(eigvalsh(gram, subset_by_index=[size - 1, size - 1])[0])
-    return largest_eigenvalue(lambda v: features.T @ (features @ v.ravel()), columns)
+
+    def square(v: FloatArray) -> FloatArray:
+        return features.T @ (features @ v.ravel())
+
+    product = LinearOperator((columns, columns), square, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(columns)
+    return 1.01 * float(eigsh(product, 1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
 
 
 __all__ = ["REMEDY", "NormFista", "solved_on_fewer_rows"]

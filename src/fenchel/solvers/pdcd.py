@@ -9,25 +9,26 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Certified
 from fenchel.problem import Problem
-from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.base import LoopSolver, WarmStart
 from fenchel.solvers.coordinates import (
     State,
     block_curvature,
     coordinate_curvature,
     judged,
+    parts_of,
     pdcd_coordinate_sweep,
     pdcd_sweep,
     unsuitable,
 )
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import Iterate
 
 _SWEEPS_BETWEEN = 10  # sweeps over the active rows before all are looked at again
 
 
 @dataclass(frozen=True)
-class PDCD:
+class PDCD(LoopSolver):
     r"""Randomized primal-dual coordinate descent with the intercept's constraint dualized.
 
     For a random row i, with L_i the curvature of the dual objective in its block,
@@ -63,6 +64,7 @@ class PDCD:
     """
 
     takes_gram: ClassVar[bool] = False
+    unit: ClassVar[str] = "passes"
     tol: float = 1e-6
     max_iter: int = 10_000
     block: bool = True
@@ -75,19 +77,6 @@ class PDCD:
         if missing is None and not self.block and not problem.separable:
             return "needs a loss without coupling of the outputs for block=False; use block=True"
         return missing
-
-    def solve(
-        self,
-        problem: Problem,
-        warm_start: WarmStart | None = None,
-        callback: Callback | None = None,
-    ) -> Solution:
-        """Return the best certified point."""
-        loop: Loop[Certified] = Loop(self.tol, callback)
-        loop.run(self._iterates(problem, warm_start))
-        return solution_of(
-            loop, loop.status("increase max_iter, or use solver='newton'", "passes")
-        )
 
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None
@@ -120,11 +109,7 @@ class _Sweeps:
     """The compiled sweeps with what does not change between them."""
 
     def __init__(self, problem: Problem, block: bool, random: np.random.Generator) -> None:
-        features, coupling = problem.design.features, problem.design.coupling
-        box = problem.loss.box(problem.n_outputs)
-        assert features is not None
-        assert coupling is not None
-        assert box is not None
+        features, coupling, box = parts_of(problem)
         self._data = features, problem.targets, coupling, problem.weight
         self._box, self._epsilon = box[:4], box.epsilon
         self._curvature = (block_curvature if block else coordinate_curvature)(features, coupling)
