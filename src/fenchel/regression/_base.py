@@ -28,7 +28,7 @@ class Prepared:
     """Taken off the targets, to keep digits where they are far from zero."""
     idle: tuple[FloatArray, FloatArray]
     """Rows and targets of weight zero."""
-    designs: dict[bytes, Design] = field(default_factory=dict)
+    designs: dict[tuple[object, ...], Design] = field(default_factory=dict)
 
     def only(self, rows: IntArray) -> Prepared:
         """Some of these rows, with the feature map of all."""
@@ -36,7 +36,7 @@ class Prepared:
 
     def design(self, coupling: FloatArray) -> Design:
         """The rows for outputs coupled by S, one for all strengths, with what it remembers."""
-        key = coupling.tobytes()
+        key = coupling.shape, coupling.tobytes()
         if key not in self.designs:
             self.designs.clear()  # one at a time: they may hold (n, n) arrays
             inputs = self.inputs
