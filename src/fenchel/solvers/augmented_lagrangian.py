@@ -85,8 +85,10 @@ class AugmentedLagrangian(LoopSolver):
             targets = np.ascontiguousarray(problem.targets - offset)
             for _ in range(self.inner):
                 order = np.asarray(random.integers(0, n, n))
-                data = features, targets, coupling, problem.weight, box[:4], box.epsilon, coupled
+                rows = features, targets, coupling, problem.weight
                 arrays = state.alpha, state.weights, state.theta
-                pdcd_sweep(order, *data, curvature, False, mu, *arrays)
+                pdcd_sweep(
+                    order, rows, box[:4], box.epsilon, coupled, curvature, False, mu, arrays
+                )
             passes += self.inner
             offset = offset + mu * state.alpha.sum(axis=0)

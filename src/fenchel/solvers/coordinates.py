@@ -16,6 +16,8 @@ from fenchel.solvers.base import needs_plain_features
 from fenchel.solvers.loop import Iterate
 
 _FLAT = 1e-300
+Four = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+Three = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass
@@ -80,27 +82,25 @@ def _squares(features: FloatArray) -> FloatArray:
 @njit(cache=True, nogil=True)
 def pdcd_sweep(
     order: IntArray,
-    features: FloatArray,
-    targets: FloatArray,
-    coupling: FloatArray,
-    weight: FloatArray,
-    box: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    rows: Four,
+    box: Four,
     epsilon: float,
     coupled: bool,
     curvature: FloatArray,
     free_offset: bool,
     penalty: float,
-    alpha: FloatArray,
-    weights: FloatArray,
-    theta: FloatArray,
+    state: Three,
 ) -> None:
     """Primal-dual coordinate descent over the rows ``order``, block by block.
 
     With L_i the curvature of the quadratic in α_i, ν_i = 10 L_i and μ_i = 0.95/(L_i + ν_i).
     The mean of θ + να in the metric 1/ν is kept as two running sums. Without offset it is
     plain proximal coordinate descent with step 1/(L_i + penalty), the objective having the
-    term penalty/2 ||Σ α_i||²; θ must be zero then.
+    term penalty/2 ||Σ α_i||²; θ must be zero then. ``rows`` are features, targets, coupling and
+    weights, ``state`` is α, the weights of the function and θ.
     """
+    features, targets, coupling, weight = rows
+    alpha, weights, theta = state
     n, p = alpha.shape
     r, q = weights.shape
     lower, upper, below, above = box
@@ -152,19 +152,16 @@ def pdcd_sweep(
 @njit(cache=True, nogil=True)
 def pdcd_coordinate_sweep(
     order: IntArray,
-    features: FloatArray,
-    targets: FloatArray,
-    coupling: FloatArray,
-    weight: FloatArray,
-    box: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    rows: Four,
+    box: Four,
     epsilon: float,
     curvature: FloatArray,
     free_offset: bool,
-    alpha: FloatArray,
-    weights: FloatArray,
-    theta: FloatArray,
+    state: Three,
 ) -> None:
     """As :func:`pdcd_sweep`, one coordinate i * p + j of ``order`` at a time."""
+    features, targets, coupling, weight = rows
+    alpha, weights, theta = state
     n, p = alpha.shape
     r, q = weights.shape
     mass = np.zeros(p)

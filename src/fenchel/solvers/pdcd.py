@@ -119,14 +119,14 @@ class _Sweeps:
     def over(self, state: State, rows: IntArray) -> None:
         """One step for each of the rows, in this order."""
         arrays = state.alpha, state.weights, state.theta
-        shared = *self._data, self._box, self._epsilon
+        shared = self._data, self._box, self._epsilon
         if self._block:
             coupled = self._epsilon > 0.0 and self._p > 1
-            pdcd_sweep(rows, *shared, coupled, self._curvature, self._free, 0.0, *arrays)
+            pdcd_sweep(rows, *shared, coupled, self._curvature, self._free, 0.0, arrays)
         else:
             whole = rows[:, None] * self._p + np.arange(self._p)
             order = self._random.permutation(whole.ravel())
-            pdcd_coordinate_sweep(order, *shared, self._curvature, self._free, *arrays)
+            pdcd_coordinate_sweep(order, *shared, self._curvature, self._free, arrays)
 
 
 def _active(problem: Problem, state: State) -> IntArray:
