@@ -49,7 +49,13 @@ class LogCosh(Loss):
 
 
 class Elastic(Loss):
-    """½ξ² + κ|ξ|: a kink at zero, and no bound on the slope."""
+    r"""Squared and absolute loss in one: :math:`\ell(\xi) = \tfrac12 \xi^2 + \kappa |\xi|`.
+
+    A kink at zero, and no bound on the slope. Its conjugate
+    :math:`\tfrac12 (|\beta| - \kappa)_+^2` is finite everywhere.
+    """
+
+    statistic = "between mean and median"
 
     def __init__(self, kappa=0.5):
         self.kappa = kappa

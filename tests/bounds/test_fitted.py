@@ -10,7 +10,15 @@ import pytest
 from sklearn import linear_model
 from sklearn.preprocessing import PolynomialFeatures
 
-from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor
+from fenchel import (
+    SVR,
+    ExpectileRegressor,
+    FunctionalRegressor,
+    KernelRidge,
+    Lasso,
+    NonCrossingQuantileRegressor,
+    QuantileRegressor,
+)
 from fenchel.bounds import bound
 from fenchel.bounds._losses import local
 from fenchel.bounds.fitted import _ball, share_of
@@ -364,6 +372,12 @@ def test_another_sample_is_refused(sample, fitted):
         bound(fitted["ridge"], X, y[:100], target_bound=2.0)
     with pytest.raises(TypeError, match="estimator must be a fitted kernel regressor"):
         bound(fitted["tree"], X, y, target_bound=2.0)
+    curves = FunctionalRegressor().fit(X, np.column_stack([y, y, y]))
+    with pytest.raises(TypeError, match="coef_, got FunctionalRegressor"):
+        bound(curves, X, np.column_stack([y, y, y]), target_bound=2.0)
+    never_crossing = NonCrossingQuantileRegressor([0.1, 0.9]).fit(X, y)
+    with pytest.raises(TypeError, match="coef_, got NonCrossing"):
+        bound(never_crossing, X, y, target_bound=2.0)
     with pytest.raises(ValueError, match="linear model of one target on the columns of X"):
         bound(fitted["lasso"], X[:, :1], y, target_bound=2.0, radius=1.0)
 

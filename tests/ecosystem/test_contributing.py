@@ -25,9 +25,10 @@ from fenchel import (
 from fenchel.design import Design, Plain
 from fenchel.features import FeatureMap
 from fenchel.kernels import ScalarKernel
-from fenchel.losses import BoxQuadratic, Loss, Squared
+from fenchel.losses import BoxQuadratic, Squared
 from fenchel.solvers import SOLVERS, Iterate, Loop, solution_of
 from fenchel.testing import check_design, check_feature_map, check_kernel, check_loss, check_solver
+from own_losses import Elastic
 
 ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(0)
@@ -36,33 +37,6 @@ Y = np.sin(3.0 * X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(24)
 
 
 # --- a loss ------------------------------------------------------------------------------------
-
-
-class Elastic(Loss):
-    r"""Squared and absolute loss in one: :math:`\ell(\xi) = \tfrac12 \xi^2 + \kappa |\xi|`.
-
-    Its conjugate :math:`\tfrac12 (|\beta| - \kappa)_+^2` is finite everywhere. It elicits a
-    number between mean and median.
-    """
-
-    statistic = "between mean and median"
-
-    def __init__(self, kappa=0.5):
-        self.kappa = kappa
-
-    def value(self, residual):
-        size = np.abs(residual)
-        return (0.5 * size**2 + self.kappa * size).sum(axis=1)
-
-    def conjugate(self, dual):
-        return (0.5 * np.maximum(np.abs(dual) - self.kappa, 0.0) ** 2).sum(axis=1)
-
-    def conjugate_prox(self, point, step):
-        far = (point + step * self.kappa * np.sign(point)) / (1.0 + step)
-        return np.where(np.abs(point) <= self.kappa, point, far)
-
-    def conjugate_prox_jacobian(self, point, step):
-        return np.where(np.abs(point) <= self.kappa, 1.0, 1.0 / (1.0 + step))
 
 
 class Shortfall(BoxQuadratic):

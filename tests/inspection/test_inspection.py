@@ -76,12 +76,17 @@ def test_what_is_missing_is_named():
         fitted_model(SVR(), "support_", "coef_", what="two things")
 
 
+class OfMyOwn(NonCrossingQuantileRegressor):
+    """Known by its loss and not by its name."""
+
+
 @pytest.mark.parametrize(
     ("model", "statistic", "loss"),
     [
         (QuantileRegressor(LEVELS, epsilon=0.1), "quantiles", Pinball),
         (QuantileRegressor(LEVELS, non_crossing="train"), "quantiles", Pinball),
         (NonCrossingQuantileRegressor(LEVELS), "quantiles", Pinball),
+        (OfMyOwn(LEVELS), "quantiles", Pinball),
         (ExpectileRegressor(LEVELS), "expectiles", SquaredPinball),
     ],
 )

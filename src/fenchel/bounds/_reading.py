@@ -56,7 +56,7 @@ def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | Non
         return replace(fit, caveats=(caveat, *fit.caveats))
     if isinstance(estimator, NonNegativeRegressor):
         return _read_positive(estimator, X, targets, radius)
-    if hasattr(estimator, "dual_coef_") and hasattr(estimator, "loss_"):
+    if hasattr(estimator, "dual_coef_") and hasattr(estimator, "coupling_"):
         return _read_kernel(estimator, X, targets, radius)
     if hasattr(estimator, "coef_") and not hasattr(estimator, "dual_coef_"):
         return _read_linear(estimator, X, targets, radius)

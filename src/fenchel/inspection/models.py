@@ -13,11 +13,7 @@ from fenchel._typing import FloatArray
 from fenchel.losses import Loss, Pinball, SquaredPinball
 from fenchel.model_selection import ConformalQuantileRegressor
 
-_STATISTICS = {
-    "QuantileRegressor": "quantiles",
-    "NonCrossingQuantileRegressor": "quantiles",
-    "ExpectileRegressor": "expectiles",
-}
+_STATISTICS = ("quantiles", "expectiles")  # that losses of levels elicit
 _TITLES = {
     "QuantileRegressor": "Quantiles",
     "ExpectileRegressor": "Expectiles",
@@ -152,10 +148,8 @@ def statistic_of(estimator: Any) -> str:
         Fitted, bare or inside pipelines and searches.
     """
     model = final_estimator(estimator)
-    elicited = getattr(getattr(model, "loss_", None), "statistic", None)
-    if elicited in _STATISTICS.values():
-        return str(elicited)
-    return _STATISTICS.get(type(model).__name__, "levels")
+    elicited = getattr(getattr(model, "loss_", None), "statistic", "levels")
+    return elicited if elicited in _STATISTICS else "levels"
 
 
 def level_losses(estimator: Any) -> list[Loss] | None:

@@ -81,6 +81,8 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, n_levels)
         Dual points times the weights, in the order of ``levels``; zero for rows without weight.
+    loss_ : Pinball
+        The pinball loss of the levels.
     kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
 feature_names_in_
         As in :class:`NonNegativeRegressor`.
@@ -244,6 +246,7 @@ feature_names_in_
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         shift, scale = float(prepared.shift[0]), float(prepared.scale[0])
         model, p = solution.model, len(self.levels_)
+        self.loss_ = Pinball(self.levels_)
         self.weights_ = scale * model.weights[0]
         self.offset_ = shift + scale * float(model.offset[0])
         self.gap_factors_ = [np.sqrt(scale) * factor for factor in model.factors[: p - 1]]
