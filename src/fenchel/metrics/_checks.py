@@ -35,6 +35,8 @@ def predictions(y_pred: ArrayLike) -> FloatArray:
     values = np.asarray(y_pred, dtype=np.float64)
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"y_pred must have one or two dimensions, got shape {values.shape}")
+    if np.isnan(values).any():
+        raise ValueError("y_pred contains NaN: predictions may be infinite, but must be numbers")
     return values.reshape(len(values), -1)
 
 

@@ -101,8 +101,8 @@ class PositiveEstimator(KernelEstimator):
     def fit_prepared(self, prepared: Prepared, start: Start | None = None) -> Start:
         """Solve on prepared rows, set the fitted attributes, and return a point to start from."""
         inputs = prepared.inputs
+        solution = self._solve(prepared, start)  # first: a failed refit changes nothing
         self._keep_map(inputs, stacklevel=6)
-        solution = self._solve(prepared, start)
         share = inputs.weight / inputs.weight.sum()
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
         self.dual_coef_[inputs.kept] = share[:, None] * solution.dual

@@ -285,7 +285,7 @@ feature_names_in_
     def _distribution(self, X: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation, (n,) each."""
         features = self._features_of(X)
-        theta = quadratic_forms(features, self._factor) + self._floor()
+        theta = quadratic_forms(features, self._factor) + self.floor_ * self.scale_**2
         positive = theta > 0.0
         safe = np.where(positive, theta, 1.0)
         mean = np.where(positive, features @ self.mean_weights_ / safe, 0.0)

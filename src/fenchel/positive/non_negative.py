@@ -175,7 +175,7 @@ class NonNegativeRegressor(PositiveRegressor):
         1 is perfect, 0 is no better than the best constant of ``y`` itself. It is R² for the
         squared loss, and of the deviance for the Poisson loss.
         """
-        prediction, loss = self.predict(X), self._residual_loss()
+        prediction, loss = self.predict(X), self.loss_
         if loss is None:
             return d2_poisson_score(y, prediction, sample_weight=sample_weight)
         return float(d2_score(y, prediction, loss, sample_weight=sample_weight))

@@ -139,11 +139,11 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     def fit_prepared(self, prepared: Prepared, start: WarmStart | None = None) -> WarmStart:
         """Solve on prepared rows, and set the fitted attributes."""
         inputs = prepared.inputs
-        self._keep_map(inputs)
         problem = self.make_problem(prepared)
         solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
         with threads_that_pay(min(len(inputs.features), inputs.features.shape[-1])):
             solution = solver.solve(problem, start, self._callback())
+            self._keep_map(inputs)  # only now: a failed fit leaves the last one as it was
             self._keep(problem, solution)
             self._remember(prepared, problem)
             self.offset_ = solution.offset + prepared.shift

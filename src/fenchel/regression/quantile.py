@@ -6,6 +6,7 @@ from typing import Any
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss, NonCrossing, Pinball
+from fenchel.losses.atoms import check_levels
 from fenchel.metrics import central_interval
 from fenchel.regression._levels import LevelRegressor
 
@@ -167,9 +168,10 @@ class QuantileRegressor(LevelRegressor):
         return Pinball(levels)
 
     def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
-        if self.non_crossing is None or len(self.levels_) == 1:
+        levels = check_levels(self.levels)
+        if self.non_crossing is None or len(levels) == 1:
             return super().make_loss(n_targets)
-        return NonCrossing(Pinball(self.levels_))
+        return NonCrossing(Pinball(levels))
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()

@@ -10,7 +10,7 @@ import numpy as np
 
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
-from fenchel.solvers.base import LoopSolver, WarmStart
+from fenchel.solvers.base import LoopSolver, WarmStart, start_of
 from fenchel.solvers.coordinates import (
     State,
     block_curvature,
@@ -74,8 +74,7 @@ class AugmentedLagrangian(LoopSolver):
         mu = self.mu * float(np.einsum("ij,ij->", features, features)) / n**2
         curvature = block_curvature(features, coupling)
         coupled = box.epsilon > 0.0 and p > 1
-        offset = problem.best_constant if warm_start is None else warm_start.offset
-        dual = np.zeros((n, p)) if warm_start is None else problem.feasible(warm_start.dual)
+        dual, offset = start_of(problem, warm_start)
         state = State.of(problem, dual, np.zeros(p))
         passes = 0
         while True:

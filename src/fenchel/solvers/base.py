@@ -64,6 +64,14 @@ class WarmStart(NamedTuple):
     alpha: float | None = None
 
 
+def start_of(problem: Problem, warm_start: WarmStart | None) -> tuple[FloatArray, FloatArray]:
+    """Return a feasible dual point and an offset to begin at; zero where there is no intercept."""
+    if warm_start is None:
+        return np.zeros((problem.n_rows, problem.n_outputs)), problem.best_constant
+    offset = warm_start.offset if problem.fit_intercept else np.zeros(problem.n_outputs)
+    return problem.feasible(warm_start.dual), offset
+
+
 NEEDS_SCALAR_KERNEL = (
     "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
 )

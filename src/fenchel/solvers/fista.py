@@ -12,7 +12,7 @@ from fenchel._typing import FloatArray
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.accelerated import Moving, accelerated, every
-from fenchel.solvers.base import LoopSolver, WarmStart
+from fenchel.solvers.base import LoopSolver, WarmStart, start_of
 from fenchel.solvers.coordinates import judged
 from fenchel.solvers.loop import Iterate
 
@@ -63,9 +63,7 @@ class Fista(LoopSolver):
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None
     ) -> Iterator[Iterate[Certified]]:
-        shape = (problem.n_rows, problem.n_outputs)
-        dual = np.zeros(shape) if warm_start is None else problem.feasible(warm_start.dual)
-        offset = problem.best_constant if warm_start is None else warm_start.offset
+        dual, offset = start_of(problem, warm_start)
         yield judged(problem, 0, dual, offset)
         weight, design = problem.weight[:, None], problem.design
         image = design.values(problem.link(dual))

@@ -11,7 +11,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
 from fenchel.problem import Problem
-from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of
 from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton_spaces import Function, Move, Space, choose_space
 from fenchel.solvers.newton_system import Kinks
@@ -293,7 +293,7 @@ class _Run:
         step = _FIRST_STEP * scale.step
         ridge = 1e-7 * float(problem.weight.sum()) * scale.step
         space = choose_space(problem)
-        dual, offset = self._start(warm_start)
+        dual, offset = start_of(self.problem, warm_start)
         first = problem.certify(dual, offset)
         yield Iterate(0, first)
         many = problem.n_rows >= _COARSE_ROWS
@@ -329,13 +329,6 @@ class _Run:
                 self.loop.reason = _ROUNDED
                 return
         self.loop.reason = f"max_iter={self.solver.max_iter} was reached; increase max_iter or tol"
-
-    def _start(self, warm_start: WarmStart | None) -> tuple[FloatArray, FloatArray]:
-        problem = self.problem
-        if warm_start is None:
-            return np.zeros((problem.n_rows, problem.n_outputs)), problem.best_constant
-        offset = warm_start.offset if problem.fit_intercept else np.zeros(problem.n_outputs)
-        return problem.feasible(warm_start.dual), offset
 
     def _coarse(self) -> tuple[FloatArray, FloatArray]:
         """Weights and offset of a seeded sample of the rows: a start near the solution."""

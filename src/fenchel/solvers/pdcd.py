@@ -11,7 +11,7 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
-from fenchel.solvers.base import LoopSolver, WarmStart
+from fenchel.solvers.base import LoopSolver, WarmStart, start_of
 from fenchel.solvers.coordinates import (
     State,
     block_curvature,
@@ -81,11 +81,8 @@ class PDCD(LoopSolver):
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None
     ) -> Iterator[Iterate[Certified]]:
-        n, p = problem.n_rows, problem.n_outputs
-        if warm_start is None:
-            state = State.of(problem, np.zeros((n, p)), problem.best_constant)
-        else:
-            state = State.of(problem, problem.feasible(warm_start.dual), warm_start.offset)
+        n = problem.n_rows
+        state = State.of(problem, *start_of(problem, warm_start))
         random = np.random.default_rng(self.random_state)
         sweeps = _Sweeps(problem, self.block, random)
         passes = 0.0

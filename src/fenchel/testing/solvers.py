@@ -68,8 +68,9 @@ def check_solver(solver: Solver, problems: Sequence[Problem] | None = None) -> N
     evaluated anew, are those of its certificate; the dual point is feasible; the gap is not
     negative, and at most the solver's ``tol`` where it says that it converged; neither zero nor
     the best constant model beats it by more than the gap; the offset is zero without an
-    intercept; the callback sees each line of the history; started from its own solution, the
-    solver ends in a few steps with the same objective; and the problem is left as it was.
+    intercept, whatever the start; the callback sees each line of the history; started from its
+    own solution, the solver ends in a few steps with the same objective; and the problem is left
+    as it was.
 
     Parameters
     ----------
@@ -134,7 +135,9 @@ def _check(solver: Solver, problem: Problem) -> None:
         len(seen) > 0 and len(solution.history) > 0,
         "the callback must be called, and the history kept, at least once",
     )
-    start = WarmStart(solution.dual, solution.offset, problem.alpha)
+    # the start of a problem with an intercept has an offset, which has no place without one
+    shift = 0.0 if problem.fit_intercept else float(np.abs(problem.targets).max())
+    start = WarmStart(solution.dual, solution.offset + shift, problem.alpha)
     again = solver.solve(problem, warm_start=start)
     _check_solution(solver, problem, again)
     require(
