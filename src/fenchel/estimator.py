@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +23,18 @@ from fenchel.solvers import takes_gram
 from fenchel.solvers.base import printer
 
 _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
+
+
+@contextmanager
+def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
+    """Undo all changes of attributes on an error; arrays must not be changed in place."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 class KeptRows(NamedTuple):
@@ -238,4 +252,11 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         return tags
 
 
-__all__ = ["CertifiedEstimator", "KeptRows", "KernelEstimator", "Searchable", "strengths"]
+__all__ = [
+    "CertifiedEstimator",
+    "KeptRows",
+    "KernelEstimator",
+    "Searchable",
+    "strengths",
+    "unchanged_on_failure",
+]

@@ -341,7 +341,7 @@ def test_a_short_run_warns_and_keeps_the_best():
     for solver, limits in (("splitting", (1, 4, 6)), ("fista", (1, 4))):
         for limit in limits:
             model = make("huber", 1, tol=1e-12, max_iter=limit, solver=solver)
-            with pytest.warns(ConvergenceWarning, match="max_iter"):
+            with pytest.warns(ConvergenceWarning, match="increase max_iter"):
                 model.fit(X, y, theta)
             certificate = model.certificate_
             assert not model.status_.converged

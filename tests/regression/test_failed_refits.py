@@ -5,11 +5,61 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fenchel import SVR, ExpectileRegressor, NonNegativeRegressor, QuantileRegressor
+from fenchel import (
+    SVR,
+    ConeRegressor,
+    DensityEstimator,
+    ExpectileRegressor,
+    FunctionalRegressor,
+    HeteroscedasticRegressor,
+    KernelRidge,
+    Lasso,
+    NonCrossingQuantileRegressor,
+    NonNegativeRegressor,
+    QuantileRegressor,
+)
+from fenchel.estimator import CertifiedEstimator
+from fenchel.model_selection import ConformalRegressor, PathSearchCV
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(0.0, 3.0, (30, 1))
 Y = np.exp(np.sin(X[:, 0])) + 0.1 * RANDOM.uniform(0.0, 1.0, 30)
+PAIRS = np.column_stack([Y, 1.0 + Y])
+CASES = [
+    (QuantileRegressor([0.1, 0.9]), {"levels": [0.1, 0.5, 0.9]}, Y),
+    (ExpectileRegressor([0.1, 0.9]), {"levels": 0.5}, Y),
+    (KernelRidge(), {"alpha": 0.1}, Y),
+    (Lasso(alpha=0.1), {"alpha": 0.2}, Y),
+    (FunctionalRegressor(), {"loss": "huber"}, PAIRS),
+    (NonNegativeRegressor(), {"loss": "poisson"}, Y),
+    (HeteroscedasticRegressor(), {"max_std": 3.0}, Y),
+    (NonCrossingQuantileRegressor([0.1, 0.9]), {"levels": [0.1, 0.5, 0.9]}, Y),
+    (ConeRegressor("monotone"), {"cone": "non_negative"}, PAIRS),
+    (ConeRegressor(generators=np.eye(2)), {"generators": None}, PAIRS),
+    (DensityEstimator(), {"alpha": 0.1}, None),
+    (PathSearchCV(KernelRidge(), {"alpha": 3}, cv=2), {"param_grid": {"alpha": 4}}, Y),
+    (ConformalRegressor(KernelRidge(), coverage=0.8, random_state=0), {"coverage": 0.5}, Y),
+]
+
+
+@pytest.mark.parametrize(("model", "other", "y"), CASES, ids=lambda case: type(case).__name__)
+def test_an_interrupted_refit(model, other, y, monkeypatch):
+    model.fit(X, y)
+    state, before = vars(model).copy(), model.predict(X) if y is not None else model.score(X)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    model.set_params(**other)
+    with monkeypatch.context() as patch:
+        patch.setattr(CertifiedEstimator, "_keep_end", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(np.tile(X[:12], 2), None if y is None else y[:12])
+    assert {k: v for k, v in vars(model).items() if k not in other} == {
+        k: v for k, v in state.items() if k not in other
+    }
+    after = model.predict(X) if y is not None else model.score(X)
+    np.testing.assert_array_equal(after, before)
 
 
 @pytest.mark.parametrize("kind", [QuantileRegressor, ExpectileRegressor])
@@ -24,21 +74,6 @@ def test_a_refused_refit_keeps_rows_and_levels(kind):
     assert model.crossing_loss(X) >= 0.0
 
 
-def test_an_interrupted_refit_of_a_non_negative_model(monkeypatch):
-    model = NonNegativeRegressor().fit(X, Y)
-    before, score = model.predict(X), model.score(X, Y)
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("fenchel.positive._base.solve", stop)
-    model.set_params(loss="poisson")
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X[:9], Y[:9])
-    np.testing.assert_array_equal(model.predict(X), before)
-    assert model.score(X, Y) == score
-
-
 @pytest.mark.parametrize("solver", ["newton", "fista"])
 def test_a_warm_start_brings_no_intercept_where_there_is_none(solver):
     targets = np.column_stack([Y, 5.0 + Y])
@@ -47,3 +82,14 @@ def test_a_warm_start_brings_no_intercept_where_there_is_none(solver):
     cold = SVR(epsilon=0.3, alpha=0.1, fit_intercept=False).fit(X, targets)
     np.testing.assert_array_equal(model.offset_, 0.0)
     assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=1e-4)
+
+
+def test_predictions_and_scores_are_of_the_fit_and_not_of_changed_parameters():
+    far = np.array([[50.0]])
+    model = HeteroscedasticRegressor(max_std=2.0).fit(X, Y)
+    before = model.predict(far, return_std=True)
+    model.set_params(max_std=10.0)
+    np.testing.assert_array_equal(model.predict(far, return_std=True), before)
+    model = NonNegativeRegressor().fit(X, Y)
+    score = model.score(X, Y)
+    assert model.set_params(loss="poisson").score(X, Y) == score

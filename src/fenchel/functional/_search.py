@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,7 +24,11 @@ class SearchableCurves(KernelEstimator):
         "quadrature",
     )
     # ε from the square loss on: its solution is a good start, and has a closed form
-    path_parameters = {"alpha": "falling", "kappa": "falling", "epsilon": "rising"}  # noqa: RUF012
+    path_parameters: ClassVar[dict[str, str]] = {
+        "alpha": "falling",
+        "kappa": "falling",
+        "epsilon": "rising",
+    }
 
     loss: Any
 

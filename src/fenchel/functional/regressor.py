@@ -14,7 +14,7 @@ from fenchel._grids import as_grid
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude, check_number
-from fenchel.estimator import KeptRows
+from fenchel.estimator import KeptRows, unchanged_on_failure
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import (
     Eigen,
@@ -254,11 +254,12 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         FunctionalRegressor
             The fitted estimator.
         """
-        self.check_parameters()
-        prepared = self.prepare(X, y, theta, sample_weight)
-        last = getattr(self, "_last", None) if self.warm_start else None
-        nearby = self.fit_prepared(prepared, last)
-        self._last = nearby if self.warm_start else None
+        with unchanged_on_failure(self):
+            self.check_parameters()
+            prepared = self.prepare(X, y, theta, sample_weight)
+            last = getattr(self, "_last", None) if self.warm_start else None
+            nearby = self.fit_prepared(prepared, last)
+            self._last = nearby if self.warm_start else None
         return self
 
     def prepare(

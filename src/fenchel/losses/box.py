@@ -63,7 +63,7 @@ class BoxQuadratic(Loss):
         return ", ".join(f"{name}={values.tolist()}" for name, values in pairs)
 
     @property
-    def separable(self) -> bool:  # type: ignore[override]
+    def separable(self) -> bool:  # type: ignore[override]  # the base has an attribute
         """Whether outputs do not interact: no ε, or a single output."""
         return self.epsilon == 0.0 or self.n_outputs == 1
 
@@ -88,7 +88,7 @@ class BoxQuadratic(Loss):
         return bool(np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)))
 
     @property
-    def radial(self) -> bool:  # type: ignore[override]
+    def radial(self) -> bool:  # type: ignore[override]  # the base has an attribute
         """Whether it is a multiple of the squared length, or a version of that with ε."""
         lower, upper, below, above = self._parameters
         alike = np.all(below == below[0]) and np.all(above == below[0])

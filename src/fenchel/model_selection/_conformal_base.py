@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_coverage, random_of
+from fenchel.estimator import unchanged_on_failure
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -97,28 +98,29 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         UserWarning
             If there are too few calibration rows for the coverage: intervals are infinite.
         """
-        self.check_parameters()
-        plain = self._plain()
-        X, y, weight = self._validated(plain, X, y, sample_weight)
-        self._columns = self._ends(plain)
-        self._held_out: HeldOut | None = None
-        self._fold: IntArray | None = None
-        if self.method == "split":
-            rows, ends = self._split(plain, X, y, weight)
-        else:
-            rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-            ends = self._leave_out(plain, X, y, weight, rows)
-        self.conformity_scores_ = self._scores(y[rows], *ends)
-        self.calibration_indices_ = rows
-        self.n_calibration_ = len(rows)
-        self._weight = None if weight is None else weight[rows]
-        typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
-        self.quantile_ = float(self._margin(self.coverage, typical)[0])
-        if np.isinf(self.quantile_):
-            self._warn_of_infinity(self.coverage, "every interval")
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        with unchanged_on_failure(self):
+            self.check_parameters()
+            plain = self._plain()
+            X, y, weight = self._validated(plain, X, y, sample_weight)
+            self._columns = self._ends(plain)
+            self._held_out: HeldOut | None = None
+            self._fold: IntArray | None = None
+            if self.method == "split":
+                rows, ends = self._split(plain, X, y, weight)
+            else:
+                rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+                ends = self._leave_out(plain, X, y, weight, rows)
+            self.conformity_scores_ = self._scores(y[rows], *ends)
+            self.calibration_indices_ = rows
+            self.n_calibration_ = len(rows)
+            self._weight = None if weight is None else weight[rows]
+            typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
+            self.quantile_ = float(self._margin(self.coverage, typical)[0])
+            if np.isinf(self.quantile_):
+                self._warn_of_infinity(self.coverage, "every interval")
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.estimator_, name):
+                    setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:

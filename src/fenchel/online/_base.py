@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_magnitude, check_number, check_weights, random_of
+from fenchel.estimator import unchanged_on_failure
 from fenchel.online._pace import SCHEDULES, make_pace
 
 
@@ -73,7 +73,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             For parameters or data that are not allowed, and for a step that diverges; the
             estimator is then as it was.
         """
-        with self._or_as_it_was():
+        with unchanged_on_failure(self):
             self.check_parameters()
             X, y = self._validated(X, y, reset=True)
             weight = np.ones(len(X))
@@ -104,7 +104,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             For parameters or data that are not allowed, and for a step that diverges; the
             model is then the one before the call.
         """
-        with self._or_as_it_was():
+        with unchanged_on_failure(self):
             self.check_parameters()
             first = not self.__sklearn_is_fitted__()
             X, y = self._validated(X, y, reset=first)
@@ -132,17 +132,6 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "t_")
-
-    @contextmanager
-    def _or_as_it_was(self) -> Iterator[None]:
-        """Undo all changes of attributes on an error; arrays must not be changed in place."""
-        before = vars(self).copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[FloatArray, FloatArray]:
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C", reset=reset)

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.design import Design
-from fenchel.estimator import KeptRows, KernelEstimator, strengths
+from fenchel.estimator import KeptRows, KernelEstimator, strengths, unchanged_on_failure
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.problem import Problem
@@ -81,14 +81,15 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         ValueError, TypeError
             For parameters or data that are not allowed; the sentence names which.
         """
-        self.check_parameters()
-        prepared = self.prepare(X, y, sample_weight)
-        start = self.fit_prepared(prepared, self._previous(prepared))
-        self._last = None
-        if self.warm_start:
-            whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
-            whole[prepared.inputs.kept] = start.dual
-            self._last = WarmStart(whole, self.offset_, start.alpha)
+        with unchanged_on_failure(self):
+            self.check_parameters()
+            prepared = self.prepare(X, y, sample_weight)
+            start = self.fit_prepared(prepared, self._previous(prepared))
+            self._last = None
+            if self.warm_start:
+                whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
+                whole[prepared.inputs.kept] = start.dual
+                self._last = WarmStart(whole, self.offset_, start.alpha)
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -139,11 +140,11 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     def fit_prepared(self, prepared: Prepared, start: WarmStart | None = None) -> WarmStart:
         """Solve on prepared rows, and set the fitted attributes."""
         inputs = prepared.inputs
+        self._keep_map(inputs)
         problem = self.make_problem(prepared)
         solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
         with threads_that_pay(min(len(inputs.features), inputs.features.shape[-1])):
             solution = solver.solve(problem, start, self._callback())
-            self._keep_map(inputs)  # only now: a failed fit leaves the last one as it was
             self._keep(problem, solution)
             self._remember(prepared, problem)
             self.offset_ = solution.offset + prepared.shift

@@ -10,9 +10,7 @@ from fenchel.kernels import level_coupling
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
 from fenchel.metrics import crossing_loss, d2_score
-from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor
-from fenchel.solvers import Solution
 
 
 class LevelRegressor(KernelRegressor):
@@ -58,18 +56,14 @@ class LevelRegressor(KernelRegressor):
         raise NotImplementedError
 
     def make_loss(self, n_targets: int) -> Loss:
-        return self._level_loss(check_levels(self.levels)).insensitive(float(self.epsilon))
-
-    def _keep(self, problem: Problem, solution: Solution) -> None:
-        super()._keep(problem, solution)
-        self.levels_ = check_levels(self.levels)
+        return self._level_loss(self.levels_).insensitive(float(self.epsilon))
 
     def make_coupling(self, n_targets: int) -> FloatArray:
-        return level_coupling(check_levels(self.levels), float(self.level_gamma))
+        return level_coupling(self.levels_, float(self.level_gamma))
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_levels(self.levels)
+        self.levels_ = check_levels(self.levels)
         check_number(self, "epsilon", low=0.0)
         check_number(self, "level_gamma", low=0.0, infinite=True)
 

@@ -11,7 +11,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_magnitude, check_number, check_weights
 from fenchel.design import CentredRows
-from fenchel.estimator import CertifiedEstimator
+from fenchel.estimator import CertifiedEstimator, unchanged_on_failure
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.solvers import Solution
@@ -35,8 +35,9 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         is the same as repeating the row. Parameters or data that are not allowed raise a
         ValueError or TypeError whose sentence names which.
         """
-        self.check_parameters()
-        self.fit_prepared(self.prepare(X, y, sample_weight))
+        with unchanged_on_failure(self):
+            self.check_parameters()
+            self.fit_prepared(self.prepare(X, y, sample_weight))
         return self
 
     def prepare(

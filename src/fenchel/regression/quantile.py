@@ -6,7 +6,6 @@ from typing import Any
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss, NonCrossing, Pinball
-from fenchel.losses.atoms import check_levels
 from fenchel.metrics import central_interval
 from fenchel.regression._levels import LevelRegressor
 
@@ -168,10 +167,9 @@ class QuantileRegressor(LevelRegressor):
         return Pinball(levels)
 
     def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
-        levels = check_levels(self.levels)
-        if self.non_crossing is None or len(levels) == 1:
+        if self.non_crossing is None or len(self.levels_) == 1:
             return super().make_loss(n_targets)
-        return NonCrossing(Pinball(levels))
+        return NonCrossing(Pinball(self.levels_))
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()

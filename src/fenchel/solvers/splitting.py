@@ -103,7 +103,7 @@ class Splitting:
         loop: Loop[Certified] = Loop(self.tol, callback)
         turns = _Turns(self, problem)
         loop.run(turns.iterates(warm_start))
-        status = loop.status("raise max_iter, alpha or tol", "turns")
+        status = loop.status("increase max_iter, alpha or tol", "turns")
         return solution_of(loop, status, nearby=turns.nearby)
 
 
