@@ -240,3 +240,13 @@ def test_curve_loss_of_a_mask_is_that_of_the_observed_points():
     for i, value in enumerate(loss.value(scaled)):
         own = LogCosh(0.4).value(whole[i, seen[i]][:, None])
         assert value == pytest.approx(own.sum() / 9.0)
+
+
+def test_the_conic_solver_says_what_it_needs():
+    """Kernel rows with gaps have no matrix of all predictions."""
+    random = np.random.default_rng(0)
+    curves = random.normal(size=(12, 6))
+    curves[3, 2] = np.nan
+    model = FunctionalRegressor("squared", solver="conic")
+    with pytest.raises(ValueError, match="needs explicit features"):
+        model.fit(random.normal(size=(12, 1)), curves)

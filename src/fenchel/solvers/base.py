@@ -10,6 +10,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate, Certified, Progress, Status
+from fenchel.design import Masked, Operator
 from fenchel.norm_problem import NormProblem
 from fenchel.problem import Problem
 from fenchel.solvers.loop import Iterate, Loop
@@ -72,14 +73,6 @@ def start_of(problem: Problem, warm_start: WarmStart | None) -> tuple[FloatArray
     return problem.feasible(warm_start.dual), offset
 
 
-NEEDS_SCALAR_KERNEL = (
-    "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
-)
-NEEDS_ALL_OBSERVED = (
-    "needs all outputs of all rows, in weights common to all rows; solver='newton' does not"
-)
-
-
 def needs_plain_features(problem: Problem) -> str | None:
     """Say what is missing for a solver that knows features (n, r) only."""
     return problem.design.refusal if problem.design.features is None else None
@@ -88,8 +81,8 @@ def needs_plain_features(problem: Problem) -> str | None:
 def needs_scalar_kernel(problem: Problem) -> str | None:
     """Say what is missing for a solver that knows a scalar kernel and complete rows only."""
     if problem.design.coupling is None:
-        return NEEDS_SCALAR_KERNEL
-    return NEEDS_ALL_OBSERVED if problem.design.mask is not None else None
+        return Operator.refusal
+    return Masked.refusal if problem.design.mask is not None else None
 
 
 class Solver(Protocol):

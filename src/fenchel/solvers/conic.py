@@ -11,6 +11,7 @@ from scipy import sparse
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
+from fenchel.design import Gram
 from fenchel.losses.forms import Box
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, settled
@@ -53,8 +54,8 @@ class Conic:
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for losses that a cone program knows, if Clarabel is installed."""
-        if problem.design.is_gram:
-            return problem.design.refusal
+        if problem.design.subset(np.arange(1)).matrix() is None:  # of one row it costs nothing
+            return Gram.refusal
         if importlib.util.find_spec("clarabel") is None:
             return "needs the package clarabel: pip install clarabel; solver='newton' needs none"
         if problem.loss.conic_parts(problem.n_outputs) is None:

@@ -10,9 +10,10 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
+from fenchel.design import Operator
 from fenchel.problem import Problem
 from fenchel.solvers.anderson import Anderson
-from fenchel.solvers.base import NEEDS_SCALAR_KERNEL, Solution, WarmStart, solution_of
+from fenchel.solvers.base import Solution, WarmStart, solution_of
 from fenchel.solvers.loop import Iterate, Loop
 
 # Evidence is the number of turns, and of certificates (each costs about a turn), on 695 random
@@ -86,7 +87,7 @@ class Splitting:
         """Decomposable kernels without an intercept, outputs observed or not."""
         design = problem.design
         if design.coupling is None:
-            return NEEDS_SCALAR_KERNEL
+            return Operator.refusal
         if problem.fit_intercept:
             return "needs a problem without an intercept; solver='newton' takes any"
         if design.mask is not None and not np.all((design.mask == 0.0) | (design.mask == 1.0)):
