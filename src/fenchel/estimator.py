@@ -258,5 +258,4 @@ __all__ = [
     "KernelEstimator",
     "Searchable",
     "strengths",
-    "unchanged_on_failure",
 ]
