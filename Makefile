@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test attack lint format bench docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ demo: $(STAMP) ## fit certified conditional quantiles on a bundled real data set
 
 test: lint ## every check and the whole test suite
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
+
+attack: $(STAMP) ## thousands of random and hostile uses, with their counts (slow)
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m attacks
 
 lint: $(STAMP) ## style, format and types
 	$(BIN)/ruff check
