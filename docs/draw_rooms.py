@@ -24,6 +24,7 @@ TITLES = (
     "features, problems",
     "algorithms",
     "the shell of estimators",
+    "the kernel as given",
     "estimators",
     "searches and intervals",
     "read off a fit",

@@ -19,6 +19,7 @@ FLOORS: list[set[str]] = [
     {"features", "metrics", "norm_problem", "problem"},
     {"solvers"},
     {"estimator"},
+    {"named_kernel"},
     {"functional", "online", "positive", "regression"},
     {"model_selection"},
     {"bounds", "inspection", "persistence"},

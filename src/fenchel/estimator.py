@@ -56,6 +56,20 @@ class KeptRows(NamedTuple):
         kept, weight = self.kept[rows], self.weight[rows]
         return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
 
+    @property
+    def residual(self) -> FloatArray:
+        """What the features leave out of the diagonal, see :meth:`FeatureMap.residual`."""
+        return self.feature_map.residual(self.rows, self.features)
+
+    def forms(self, push: FloatArray) -> FloatArray:
+        """Quadratic forms pushᵀ K push of the kernel itself."""
+        return self.feature_map.forms(self.rows, push)
+
+    def wider(self, share: float) -> KeptRows | None:
+        """The same rows with features that leave out ``share`` as much, if there are any."""
+        found = self.feature_map.wider(self.rows, self.features, share)
+        return None if found is None else self._replace(feature_map=found[0], features=found[1])
+
 
 class Searchable:
     """What :class:`fenchel.model_selection.PathSearchCV` asks an estimator.
@@ -184,6 +198,8 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     random_state: Any
     verbose: int
     kernel_: Any
+    certified_kernel_: str
+    """The kernel that the certificate is of: as "given", or that of the "features"."""
     certificate_: Certificate
     status_: Status
     n_iter_: int
@@ -196,6 +212,11 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         check_number(self, "max_iter", low=1, integer=True)
         if self.rank is not None:
             check_number(self, "rank", low=1, integer=True)
+
+    @property
+    def _tolerance(self) -> float:
+        """That of the solver, where it is given with its own."""
+        return float(getattr(self.solver, "tol", self.tol))
 
     def _given_gram(self) -> bool:
         """Whether X holds kernel values."""
@@ -232,13 +253,19 @@ class KernelEstimator(Searchable, CertifiedEstimator):
             self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
 
-    def _keep_map(self, kept: KeptRows, stacklevel: int = 5) -> None:
-        """Set the attributes of kernel and features, and warn where much is left out."""
+    def _keep_map(self, kept: KeptRows, *, named: bool = False, stacklevel: int = 5) -> None:
+        """Set the attributes of kernel and features, and warn where much is left out.
+
+        With ``named``, certificates are of the kernel as given if that is possible, and tell
+        what is left out.
+        """
         self.feature_map_ = copy.copy(kept.feature_map)
         self.kernel_ = self.feature_map_.kernel_
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
         self._kept = kept.kept
-        warn_of_truncation(self.feature_map_, stacklevel)
+        self.certified_kernel_ = "given" if named and kept.feature_map.in_space else "features"
+        if self.certified_kernel_ == "features":
+            warn_of_truncation(self.feature_map_, stacklevel)
 
     def _new_features(self, X: FloatArray) -> FloatArray:
         """Features of rows that are validated."""

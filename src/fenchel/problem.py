@@ -188,6 +188,8 @@ class Problem:
             balanced = self.feasible(dual)
             linked = self.link(balanced)
             lower = self._dual(balanced, linked)
+        if lower < 0.0:
+            balanced, linked, lower = self._shortened(balanced, linked, lower)
         source = balanced if weights is None else None
         weights = linked if weights is None else weights
         offset = self.minimizing_offset(weights) if offset is None else offset
@@ -210,6 +212,33 @@ class Problem:
         lower = certified.certificate.dual
         certificate = self.certificate(self.primal(weights, offset), lower, certified.dual)
         return Certified(certified.dual, weights, offset, certificate, source)
+
+    def _shortened(
+        self, dual: FloatArray, linked: FloatArray, lower: float
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """The multiple t of a dual point, t <= 1, that bounds best, if it does.
+
+        With e its linear part, D(t β) is at least t e - t² α/2 ‖h_β‖², by concavity where a
+        residual of zero costs nothing, and that is largest at t = e / (α ‖h_β‖²).
+        """
+        square = self.alpha * self.design.squared_norm(linked)
+        t = max(lower + 0.5 * square, 0.0) / square if square > 0.0 else 1.0
+        if not t < 1.0:
+            return dual, linked, lower
+        value = self._dual(t * dual, t * linked)
+        return (t * dual, t * linked, value) if value > lower else (dual, linked, lower)
+
+    def best_of(self, one: Certified, other: Certified | None) -> Certified:
+        """The better model, and the better bound, whosever it is."""
+        if other is None:
+            return one
+        model = min(one, other, key=lambda point: point.certificate.primal)
+        bound = max(one, other, key=lambda point: point.certificate.dual)
+        if model is bound:
+            return model
+        primal, lower = model.certificate.primal, bound.certificate.dual
+        certificate = self.certificate(primal, lower, bound.dual)
+        return replace(model, dual=bound.dual, certificate=certificate)
 
     def minimizing_offset(self, weights: FloatArray) -> FloatArray:
         """Offset that minimizes the objective for these weights; zero without intercept."""

@@ -13,10 +13,12 @@ from fenchel.features import (
     Explicit,
     FeatureMap,
     KernelRows,
+    Monomials,
     Nystroem,
     OperatorCholesky,
     PivotedCholesky,
     RandomFourier,
+    Summands,
 )
 from fenchel.kernels import Callable, Gaussian, Laplacian, Linear, Matern, Polynomial
 from fenchel.testing import check_feature_map
@@ -34,6 +36,9 @@ MAPS = [
     PivotedCholesky("laplacian", rank=10),
     PivotedCholesky(Gaussian(5.0), tol=1e-4),
     PivotedCholesky(Gaussian() + Linear()),
+    Summands(Gaussian() + Linear() + Polynomial(2, 0.5, 2.0)),
+    Monomials(Polynomial(3, 0.5, 2.0)),
+    Monomials(Polynomial(2, offset=0.0)),
     PivotedCholesky("precomputed"),
     PivotedCholesky("precomputed", rank=7),
     PivotedCholesky(Callable(affine)),

@@ -158,6 +158,7 @@ class WeightsOnly(Newton):
         return replace(super().solve(problem, warm_start, callback, loop), source=None)
 
 
+@pytest.mark.filterwarnings("ignore:.*leave out a part of the kernel")
 @pytest.mark.parametrize("parameters", [{}, {"n_components": 4}])
 @pytest.mark.parametrize("rank", [None, 3])
 @pytest.mark.parametrize("missing", [False, True])

@@ -349,7 +349,8 @@ def test_a_short_run_warns_and_keeps_the_best():
             assert certificate.primal >= exact.dual
             assert 1e-12 < certificate.relative_gap <= 1.0 + 1e-12
             best = min(1.0, *(p.relative_gap for p in model.history_))
-            assert certificate.relative_gap == best
+            assert certificate.relative_gap >= best  # and what features leave out, a trifle
+            assert certificate.relative_gap == pytest.approx(best, rel=1e-6)
 
 
 def test_tolerance_is_met_or_said():

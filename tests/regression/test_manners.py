@@ -133,7 +133,7 @@ def test_stopping_early_warns_and_keeps_a_usable_fit(model):
 @everyone
 def test_warning_points_to_the_call_of_fit(estimator):
     """A warning names the file of the caller, not one of ours."""
-    with pytest.warns(UserWarning, match="leaves out") as caught:
+    with pytest.warns(ConvergenceWarning, match="leave out") as caught:
         estimator(kernel="laplacian", rank=5).fit(X, Y)
     assert [w.filename for w in caught] == [__file__] * len(caught)
     if estimator is not KernelRidge:

@@ -162,6 +162,8 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     facts += _scores(measures)
     gap = model.certificate_.relative_gap
     met = "" if gap <= model.tol else f", above the {model.tol:g} asked for"
+    if model.certified_kernel_ == "features" and model.kernel_error_ > 0.0:
+        met += ", of the approximated kernel"
     facts += [
         ("support vectors", f"{len(model.support_)} of {measures.n_rows}"),
         ("rank", str(model.feature_map_.rank_)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -147,6 +148,21 @@ class Design:
         """Return the design of some of the rows."""
         raise NotImplementedError(f"{type(self).__name__} must define subset")
 
+    def left_out(self, push: FloatArray, residual: FloatArray) -> float:
+        r"""Upper bound of Σ push_iᵀ E_ik push_k for a kernel E of which the diagonal is known.
+
+        .. math:: \Bigl\|\sum_i E(\cdot, x_i) u\Bigr\|^2 \le
+                  \Bigl(\sum_i |u_i| \sqrt{E_{ii}}\Bigr)^2
+
+        for one output, by the inequality of Cauchy and Schwarz; ``residual`` is the diagonal of
+        what features leave out, (n,) or (n, p) >= 0.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define left_out")
+
+    def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:
+        """‖Σ K(·, x_i) push_i‖² from ``forms``, which are pushᵀ k push of a push (n, q)."""
+        raise NotImplementedError(f"{type(self).__name__} must define square_by")
+
     def output(self, j: int) -> Design | None:
         """Return the design of one output by itself; None where outputs are coupled."""
         return None
@@ -205,6 +221,15 @@ class Coupled(Design):
     def _scalar_diagonal(self) -> FloatArray:
         """Values k(x_i, x_i), (n,)."""
         raise NotImplementedError
+
+    def left_out(self, push: FloatArray, residual: FloatArray) -> float:
+        """Σ_jl |B_jl| ‖push_j‖_E ‖push_l‖_E, each norm bounded by Σ_i |push_ij| √E_ii."""
+        sizes = np.sqrt(residual) @ np.abs(push)
+        return float(sizes @ np.abs(self.output_matrix) @ sizes)
+
+    def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:
+        """Σ_jl B_jl push_jᵀ k push_l."""
+        return float(np.vdot(self.output_matrix, forms(push)))
 
     def output(self, j: int) -> Coupled | None:  # noqa: D102
         if np.any(self.output_matrix - np.diag(self.output_matrix.diagonal())):

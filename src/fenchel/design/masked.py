@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -76,6 +77,14 @@ class Masked(Design):
 
     def subset(self, rows: IntArray) -> Masked:  # noqa: D102
         return Masked(self.complete.subset(rows), self.mask[rows])
+
+    def left_out(self, push: FloatArray, residual: FloatArray) -> float:  # noqa: D102
+        return self.complete.left_out(self.mask * push, residual)
+
+    def square_by(  # noqa: D102
+        self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]
+    ) -> float:
+        return self.complete.square_by(self.mask * push, forms)
 
     def matrix(self) -> Any:  # noqa: D102
         whole = self.complete.matrix()

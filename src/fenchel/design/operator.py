@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,14 @@ class Operator(Design):
 
     def subset(self, rows: IntArray) -> Operator:  # noqa: D102
         return Operator(self.matrices[rows])
+
+    def left_out(self, push: FloatArray, residual: FloatArray) -> float:
+        """(Σ |push_ij| √E_ij)², E the diagonal (n, p) of rows and outputs."""
+        return float(np.vdot(np.abs(push), np.sqrt(residual))) ** 2
+
+    def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:
+        """Of all rows and outputs as one, (n p, 1)."""
+        return float(forms(push.reshape(-1, 1))[0, 0])
 
     def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:  # noqa: D102
         r, p = self._rank, self.n_outputs

@@ -11,13 +11,14 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel.features.base import FeatureMap
+from fenchel.features.expanded import Monomials, Summands, map_of, of_different_size
 from fenchel.features.explicit import Explicit
 from fenchel.features.fourier import RandomFourier
 from fenchel.features.kernel_rows import KernelRows
 from fenchel.features.nystroem import Nystroem
 from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Callable, Linear, OperatorKernel, Precomputed, parts_of
+from fenchel.kernels import Callable, OperatorKernel, Precomputed, parts_of
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "cholesky": PivotedCholesky,
@@ -45,15 +46,15 @@ def as_feature_map(
 ) -> FeatureMap:
     """Return the unfitted feature map for a kernel.
 
-    ``"auto"`` is the linear features themselves where the kernel is linear and there are no
-    more features than rows, and pivoted Cholesky elsewhere.
+    ``"auto"`` is the features themselves where the kernel is linear or polynomial and there are
+    no more of them than rows, and pivoted Cholesky elsewhere.
     """
     if isinstance(features, FeatureMap):
         chosen = clone(features)
         return chosen.set_params(kernel=kernel) if chosen.kernel is None else chosen
     if features == "auto":
-        if isinstance(kernel, Linear) and n_features <= n_samples and rank is None:
-            return Explicit()
+        if rank is None:
+            return map_of(kernel, random_state, n_samples, n_features)
         features = "cholesky"
     if not isinstance(features, str) or features not in FEATURE_MAPS:
         allowed = ["auto", *FEATURE_MAPS]
@@ -86,6 +87,8 @@ def fit_feature_map(
         operator_map = OperatorCholesky(kernel, rank=rank, random_state=random_state)
         return operator_map, operator_map.fit_transform(X)
     chosen = as_feature_map(features, kernel, rank, random_state, *X.shape)
+    if features == "auto" and rank is None and of_different_size(kernel, X):
+        chosen = Summands(kernel, random_state)
     may_be_rough = kernel_rows and isinstance(features, str) and features == "auto"
     may_be_rough = may_be_rough and isinstance(chosen, PivotedCholesky) and rank is None
     if may_be_rough and _PROBE < len(X) <= _MAX_ROWS and not _unproved(kernel):
@@ -125,10 +128,12 @@ __all__ = [
     "Explicit",
     "FeatureMap",
     "KernelRows",
+    "Monomials",
     "Nystroem",
     "OperatorCholesky",
     "PivotedCholesky",
     "RandomFourier",
+    "Summands",
     "as_feature_map",
     "fit_feature_map",
     "warn_of_truncation",

@@ -14,8 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import Design, Plain
+from fenchel.features.gram import Gram, forms_of
 from fenchel.kernels import Box, Normal, Precomputed, as_kernel, as_scalar_kernel, resolve
 
+_FAR = 1 - 1e-4  # of the mean square: deviations of 1 % of the mean
 _CHUNK_VALUES = 2**22  # 32 MiB of kernel values at a time
 
 
@@ -44,6 +46,11 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     kernel_error_: float
     nested: ClassVar[bool] = False
     """Whether the first features are those of a map of lower rank."""
+    in_space: ClassVar[bool] = False
+    """Whether features are functions in the space of the kernel, and norms the same there.
+
+    Certificates are then of the kernel as given, by :meth:`residual`.
+    """
 
     def _fit(self, X: FloatArray) -> FloatArray:
         raise NotImplementedError
@@ -83,9 +90,45 @@ class FeatureMap(TransformerMixin, BaseEstimator):
         trace = float(diagonal.sum())
         self.kernel_error_ = float(np.maximum(left, 0.0).sum()) / trace if trace > 0.0 else 0.0
 
+    def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
+        r"""Diagonal of :math:`E = K - \Phi\Phi^\top` on these rows, zero where it is rounding.
+
+        Asked for where the map is ``in_space``; this default is that nothing is left out.
+        """
+        return np.zeros(features.shape[:-1])
+
+    def wider(
+        self, X: FloatArray, features: FloatArray, share: float
+    ) -> tuple[Self, FloatArray] | None:
+        """Return a map with more features and these of the rows, which begin with ``features``.
+
+        The residual is to fall to ``share`` of its largest entry. None where there are no more
+        features to be had.
+        """
+        return None
+
+    def forms(self, X: FloatArray, push: FloatArray) -> FloatArray:
+        """Quadratic forms pushᵀ K push of the kernel itself, (q, q), for push (n, q)."""
+        return forms_of(self._gram(X), push)
+
+    def _gram(self, X: FloatArray) -> Gram:
+        return Gram(self.kernel_, X, isinstance(self.kernel_, Precomputed))
+
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
         """Return the rows with these features as solvers see them, for outputs coupled by S."""
         return Plain(features, coupling)
+
+    def centre(self, features: FloatArray, weight: FloatArray) -> FloatArray | None:
+        """What is taken off all features where a constant is free, None for nothing.
+
+        Their mean, if it is large beside their deviations from it: no function of the free
+        constant and the features is lost, and digits are won.
+        """
+        share = weight / weight.sum()
+        mean = np.tensordot(share, features, axes=1)
+        square = np.einsum("i,i...,i...->...", share, features, features)
+        far = np.abs(mean) > np.sqrt(_FAR * square)
+        return np.where(far, mean, 0.0) if far.any() else None
 
     def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
         """Return a map and features for some of the training rows only."""
@@ -196,11 +239,3 @@ def check_gram(K: FloatArray) -> None:
     chunks = (slice(i, i + size) for i in range(0, len(K), size))
     if any(np.abs(K[rows] - K[:, rows].T).max() > 1e-8 * largest for rows in chunks):
         raise ValueError("with kernel='precomputed', X must be symmetric, and is not")
-
-
-def not_positive(lowest: float) -> ValueError:
-    """The error for a kernel that is not positive semi-definite."""
-    return ValueError(
-        "the kernel must be positive semi-definite on the rows of X, and is not (with "
-        f"kernel='precomputed', X is that Gram matrix): a residual of {lowest:.3g} was found"
-    )

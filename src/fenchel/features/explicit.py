@@ -45,6 +45,8 @@ class Explicit(FeatureMap):
            [1., 3., 9.]])
     """
 
+    in_space = True
+
     def __init__(
         self, transformer: Any = None, kernel: Any = None, random_state: Any = None
     ) -> None:

@@ -43,6 +43,8 @@ class KernelRows(FeatureMap):
            [2., 4.]])
     """
 
+    in_space = True
+
     def __init__(self, kernel: Any = None, random_state: Any = None) -> None:
         self.kernel = kernel
         self.random_state = random_state
@@ -66,6 +68,9 @@ class KernelRows(FeatureMap):
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
         """Return the rows by their Gram matrix."""
         return Gram(features, coupling)
+
+    def centre(self, features: FloatArray, weight: FloatArray) -> None:
+        """Nothing: norms are those of all values."""
 
     def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
         """Return a map and features for some of the training rows only."""

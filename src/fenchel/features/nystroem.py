@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel._validation import random_of
-from fenchel.features.base import FeatureMap, check_rank, in_chunks, not_positive
+from fenchel.features.base import FeatureMap, check_rank, in_chunks
+from fenchel.features.gram import not_positive, residual_diagonal
 from fenchel.kernels import Precomputed
 
 _CUT = 1e-12
@@ -53,6 +54,8 @@ class Nystroem(FeatureMap):
     ----------
     Williams, Seeger (2001), Using the Nyström method to speed up kernel machines.
     """
+
+    in_space = True
 
     def __init__(
         self,
@@ -104,6 +107,10 @@ class Nystroem(FeatureMap):
                 f"shape {landmarks.shape}"
             )
         return landmarks
+
+    def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
+        """Diagonal of what the landmarks leave out."""
+        return residual_diagonal(self._gram(X).diagonal, features)
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
         """Coefficients ``whitening_ @ weights`` on the landmarks, (n_landmarks, n_outputs)."""

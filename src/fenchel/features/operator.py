@@ -8,14 +8,8 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import Design, Operator
-from fenchel.features.pivoted_cholesky import (
-    BLOCK,
-    PROBES,
-    Gram,
-    PivotedCholesky,
-    blocked,
-    greedy,
-)
+from fenchel.features.gram import PROBES, Gram
+from fenchel.features.pivoted_cholesky import BLOCK, PivotedCholesky, blocked, greedy
 from fenchel.kernels import OperatorKernel
 
 
@@ -77,7 +71,7 @@ class OperatorCholesky(PivotedCholesky):
     def _fit(self, X: FloatArray) -> FloatArray:
         p = self.kernel_.n_outputs
         cap = self._cap(len(X) * p)
-        gram = _OperatorGram(self.kernel_, X)
+        gram = self._gram(X)
         level = self._relative_level() * max(gram.largest, 0.0)
         features, pivots, left = greedy(gram, min(cap, BLOCK), level)
         if left.max() > level and len(pivots) < cap:
@@ -89,6 +83,14 @@ class OperatorCholesky(PivotedCholesky):
         self.landmarks_, self.outputs_ = X[pivots // p], pivots % p
         self._set_kernel_error(gram.diagonal, left)
         return features.reshape(len(X), p, len(pivots))
+
+    def _gram(self, X: FloatArray) -> Gram:
+        return _OperatorGram(self.kernel_, X)
+
+    def _add_landmarks(self, X: FloatArray, pivots: IntArray) -> None:
+        points, outputs = np.divmod(pivots, self.kernel_.n_outputs)
+        self.landmarks_ = np.concatenate([self.landmarks_, X[points]])
+        self.outputs_ = np.concatenate([self.outputs_, outputs])
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
         r"""Coefficients a with :math:`\Phi(x) w = \sum_k K(x, z_k)_{:l_k} a_k`, (rank_,).

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.features.base import FeatureMap, check_rank, not_positive
-from fenchel.kernels import BetweenCurves, Callable, OnColumns, Precomputed, ScalarKernel
+from fenchel.features.base import FeatureMap, check_rank
+from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
+from fenchel.kernels import Precomputed
 
 BLOCK = 64
 _CANDIDATES = 4 * BLOCK
 _SHARE = 0.3  # of the largest residual, where a block ends
 _DENSE_ROWS = 5000
+_FIRST_TOL = 1e-10
 _LEAST_TOL = 1e-14  # below that, residuals are rounding
-_NEGATIVE = 1e-8
-_UNEXPLAINED = 1e-6
-PROBES = 500
 
 
 class PivotedCholesky(FeatureMap):
@@ -38,8 +38,9 @@ class PivotedCholesky(FeatureMap):
     ----------
     kernel : None, str, kernel or callable
         See :func:`fenchel.kernels.as_kernel`.
-    tol : float
-        Accuracy relative to the largest diagonal entry; 1e-14 at best.
+    tol : float, optional
+        Accuracy relative to the largest diagonal entry; 1e-14 at best. By default 1e-10, and
+        less where the certificate of an estimator needs more, see :meth:`wider`.
     rank : int, optional
         Cap on the rank; by default min(n, max(100, 25 000 000 / n)).
     random_state : int, RandomState or None
@@ -71,11 +72,12 @@ class PivotedCholesky(FeatureMap):
     """
 
     nested = True
+    in_space = True
 
     def __init__(
         self,
         kernel: Any = None,
-        tol: float = 1e-10,
+        tol: float | None = None,
         rank: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -88,7 +90,7 @@ class PivotedCholesky(FeatureMap):
         n = len(X)
         cap = self._cap(n)
         given = isinstance(self.kernel_, Precomputed)
-        gram = Gram(self.kernel_, X, given)
+        gram = self._gram(X)
         level = self._relative_level() * max(gram.largest, 0.0)
         if given and cap == n:
             features, pivots, left = _dense(X, level)
@@ -112,9 +114,51 @@ class PivotedCholesky(FeatureMap):
         return min(n, cap)
 
     def _relative_level(self) -> float:
+        if self.tol is None:
+            return _FIRST_TOL
         if not isinstance(self.tol, Real) or not 0.0 <= self.tol < 1.0:
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         return max(float(self.tol), _LEAST_TOL)
+
+    def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
+        """Diagonal of what the pivots leave out."""
+        diagonal = self._gram(X).diagonal.reshape(features.shape[:-1])
+        return residual_diagonal(diagonal, features)
+
+    def wider(
+        self, X: FloatArray, features: FloatArray, share: float
+    ) -> tuple[Self, FloatArray] | None:
+        """Go on with the factorization, unless ``tol`` or ``rank`` ended it.
+
+        Down to a share of the largest residual, or of each diagonal entry to rounding.
+        """
+        gram = self._gram(X)
+        flat = features.reshape(-1, features.shape[-1])
+        cap = self._cap(gram.size)
+        if self.tol is not None or flat.shape[1] >= cap:
+            return None
+        left = gram.diagonal - np.einsum("ij,ij->i", flat, flat)
+        level = np.maximum(share * left.max(), ROUNDING * gram.diagonal)
+        start = flat, np.empty(0, dtype=np.intp), left
+        wide, pivots, left = blocked(gram, cap, level, start)
+        if len(pivots) == 0:
+            return None
+        found = copy.copy(self)
+        found._extend(X, pivots, wide[pivots])
+        found._set_kernel_error(gram.diagonal, left)
+        return found, wide.reshape(*features.shape[:-1], -1)
+
+    def _extend(self, X: FloatArray, pivots: IntArray, factor: FloatArray) -> None:
+        """Add pivots, of which these are the features."""
+        above = np.zeros((self.rank_, len(pivots)))
+        self.factor_ = np.block([[self.factor_, above], [factor]])
+        self.pivots_ = np.concatenate([self.pivots_, pivots])
+        self.rank_ = len(self.pivots_)
+        self._add_landmarks(X, pivots)
+
+    def _add_landmarks(self, X: FloatArray, pivots: IntArray) -> None:
+        if not isinstance(self.kernel_, Precomputed):
+            self.landmarks_ = np.concatenate([self.landmarks_, X[pivots]])
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
         """Coefficients ``solve(factor_.T, weights)`` on the landmarks, (rank_, n_outputs)."""
@@ -135,67 +179,6 @@ class PivotedCholesky(FeatureMap):
             self.factor_, values.T, lower=True, overwrite_b=True, check_finite=False
         )
         return np.ascontiguousarray(solved.T)
-
-
-class Gram:
-    """Columns and diagonal of the Gram matrix, evaluated or given."""
-
-    def __init__(self, kernel: Any, X: FloatArray, given: bool) -> None:
-        self.kernel, self.X, self.given = kernel, X, given
-        self.diagonal = np.array(np.diag(X) if given else kernel.diag(X), dtype=np.float64)
-        self.largest = float(self.diagonal.max())
-        self.check(self.diagonal)
-
-    def block(self, rows: Any, pivots: Any) -> FloatArray:
-        """k(X[rows], X[pivots]), writeable."""
-        if self.given:
-            return self.X[rows][:, pivots]
-        values = self.kernel(self.X[rows], self.X[pivots])
-        return np.require(values, dtype=np.float64, requirements="W")
-
-    def columns(self, pivots: IntArray) -> FloatArray:
-        """k(X, X[pivots]), writeable, with the diagonal entries where they belong."""
-        values = self.block(slice(None), pivots)
-        own = values[pivots, np.arange(len(pivots))]
-        difference = float(np.abs(own - self.diagonal[pivots]).max())
-        if not difference <= _NEGATIVE * self.largest:
-            raise ValueError(
-                f"kernel(X, Y) and kernel.diag(X) must agree for equal rows, and differ by "
-                f"{difference:.3g} (noise such as a WhiteKernel is no kernel of two rows: raise "
-                "alpha instead)"
-            )
-        return values
-
-    def check(self, left: FloatArray) -> None:
-        """Refuse a residual diagonal that rounding cannot explain."""
-        lowest = float(left.min())
-        if not (np.isfinite(lowest) and lowest >= -_NEGATIVE * max(self.largest, 0.0)):
-            raise self.refusal(lowest)
-
-    def check_rest(self, features: FloatArray) -> None:
-        """Refuse what a zero residual diagonal must not leave beside the diagonal.
-
-        All of a given matrix is looked at, and 500 rows where the kernel is not one of ours.
-        """
-        n = len(features)
-        foreign = (Callable, BetweenCurves, OnColumns)  # or with a part that may be
-        ours = isinstance(self.kernel, ScalarKernel) and not isinstance(self.kernel, foreign)
-        if ours and not self.given:
-            return
-        rows = np.arange(n) if self.given else self.probes(n)
-        for start in range(0, len(rows), PROBES):
-            some = rows[start : start + PROBES]
-            rest = np.abs(self.block(some, rows) - features[some] @ features[rows].T).max()
-            if not rest <= _UNEXPLAINED * self.largest:
-                raise self.refusal(-float(rest))
-
-    def probes(self, n: int) -> IntArray:
-        """At most 500 rows to look at."""
-        return np.arange(0, n, -(-n // PROBES))
-
-    def refusal(self, lowest: float) -> ValueError:
-        """Return the error for what is not positive semi-definite."""
-        return not_positive(lowest)
 
 
 def greedy(gram: Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -226,12 +209,16 @@ def greedy(gram: Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, Fl
 
 
 def blocked(
-    gram: Gram, cap: int, level: float, start: tuple[FloatArray, IntArray, FloatArray]
+    gram: Gram,
+    cap: int,
+    level: float | FloatArray,
+    start: tuple[FloatArray, IntArray, FloatArray],
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """Go on in blocks of pivots, so that the work is matrix products.
 
-    A block is chosen by a small factorization among the rows with the largest residuals, and
-    ends where these have fallen to a share: near-duplicates wait for a later block.
+    It ends where no residual is above ``level``, one number or one for each row. A block is
+    chosen by a small factorization among the rows with the largest residuals, and ends where
+    these have fallen to a share: near-duplicates wait for a later block.
     """
     first, pivots, left = start
     n, rank = first.shape
@@ -240,13 +227,15 @@ def blocked(
     chosen = pivots
     while rank < cap:
         size = min(_CANDIDATES, n)
-        block = np.argpartition(left, n - size)[n - size :]
-        block = block[left[block] > level]
+        large = np.where(left > level, left, 0.0) if np.ndim(level) else left
+        block = np.argpartition(large, n - size)[n - size :]
+        block = block[(left > level)[block]]
         if len(block) == 0:
             break
         mine = features[block, :rank]
         inner, order = _small_factor(
-            gram.block(block, block) - mine @ mine.T, max(level, _SHARE * left[block].max())
+            gram.block(block, block) - mine @ mine.T,
+            max(float(np.min(level)), _SHARE * float(left[block].max())),
         )
         order = order[: min(BLOCK, cap - rank)]
         inner = inner[: len(order), : len(order)]
@@ -284,7 +273,7 @@ def _dense(K: FloatArray, level: float) -> tuple[FloatArray, IntArray, FloatArra
     if len(rest):
         residual = K[np.ix_(rest, rest)] - features[rest] @ features[rest].T
         worst = max(float(np.abs(residual).max()), -float(left.min()))
-        if not worst <= _UNEXPLAINED * max(float(diagonal.max()), 0.0):
+        if not worst <= UNEXPLAINED * max(float(diagonal.max()), 0.0):
             raise not_positive(-worst)
     left[order[:rank]] = 0.0
     return features, order[:rank].astype(np.intp), left

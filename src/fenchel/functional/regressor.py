@@ -29,6 +29,7 @@ from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.losses import make_loss
 from fenchel.losses.curves import check_order
 from fenchel.metrics import explained_share
+from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
 from fenchel.solvers import (
     ClosedForm,
@@ -56,7 +57,7 @@ class Sparsity(NamedTuple):
     """Of whole curves."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class PreparedCurves:
     """Curves of positive weight, ready for any loss and strength."""
 
@@ -69,6 +70,19 @@ class PreparedCurves:
     """What was taken off all curves, (m,)."""
     represented: dict[Any, Represented] = field(default_factory=dict)
     """The representations that were in use, with the rows for them and their spectra."""
+    _wider: PreparedCurves | None = None
+
+    def wider(self, share: float) -> PreparedCurves | None:
+        """The same curves with more features of their rows; kept for later fits."""
+        inputs = self.inputs.wider(share) if self._wider is None else None
+        if inputs is not None:
+            self._wider = replace(self, inputs=inputs, represented={})
+        return self._wider
+
+    def adopt(self, other: PreparedCurves) -> None:
+        """Take the features of another one: those that later fits need as well."""
+        self.inputs, self.represented = other.inputs, other.represented
+        self._wider = other._wider
 
 
 class FunctionalRegressor(RegressorMixin, SearchableCurves):
@@ -318,23 +332,27 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         Points are scaled curves of all rows, (n, m), near the dual solution.
         """
         curves, inputs = prepared.curves, prepared.inputs
-        problem = self.make_problem(prepared)
-        represented = self._represented(prepared, self._choice())
-        outputs = represented.outputs
+        outputs = self._represented(prepared, self._choice()).outputs
         size = (inputs.n_rows, curves.values.shape[1])
         warm = None
         if start is not None and start.shape == size:
             nearby = outputs.from_grid(start[inputs.kept])
-            warm = WarmStart(nearby, np.zeros(problem.n_outputs), float(self.alpha))
+            warm = WarmStart(nearby, np.zeros(nearby.shape[1]), float(self.alpha))
         with threads_that_pay(len(curves)):
-            solution = self._solver(problem).solve(problem, warm, self._callback())
-        self._keep_map(inputs)
-        self._keep(prepared, represented, problem, solution)
+            used, problem, solution = solve_named(
+                prepared, self.make_problem, self._solve, warm, self._tolerance
+            )
+        prepared.adopt(used)
+        self._keep_map(prepared.inputs, named=True)
+        self._keep(prepared, self._represented(prepared, self._choice()), problem, solution)
         self._keep_end(solution)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
         following[inputs.kept] = outputs.on_grid(found)
         return following
+
+    def _solve(self, problem: Problem, start: WarmStart | None) -> Solution:
+        return self._solver(problem).solve(problem, start, self._callback())
 
     def _solver(self, problem: Problem) -> Solver:
         tol, limit = float(self.tol), int(self.max_iter)

@@ -280,7 +280,7 @@ class Polynomial(_OfProducts):
 
     def _of_products(self, products: FloatArray) -> FloatArray:
         """(gain · products + offset) ** degree, by repeated squaring."""
-        self._check()
+        self.check()
         products *= self.gain
         products += self.offset
         power = products.copy()
@@ -290,7 +290,8 @@ class Polynomial(_OfProducts):
                 power *= products
         return power
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
         degree, gain, offset = self.degree, self.gain, self.offset
         if not isinstance(degree, Real) or degree != degree // 1 or not 1 <= degree < np.inf:
             raise ValueError(f"degree must be an integer >= 1, got {degree!r}")
@@ -301,12 +302,12 @@ class Polynomial(_OfProducts):
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         """Integrals of products: over bounded boxes and against normal densities."""
-        self._check()
+        self.check()
         parameters = int(self.degree), float(self.gain), float(self.offset)
         return polynomial_products(Z, *parameters, measure)
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
-        self._check()
+        self.check()
         slopes = weights * (self.gain * X @ Z.T + self.offset) ** (self.degree - 1)
         return np.asarray(self.degree * self.gain * slopes @ Z)
 

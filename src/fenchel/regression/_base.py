@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,12 @@ from fenchel.design import Design
 from fenchel.estimator import KeptRows, KernelEstimator, strengths, unchanged_on_failure
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
+from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, make_solver
 
 
-@dataclass(frozen=True)
+@dataclass
 class Prepared:
     """Rows of positive weight, ready for any strength and loss."""
 
@@ -29,18 +30,37 @@ class Prepared:
     idle: tuple[FloatArray, FloatArray]
     """Rows and targets of weight zero."""
     designs: dict[tuple[object, ...], Design] = field(default_factory=dict)
+    centre: FloatArray | None = None
+    """Taken off the features, as the shift off the targets."""
+    _wider: Prepared | None = None
+
+    def wider(self, share: float) -> Prepared | None:
+        """The same rows with more features, see :meth:`KeptRows.wider`; kept for later fits."""
+        inputs = self.inputs.wider(share) if self._wider is None else None
+        if inputs is not None:
+            self._wider = replace(self, inputs=inputs, designs={})
+            if self.centre is not None:
+                self._wider.centre = inputs.feature_map.centre(inputs.features, inputs.weight)
+        return self._wider
+
+    def adopt(self, other: Prepared) -> None:
+        """Take the features of another one: those that later fits need as well."""
+        self.inputs, self.centre = other.inputs, other.centre
+        self.designs, self._wider = other.designs, other._wider
 
     def only(self, rows: IntArray) -> Prepared:
         """Some of these rows, with the feature map of all."""
-        return Prepared(self.inputs.only(rows), self.targets[rows], self.shift, self.idle)
+        inputs = self.inputs.only(rows)
+        return Prepared(inputs, self.targets[rows], self.shift, self.idle, centre=self.centre)
 
     def design(self, coupling: FloatArray) -> Design:
         """The rows for outputs coupled by S, one for all strengths, with what it remembers."""
         key = coupling.shape, coupling.tobytes()
         if key not in self.designs:
             self.designs.clear()  # one at a time: they may hold (n, n) arrays
-            inputs = self.inputs
-            self.designs[key] = inputs.feature_map.design(inputs.features, coupling)
+            features = self.inputs.features
+            centred = features if self.centre is None else features - self.centre
+            self.designs[key] = self.inputs.feature_map.design(centred, coupling)
         return self.designs[key]
 
 
@@ -89,7 +109,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
             if self.warm_start:
                 whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
                 whole[prepared.inputs.kept] = start.dual
-                self._last = WarmStart(whole, self.offset_, start.alpha)
+                self._last = WarmStart(whole, start.offset + prepared.shift, start.alpha)
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -118,11 +138,12 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         inputs = self._mapped(X, sample_weight)
         without = np.setdiff1d(np.arange(len(X)), inputs.kept, assume_unique=True)
         idle = X[without], targets[without]
-        targets, shift = targets[inputs.kept], np.zeros(targets.shape[1])
+        targets, shift, centre = targets[inputs.kept], np.zeros(targets.shape[1]), None
         if self.fit_intercept:
+            centre = inputs.feature_map.centre(inputs.features, inputs.weight)
             # a value of the data, so that constant targets become exactly zero
             shift = np.partition(targets, len(targets) // 2, axis=0)[len(targets) // 2]
-        return Prepared(inputs, targets - shift, shift, idle)
+        return Prepared(inputs, targets - shift, shift, idle, centre=centre)
 
     def make_problem(self, prepared: Prepared) -> Problem:
         """Return the problem with the present parameters."""
@@ -140,16 +161,24 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     def fit_prepared(self, prepared: Prepared, start: WarmStart | None = None) -> WarmStart:
         """Solve on prepared rows, and set the fitted attributes."""
         inputs = prepared.inputs
-        self._keep_map(inputs)
-        problem = self.make_problem(prepared)
-        solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
         with threads_that_pay(min(len(inputs.features), inputs.features.shape[-1])):
-            solution = solver.solve(problem, start, self._callback())
+            used, problem, solution = solve_named(
+                prepared, self.make_problem, self._solve, start, self._tolerance
+            )
+            prepared.adopt(used)
+            self._keep_map(prepared.inputs, named=True)
             self._keep(problem, solution)
             self._remember(prepared, problem)
             self.offset_ = solution.offset + prepared.shift
+            if prepared.centre is not None:
+                weights = problem.design.feature_weights(solution.weights)
+                self.offset_ = self.offset_ - prepared.centre @ weights
         self._keep_end(solution)
         return WarmStart(solution.dual, solution.offset, float(self.alpha))
+
+    def _solve(self, problem: Problem, start: WarmStart | None) -> Solution:
+        solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
+        return solver.solve(problem, start, self._callback())
 
     def default_grid(self) -> dict[str, Any]:
         """Return the candidates where none are given: 20 strengths."""
@@ -169,7 +198,8 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         value = float(np.average(loss.value(centred), weights=weight))
         square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
         unit = value / square if value > 0.0 else 1.0
-        diagonal = prepared.design(np.eye(shape[1])).diagonal()
+        inputs = prepared.inputs
+        diagonal = inputs.feature_map.design(inputs.features, np.eye(shape[1])).diagonal()
         size = float(diagonal.mean()) or 1.0
         return strengths(n) * unit * size
 

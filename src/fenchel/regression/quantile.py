@@ -68,7 +68,7 @@ class QuantileRegressor(LevelRegressor):
     ----------
     dual_coef_ : ndarray of shape (n_support, n_levels)
         α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_ and
-        C s_i (τ_j - 1) <= α_ij <= C s_i τ_j, up to the truncation ``kernel_error_``.
+        C s_i (τ_j - 1) <= α_ij <= C s_i τ_j. See Notes.
     support_ : ndarray of shape (n_support,)
         Rows with a dual coefficient that is not zero.
     offset_ : ndarray of shape (n_levels,)
@@ -84,6 +84,9 @@ class QuantileRegressor(LevelRegressor):
     kernel_, kernel_error_, feature_map_
         The kernel with its widths, the share of its trace that the feature map leaves out,
         and the map.
+    certified_kernel_ : {"given", "features"}
+        The kernel that the certificate is of: as given, or that of the features, where these
+        are random or a map of your own that is not ``in_space``.
     levels_ : ndarray of shape (n_levels,)
         The levels as an array.
     loss_ : Loss
@@ -107,6 +110,11 @@ class QuantileRegressor(LevelRegressor):
     multipliers of the constraint, and are bounded in their sums only: over the lowest levels
     from above by those of C s_i τ_j, over the highest ones from below by those of
     C s_i (τ_j - 1).
+
+    The function that predicts is that of ``weights_``, whose objective is ``primal``;
+    ``dual_coef_`` is the point whose objective is ``dual``. They are one function, up to
+    rounding and to what features leave out, wherever that one is within ``tol``, and else
+    differ at x by no more than 2 √(gap k(x, x) B_jj / alpha) for output j.
 
     References
     ----------

@@ -58,7 +58,8 @@ class KernelRidge(KernelRegressor):
     ----------
     dual_coef_ : ndarray of shape (n_support, n_outputs)
         α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_; with an operator-valued
-        kernel K, h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
+        kernel K, h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i]. See the notes of
+        :class:`QuantileRegressor`.
     support_ : ndarray of shape (n_support,)
         Rows with a dual coefficient that is not zero: all, as a rule.
     offset_ : ndarray of shape (n_outputs,)

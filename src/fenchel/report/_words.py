@@ -68,7 +68,7 @@ def about_certificate(facts: Facts) -> list[str]:
         "scores, not by a certificate.",
     ]
     error = getattr(facts.model, "kernel_error_", 0.0)
-    if error > 1e-8:
+    if error > 1e-8 and facts.model.certified_kernel_ == "features":
         sentences.append(
             f"It holds for the kernel as it was computed with, which leaves out {error:.2g} of "
             "the trace of the kernel that was asked for."
@@ -118,7 +118,7 @@ def _of_fit(model: Any) -> list[str]:
     if status is not None and not status.converged:
         found.append(f"The solver stopped before its tolerance: {status.message}.")
     error = getattr(model, "kernel_error_", 0.0)
-    if error > KERNEL_ERROR_LEVEL:
+    if error > KERNEL_ERROR_LEVEL and model.certified_kernel_ == "features":
         found.append(
             f"The kernel was truncated: its features leave out {percent(error, 3)} of the trace "
             "(kernel_error_), and the model is that of the truncated kernel. Increase rank to "

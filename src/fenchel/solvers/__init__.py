@@ -55,9 +55,9 @@ def takes_gram(solver: str | Solver) -> bool:
 
 
 def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
-    closed = ClosedForm(tol)
-    if closed.requires(problem) is None:
-        return closed
+    for closed in (ClosedForm(tol, singular_values=True), ClosedForm(tol)):
+        if closed.requires(problem) is None:
+            return closed
     design = problem.design
     on_gram = design.is_gram
     greedy = SMO(tol, max_iter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -73,7 +73,7 @@ class ClosedForm:
             certified = None
         if certified is None or certified.certificate.relative_gap > self.tol:
             other = _by_singular_values(problem)
-            certified = other if certified is None else _best_of(problem, other, certified)
+            certified = problem.best_of(other, certified)
             how = how.replace("in closed form", "by singular values")
         return settled(loop, certified, 1, how)
 
@@ -187,15 +187,6 @@ def _by_singular_values(problem: Problem) -> Certified:
     factors = (values / (1.0 + values**2))[:, None]
     weights = right.T @ (factors * (left.T @ (root * targets)))
     return problem.certify(targets - features @ weights, weights=weights)
-
-
-def _best_of(problem: Problem, one: Certified, other: Certified) -> Certified:
-    """The better model, and the better bound, whosever it is."""
-    model = min(one, other, key=lambda c: c.certificate.primal)
-    bound = max(one, other, key=lambda c: c.certificate.dual)
-    primal, dual = model.certificate.primal, bound.certificate.dual
-    certificate = problem.certificate(primal, dual, bound.dual)
-    return replace(model, dual=bound.dual, certificate=certificate)
 
 
 def all_equal(values: FloatArray) -> bool:

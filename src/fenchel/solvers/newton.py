@@ -320,7 +320,7 @@ class _Run:
             self._last = inner, point, tolerance
             before_gap = self.loop.gap
             new = problem.certify(point.dual, point.offset, space.weights(point.function))
-            yield Iterate(self.steps, new)
+            yield Iterate(self.steps, problem.best_of(new, self.loop.best))
             stale = 0 if self.loop.gap < before_gap else stale + 1
             dual, function, offset = point.dual, point.function, point.offset
             step *= _GROWTH

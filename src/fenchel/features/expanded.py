@@ -1,0 +1,182 @@
+"""Kernels by what they are made of: polynomials as monomials, sums as summands."""
+
+from __future__ import annotations
+
+from math import comb
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import gammaln
+from sklearn.gaussian_process.kernels import Kernel, Sum
+from sklearn.preprocessing import PolynomialFeatures
+
+from fenchel._typing import FloatArray
+from fenchel.features.base import FeatureMap
+from fenchel.features.explicit import Explicit
+from fenchel.features.pivoted_cholesky import PivotedCholesky
+from fenchel.kernels import Linear, Polynomial
+
+_MOST_MONOMIALS = 500
+_APART = 1e4  # rounding errors of one summand, 1e-14 of it, are then 1e-10 of the other
+
+
+class Monomials(FeatureMap):
+    r"""The features of a polynomial kernel.
+
+    .. math:: \varphi_a(x) = \sqrt{\binom{p}{a} \mathrm{gain}^{|a|}\,
+              \mathrm{offset}^{p - |a|}}\; x^a, \qquad |a| \le p
+
+    Each is as exact as a product of numbers, where the values of the kernel have lost the
+    digits of all that is small beside its largest part.
+
+    Parameters
+    ----------
+    kernel : Polynomial
+        The kernel.
+    random_state : None
+        Unused.
+
+    Attributes
+    ----------
+    sizes_ : ndarray of shape (rank_,)
+        What the monomials are multiplied with.
+    rank_, kernel_, kernel_error_, n_features_in_
+        See :class:`FeatureMap`.
+
+    Examples
+    --------
+    >>> from fenchel.features import Monomials
+    >>> from fenchel.kernels import Polynomial
+    >>> features = Monomials(Polynomial(2)).fit_transform([[1.0], [2.0]])
+    >>> (features @ features.T).round(9)
+    array([[ 4.,  9.],
+           [ 9., 25.]])
+    """
+
+    in_space = True
+
+    def __init__(self, kernel: Any = None, random_state: Any = None) -> None:
+        self.kernel = kernel
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray) -> FloatArray:
+        if not isinstance(self.kernel_, Polynomial):
+            raise TypeError(f"kernel must be a Polynomial, got {self.kernel!r}")
+        self.kernel_.check()
+        degree, offset = int(self.kernel_.degree), float(self.kernel_.offset)
+        self._powers = PolynomialFeatures(degree).fit(X)
+        powers = self._powers.powers_
+        rest = degree - powers.sum(axis=1)
+        count = gammaln(degree + 1.0) - gammaln(powers + 1.0).sum(axis=1) - gammaln(rest + 1.0)
+        squares = np.exp(count) * float(self.kernel_.gain) ** (degree - rest) * offset**rest
+        self.sizes_ = np.sqrt(squares)
+        self.kernel_error_ = 0.0
+        return self._map(X)
+
+    def _map(self, X: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self._powers.transform(X) * self.sizes_)
+
+
+class Summands(FeatureMap):
+    r"""The features of each summand of a kernel, side by side.
+
+    .. math:: k = \sum_j k_j, \qquad \varphi = (\varphi_1, \varphi_2, \dots)
+
+    The sum of two numbers has lost the digits of the smaller one: where the summands are of
+    different size, each is factored by itself.
+
+    Parameters
+    ----------
+    kernel : kernel
+        A sum.
+    random_state : int, RandomState or None
+        That of the maps of the summands.
+
+    Attributes
+    ----------
+    maps_ : list of FeatureMap
+        Those of the summands.
+    rank_, kernel_, kernel_error_, n_features_in_
+        See :class:`FeatureMap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import Summands
+    >>> from fenchel.kernels import Gaussian, Linear
+    >>> X = np.linspace(1e5, 1e5 + 10, 50)[:, None]
+    >>> Summands(Gaussian(2.0) + Linear()).fit(X).rank_ > 10
+    True
+    """
+
+    in_space = True
+
+    def __init__(self, kernel: Any = None, random_state: Any = None) -> None:
+        self.kernel = kernel
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray) -> FloatArray:
+        parts = summands(self.kernel_)
+        self.maps_ = [map_of(part, self.random_state, *X.shape) for part in parts]
+        features = [each.fit_transform(X) for each in self.maps_]
+        traces = [float(each.kernel_.diag(X).sum()) for each in self.maps_]
+        errors = [
+            each.kernel_error_ * trace for each, trace in zip(self.maps_, traces, strict=True)
+        ]
+        self.kernel_error_ = sum(errors) / sum(traces)
+        return np.hstack(features)
+
+    def _map(self, X: FloatArray) -> FloatArray:
+        return np.hstack([each.transform(X) for each in self.maps_])
+
+    def _columns(self, features: FloatArray) -> list[FloatArray]:
+        return np.split(features, np.cumsum([each.rank_ for each in self.maps_])[:-1], axis=1)
+
+    def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
+        """Sum of those of the summands."""
+        parts = zip(self.maps_, self._columns(features), strict=True)
+        return np.sum([each.residual(X, own) for each, own in parts], axis=0)
+
+    def wider(
+        self, X: FloatArray, features: FloatArray, share: float
+    ) -> tuple[Self, FloatArray] | None:
+        """Go on with each summand."""
+        parts = list(zip(self.maps_, self._columns(features), strict=True))
+        found = [each.wider(X, own, share) for each, own in parts]
+        if all(each is None for each in found):
+            return None
+        both = [new or old for new, old in zip(found, parts, strict=True)]
+        wide, _ = self.restricted(features, np.arange(0))
+        wide.maps_ = [each for each, _ in both]
+        wide.rank_ = sum(each.rank_ for each in wide.maps_)
+        return wide, np.hstack([own for _, own in both])
+
+    def forms(self, X: FloatArray, push: FloatArray) -> FloatArray:
+        """Sum of those of the summands."""
+        return np.sum([each.forms(X, push) for each in self.maps_], axis=0)
+
+
+def summands(kernel: Kernel) -> list[Kernel]:
+    """Kernels that a kernel is the sum of: itself, if it is none."""
+    if isinstance(kernel, Sum):
+        return summands(kernel.k1) + summands(kernel.k2)
+    return [kernel]
+
+
+def map_of(kernel: Kernel, random_state: Any, n_samples: int, n_features: int) -> FeatureMap:
+    """Return the unfitted map of a kernel: its own features, where there are few of them."""
+    if isinstance(kernel, Linear) and n_features <= n_samples:
+        return Explicit()
+    if isinstance(kernel, Polynomial):
+        kernel.check()
+        degree = int(kernel.degree)
+        if comb(n_features + degree, degree) <= min(n_samples, _MOST_MONOMIALS):
+            return Monomials(kernel)
+    return PivotedCholesky(kernel, random_state=random_state)
+
+
+def of_different_size(kernel: Kernel, X: FloatArray) -> bool:
+    """Whether a kernel is a sum, one part of which is lost in rounding errors of another."""
+    parts = summands(kernel)
+    sizes = np.array([float(np.mean(each.diag(X))) for each in parts])
+    return bool(sizes.max() > _APART * sizes[sizes > 0.0].min(initial=np.inf))

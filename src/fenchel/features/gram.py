@@ -1,0 +1,111 @@
+"""A Gram matrix by its entries, evaluated when they are asked for, or given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.kernels import BetweenCurves, Callable, OnColumns, ScalarKernel
+
+ROUNDING = 64 * np.finfo(float).eps
+"""Residuals below this share of their own diagonal entry are rounding errors."""
+UNEXPLAINED = 1e-6
+_NEGATIVE = 1e-8
+_TILE = 512  # rows: 2 MiB of kernel values, and as much again within the kernel
+PROBES = 500
+
+
+class Gram:
+    """Columns and diagonal of the Gram matrix, evaluated or given."""
+
+    def __init__(self, kernel: Any, X: FloatArray, given: bool) -> None:
+        self.kernel, self.X, self.given = kernel, X, given
+        self.diagonal = np.array(np.diag(X) if given else kernel.diag(X), dtype=np.float64)
+        self.largest = float(self.diagonal.max())
+        self.check(self.diagonal)
+
+    @property
+    def size(self) -> int:
+        """Number of rows and columns."""
+        return len(self.diagonal)
+
+    def block(self, rows: Any, pivots: Any) -> FloatArray:
+        """k(X[rows], X[pivots]), writeable."""
+        if self.given:
+            return self.X[rows][:, pivots]
+        values = self.kernel(self.X[rows], self.X[pivots])
+        return np.require(values, dtype=np.float64, requirements="W")
+
+    def columns(self, pivots: IntArray) -> FloatArray:
+        """k(X, X[pivots]), writeable, with the diagonal entries where they belong."""
+        values = self.block(slice(None), pivots)
+        own = values[pivots, np.arange(len(pivots))]
+        difference = float(np.abs(own - self.diagonal[pivots]).max())
+        if not difference <= _NEGATIVE * self.largest:
+            raise ValueError(
+                f"kernel(X, Y) and kernel.diag(X) must agree for equal rows, and differ by "
+                f"{difference:.3g} (noise such as a WhiteKernel is no kernel of two rows: raise "
+                "alpha instead)"
+            )
+        return values
+
+    def check(self, left: FloatArray) -> None:
+        """Refuse a residual diagonal that rounding cannot explain."""
+        lowest = float(left.min())
+        if not (np.isfinite(lowest) and lowest >= -_NEGATIVE * max(self.largest, 0.0)):
+            raise self.refusal(lowest)
+
+    def check_rest(self, features: FloatArray) -> None:
+        """Refuse what a zero residual diagonal must not leave beside the diagonal.
+
+        All of a given matrix is looked at, and 500 rows where the kernel is not one of ours.
+        """
+        n = len(features)
+        foreign = (Callable, BetweenCurves, OnColumns)  # or with a part that may be
+        ours = isinstance(self.kernel, ScalarKernel) and not isinstance(self.kernel, foreign)
+        if ours and not self.given:
+            return
+        rows = np.arange(n) if self.given else self.probes(n)
+        for start in range(0, len(rows), PROBES):
+            some = rows[start : start + PROBES]
+            rest = np.abs(self.block(some, rows) - features[some] @ features[rows].T).max()
+            if not rest <= UNEXPLAINED * self.largest:
+                raise self.refusal(-float(rest))
+
+    def probes(self, n: int) -> IntArray:
+        """At most 500 rows to look at."""
+        return np.arange(0, n, -(-n // PROBES))
+
+    def refusal(self, lowest: float) -> ValueError:
+        """Return the error for what is not positive semi-definite."""
+        return not_positive(lowest)
+
+
+def not_positive(lowest: float) -> ValueError:
+    """The error for a kernel that is not positive semi-definite."""
+    return ValueError(
+        "the kernel must be positive semi-definite on the rows of X, and is not (with "
+        f"kernel='precomputed', X is that Gram matrix): a residual of {lowest:.3g} was found"
+    )
+
+
+def residual_diagonal(diagonal: FloatArray, features: FloatArray) -> FloatArray:
+    """What features leave of the diagonal entries, zero where that may be rounding."""
+    left = diagonal - np.einsum("...j,...j->...", features, features)
+    left[left <= ROUNDING * diagonal] = 0.0
+    return left
+
+
+def forms_of(gram: Gram, push: FloatArray) -> FloatArray:
+    """Quadratic forms pushᵀ K push, (q, q), in tiles of kernel values above the diagonal."""
+    total = np.zeros((push.shape[1], push.shape[1]))
+    carrying = np.flatnonzero(push.any(axis=1))
+    tiles = [carrying[i : i + _TILE] for i in range(0, len(carrying), _TILE)]
+    for i, rows in enumerate(tiles):
+        total += push[rows].T @ (gram.block(rows, rows) @ push[rows])
+        for others in tiles[i + 1 :]:
+            part = push[rows].T @ (gram.block(rows, others) @ push[others])
+            total += part + part.T
+    return total
