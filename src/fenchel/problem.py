@@ -108,7 +108,11 @@ class Problem:
         design = self.design
         directions = design.directions(weights)
         losses = self._losses(lambda rows: design.predict(rows, directions) + offset)
-        return self.alpha * (0.5 * design.squared_norm(weights) + losses)
+        return self.penalty(weights) + self.alpha * losses
+
+    def penalty(self, weights: FloatArray) -> float:
+        """What the objective has beside the losses."""
+        return 0.5 * self.alpha * self.design.squared_norm(weights)
 
     def _losses(self, predict: Callable[[slice], FloatArray]) -> float:
         """Weighted sum of the losses of predictions, block by block."""
