@@ -14,7 +14,6 @@ from fenchel.certificate import Certificate, Certified
 from fenchel.design import CentredRows, fewer_rows
 from fenchel.norms import GroupNorm
 
-
 # What one entry of X may be off, of the largest of its column: half an ulp as it was given and
 # half an ulp as its mean was taken off, four times over for computations before.
 _ENTRY = 4 * np.finfo(float).eps

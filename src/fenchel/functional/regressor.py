@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from fenchel._grids import as_grid
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel._validation import check_magnitude, check_number
+from fenchel._validation import check_number, check_targets
 from fenchel.estimator import KeptRows, unchanged_on_failure
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import (
@@ -273,7 +273,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
                 f"y must have one curve for each of the {len(X)} rows of X, got {len(curves)}: "
                 "inconsistent numbers of samples"
             )
-        check_magnitude(curves.values[~np.isnan(curves.values)], "y")
+        check_targets(curves.values[~np.isnan(curves.values)])
         inputs = self._mapped(X, sample_weight)
         curves = curves.subset(inputs.kept)
         center = center_of(self.center, curves.values, inputs.weight)

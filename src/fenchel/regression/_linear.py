@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel._validation import check_magnitude, check_number, check_spread, check_weights
 from fenchel.design import CentredRows
 from fenchel.estimator import CertifiedEstimator, unchanged_on_failure
 from fenchel.norm_problem import NormProblem
@@ -46,6 +46,7 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         """Validate data, and do what does not depend on strength."""
         X, targets = self._validated(X, y)
         check_magnitude(X, "X")
+        check_spread(X, "X")
         weight = check_weights(X, sample_weight)
         return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
