@@ -143,17 +143,20 @@ class _Products:
 def _add_diagonal(
     hessian: FloatArray, features: FloatArray, jacobian: FloatArray, coupling: FloatArray
 ) -> None:
-    block, border, corner = _parts(hessian, features.shape[1], coupling)
-    for j in range(len(coupling)):
-        free = np.flatnonzero(jacobian[:, j])
-        scale = jacobian[free, j]
-        mine = features[free]
-        weighted = mine * scale[:, None]
-        gram = weighted.T @ mine
-        outer = np.outer(coupling[j], coupling[j])
-        block += gram[:, None, :, None] * outer[None, :, None, :]
-        border[j] += weighted.sum(axis=0)[:, None] * coupling[j]
-        corner[j, j] += scale.sum()
+    r, (p, q) = features.shape[1], coupling.shape
+    block, border, corner = _parts(hessian, r, coupling)
+    outer = np.einsum("pk,pl->pkl", coupling, coupling).reshape(p, q * q)
+    for start in range(0, p, q * q):  # outputs whose Gram matrices take no more than the block
+        outputs = range(start, min(start + q * q, p))
+        grams = np.empty((len(outputs), r, r))
+        for gram, j in zip(grams, outputs, strict=True):
+            free = np.flatnonzero(jacobian[:, j])
+            mine = features[free]
+            np.matmul((mine * jacobian[free, j, None]).T, mine, out=gram)
+        added = grams.reshape(len(outputs), r * r).T @ outer[start : start + q * q]
+        block += added.reshape(r, r, q, q).transpose(0, 2, 1, 3)
+    border += np.einsum("pr,pq->prq", jacobian.T @ features, coupling)
+    np.einsum("ii->i", corner)[...] += jacobian.sum(axis=0)
 
 
 def _add_full(
