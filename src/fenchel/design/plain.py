@@ -146,17 +146,28 @@ def _add_diagonal(
     r, (p, q) = features.shape[1], coupling.shape
     block, border, corner = _parts(hessian, r, coupling)
     outer = np.einsum("pk,pl->pkl", coupling, coupling).reshape(p, q * q)
-    for start in range(0, p, q * q):  # outputs whose Gram matrices take no more than the block
-        outputs = range(start, min(start + q * q, p))
-        grams = np.empty((len(outputs), r, r))
-        for gram, j in zip(grams, outputs, strict=True):
-            free = np.flatnonzero(jacobian[:, j])
-            mine = features[free]
-            np.matmul((mine * jacobian[free, j, None]).T, mine, out=gram)
-        added = grams.reshape(len(outputs), r * r).T @ outer[start : start + q * q]
+    rows = len(features) < p  # the sum is over rows or over outputs, whichever are fewer
+    right = jacobian @ outer if rows else outer
+    for start in range(0, len(right), q * q):  # the left takes no more memory than the block
+        part = slice(start, start + q * q)
+        if rows:
+            left = np.einsum("mr,ms->mrs", features[part], features[part])
+        else:
+            left = _grams(features, jacobian[:, part])
+        added = left.reshape(-1, r * r).T @ right[part]
         block += added.reshape(r, r, q, q).transpose(0, 2, 1, 3)
     border += np.einsum("pr,pq->prq", jacobian.T @ features, coupling)
     np.einsum("ii->i", corner)[...] += jacobian.sum(axis=0)
+
+
+def _grams(features: FloatArray, jacobian: FloatArray) -> FloatArray:
+    """Φᵀ diag(j) Φ for each column j, which may be zero in most rows, (p, r, r)."""
+    grams = np.empty((jacobian.shape[1], features.shape[1], features.shape[1]))
+    for gram, scale in zip(grams, jacobian.T, strict=True):
+        free = np.flatnonzero(scale)
+        mine = features[free]
+        np.matmul((mine * scale[free, None]).T, mine, out=gram)
+    return grams
 
 
 def _add_full(
