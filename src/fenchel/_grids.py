@@ -39,6 +39,16 @@ def as_grid(theta: Any, name: str = "theta") -> FloatArray:
     array([0., 1., 3.])
     """
     grid = as_floats(theta, name, "an array of numbers")
+    if grid.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional with at least one point, got shape {grid.shape}"
+        )
+    return as_points(grid, name, increasing=True)
+
+
+def as_points(theta: Any, name: str = "theta", *, increasing: bool) -> FloatArray:
+    """Points as an array: one or more finite numbers, increasing strictly if asked for."""
+    grid = np.atleast_1d(as_floats(theta, name, "a number or an array of numbers"))
     if grid.ndim != 1 or not grid.size:
         raise ValueError(
             f"{name} must be one-dimensional with at least one point, got shape {grid.shape}"
@@ -48,7 +58,7 @@ def as_grid(theta: Any, name: str = "theta") -> FloatArray:
         first = int(np.argmin(finite))
         raise ValueError(f"{name} must be finite, got {grid[first]:g} at position {first}")
     falls = np.flatnonzero(np.diff(grid) <= 0.0)
-    if len(falls):
+    if increasing and len(falls):
         before, after = grid[falls[0]], grid[falls[0] + 1]
         raise ValueError(f"{name} must increase strictly, got {before:g} before {after:g}")
     return grid

@@ -13,6 +13,8 @@ from sklearn.utils.validation import _check_sample_weight
 from fenchel._typing import ArrayLike, FloatArray
 
 _LARGEST = 1e150
+_LEAST_SPREAD = 1e-100  # the cube is a number yet: squares, in units of y, over alpha in them
+_WEIGHTS = 2.0**64  # between one over this and this, the largest weight is left as it is
 
 
 def check_number(
@@ -67,7 +69,12 @@ def check_coverage(coverage: object) -> float:
 def check_weights(
     X: FloatArray, sample_weight: ArrayLike | None, *, all_zero: bool = False
 ) -> FloatArray:
-    """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero unless allowed."""
+    """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero unless allowed.
+
+    Only their ratios count: very large or small ones are taken times a power of two, so that
+    neither their sums nor their products overflow or vanish. Where they may be all zero, they are
+    returned as given.
+    """
     weight = _check_sample_weight(
         sample_weight,
         X,
@@ -75,18 +82,39 @@ def check_weights(
         ensure_non_negative=True,
         allow_all_zero_weights=True,
     )
-    if not all_zero and not np.any(weight > 0.0):
+    if all_zero:
+        return np.asarray(weight)
+    largest = float(weight.max())
+    if not largest > 0.0:
         raise ValueError("sample_weight must have a positive entry, got zeros only")
+    if not 1.0 / _WEIGHTS <= largest <= _WEIGHTS:
+        weight = np.ldexp(weight, -np.frexp(largest)[1])
     return np.asarray(weight)
 
 
-def check_magnitude(values: FloatArray, name: str) -> None:
+def check_magnitude(values: FloatArray, name: str, largest: float = _LARGEST) -> None:
     """Raise a sentence where squares of the values would overflow."""
-    largest = max(float(values.max()), -float(values.min()))
-    if largest > _LARGEST:
+    found = float(np.abs(values).max())
+    if found > largest:
         raise ValueError(
-            f"{name} must be at most {_LARGEST:g} in absolute value, got {largest:g}: its square "
+            f"{name} must be at most {largest:g} in absolute value, got {found:g}: its square "
             "would overflow"
+        )
+
+
+def check_targets(values: FloatArray) -> None:
+    """Raise a sentence for targets whose losses, in the units of problems, leave the floats."""
+    check_magnitude(values, "y", 1.0 / _LEAST_SPREAD)
+    check_spread(values, "y")
+
+
+def check_spread(values: FloatArray, name: str) -> None:
+    """Raise a sentence where values differ by so little that their products vanish."""
+    spread = float(values.max()) - float(values.min())
+    if 0.0 < spread < _LEAST_SPREAD:
+        raise ValueError(
+            f"{name} must be constant or have a range of {_LEAST_SPREAD:g} or more, got "
+            f"{spread:g}: its square would vanish"
         )
 
 
@@ -102,6 +130,8 @@ __all__ = [
     "check_coverage",
     "check_magnitude",
     "check_number",
+    "check_spread",
+    "check_targets",
     "check_value",
     "check_weights",
     "random_of",

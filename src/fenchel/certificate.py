@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -34,7 +35,8 @@ class Certificate:
         ``primal - dual``. The fitted model's objective is at most this far from optimal.
     relative_gap : float
         ``gap / unit``. Where the best constant has no loss at all (``unit`` is 0) it is 0 for a
-        model that has none either, and infinite for any other.
+        model that has none either, and infinite for any other. NaN where an objective or the
+        unit is no number, or the unit is infinite.
 
     Examples
     --------
@@ -57,6 +59,8 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """``gap / unit``."""
+        if math.isnan(self.gap) or not math.isfinite(self.unit):
+            return math.nan
         if self.unit > 0.0:
             return self.gap / self.unit
         return 0.0 if self.gap <= 0.0 else float("inf")

@@ -15,25 +15,36 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel._validation import check_magnitude, check_number, check_targets, check_weights
 from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.features import FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import takes_gram
 from fenchel.solvers.base import printer
 
+_OVERFLOWS = (
+    "X, y, sample_weight and alpha must be of sizes with which the objective neither overflows "
+    "nor loses all digits: {}"
+)
+_PARTS = ("coef_", "intercept_", "weights_", "dual_coef_", "offset_", "center_")
 _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
 
 
 @contextmanager
 def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Undo all changes of attributes on an error; arrays must not be changed in place."""
+    """Undo all changes of attributes on an error; arrays must not be changed in place.
+
+    What overflows is not warned of on the way: the end says so, where the model is not finite.
+    """
     before = vars(estimator).copy()
     try:
-        yield
-    except BaseException:
+        with np.errstate(over="ignore", invalid="ignore"):
+            yield
+    except BaseException as error:
         vars(estimator).clear()
         vars(estimator).update(before)
+        if isinstance(error, (np.linalg.LinAlgError, ArithmeticError)):
+            raise ValueError(_OVERFLOWS.format(f"a step has no result ({error})")) from error
         raise
 
 
@@ -152,7 +163,7 @@ class CertifiedEstimator(BaseEstimator):
         options = {"multi_output": self._multi_output, "y_numeric": True, "order": "C"}
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
         y = np.asarray(y, dtype=np.float64, order="C")
-        check_magnitude(y, "y")
+        check_targets(y)
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y
 
@@ -162,7 +173,15 @@ class CertifiedEstimator(BaseEstimator):
         return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
 
     def _keep_end(self, solution: Any, stacklevel: int = 4) -> None:
-        """Set the attributes of the solver's end, and warn where it was early."""
+        """Set the attributes of the solver's end, and warn where it was early.
+
+        A model that is not finite raises a sentence.
+        """
+        parts = {name: getattr(self, name) for name in _PARTS if name in vars(self)}
+        parts["the objective"] = solution.certificate.primal
+        for name, values in parts.items():
+            if not np.isfinite(values).all():
+                raise ValueError(_OVERFLOWS.format(f"{name} is not finite"))
         self.certificate_, self.status_ = solution.certificate, solution.status
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.status.converged:
@@ -232,6 +251,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     def _mapped(self, X: FloatArray, sample_weight: AnyArray | None) -> KeptRows:
         """Rows of positive weight, the kernel on them, and their features."""
         self._check_square(X)
+        check_magnitude(X, "X")
         weight = check_weights(X, sample_weight)
         kept = np.flatnonzero(weight)
         rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]

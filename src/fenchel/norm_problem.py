@@ -7,21 +7,29 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import svd
+from scipy.linalg import qr, solve_triangular, svd, svdvals
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Certificate, Certified
 from fenchel.design import CentredRows, fewer_rows
 from fenchel.norms import GroupNorm
 
+# What one entry of X may be off, of the largest of its column: half an ulp as it was given and
+# half an ulp as its mean was taken off, four times over for computations before.
+_ENTRY = 4 * np.finfo(float).eps
 
-class SingularValues(NamedTuple):
-    """X = U diag(values) V, of which the first ``rank`` count as positive."""
 
-    left: FloatArray
-    values: FloatArray
-    right: FloatArray
-    rank: int
+class Range(NamedTuple):
+    """What of X is more than rounding: U M, with orthonormal columns U (m, r) and M (r, d)."""
+
+    basis: FloatArray
+    matrix: FloatArray
+
+    def shortest(self, targets: FloatArray) -> FloatArray:
+        """The shortest weights (d, p) of the best approximation of targets (m, p)."""
+        orthonormal, triangle, order = qr(self.matrix.T, mode="economic", pivoting=True)
+        inside = (self.basis.T @ targets)[order]
+        return np.asarray(orthonormal @ solve_triangular(triangle, inside, trans="T"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +62,9 @@ class NormProblem:
         Which form.
     root : ndarray of shape (rows, 1), optional
         Square roots of the weights of the rows; X and Y are orthogonal to it where given.
+    sizes : ndarray of shape (d,), optional
+        Largest entries of the columns before means were taken off, in whose units X has its
+        rounding errors; by default those of X.
     """
 
     features: FloatArray
@@ -63,6 +74,7 @@ class NormProblem:
     strength: float
     constrained: bool = False
     root: FloatArray | None = None
+    sizes: FloatArray | None = None
 
     @classmethod
     def of(
@@ -71,7 +83,7 @@ class NormProblem:
         """Return the problem of rows with weights."""
         features, targets = rows.weighted()
         root = rows.root if rows.fit_intercept else None
-        return cls(features, targets, len(targets), norm, strength, constrained, root)
+        return cls(features, targets, len(targets), norm, strength, constrained, root, rows.sizes)
 
     @property
     def n_outputs(self) -> int:
@@ -88,13 +100,29 @@ class NormProblem:
         """Objective of the best constant model: the unit of relative gaps."""
         return float(np.vdot(self.targets, self.targets)) / (2.0 * self.count)
 
+    @property
+    def singular_values(self) -> FloatArray:
+        """Singular values of X."""
+        return np.asarray(svdvals(self.features, check_finite=False))
+
     @cached_property
-    def singular(self) -> SingularValues:
-        """Singular values of X; those above max(m, d) · 2.2e-16 times the largest are positive."""
-        left, values, right = svd(self.features, full_matrices=False, check_finite=False)
-        size = max(self.count, self.features.shape[1])
-        rank = int(np.count_nonzero(values > size * np.finfo(float).eps * values[0]))
-        return SingularValues(left, values, right, rank)
+    def range(self) -> Range:
+        """The range of X, without directions that are rounding errors.
+
+        With columns in units of ``sizes``: singular values are positive if they exceed those of a
+        matrix of rounding errors, and max(m, d) · 2.2e-16 times the largest.
+        """
+        columns = self.features.shape[1]
+        sizes = np.abs(self.features).max(axis=0) if self.sizes is None else self.sizes
+        sizes = np.where(sizes > 0.0, sizes, 1.0)
+        left, values, right = svd(self.features / sizes, full_matrices=False, check_finite=False)
+        relative = max(self.count, columns) * np.finfo(float).eps * values[0]
+        rank = np.count_nonzero(values > max(relative, _ENTRY * np.sqrt(self.count * columns)))
+        return Range(left[:, :rank], values[:rank, None] * right[:rank] * sizes)
+
+    def penalty(self, weights: FloatArray) -> float:
+        """What the objective has beside the loss."""
+        return 0.0 if self.constrained else self.strength * self.norm.value(weights)
 
     def zero(self) -> FloatArray:
         """The weights zero, (d, outputs)."""
@@ -108,12 +136,11 @@ class NormProblem:
         size = self.norm.dual.value(self.features.T @ residual) / self.count
         square = float(np.vdot(residual, residual)) / self.count
         earned = float(np.vdot(residual, self.targets)) / self.count
-        primal, limit = 0.5 * square, np.inf
+        primal, limit = 0.5 * square + self.penalty(weights), np.inf
         if self.constrained:
             earned -= self.strength * size
-        else:
-            primal += self.strength * self.norm.value(weights)
-            limit = self.strength / size if size > 0.0 else np.inf
+        elif size > 0.0:
+            limit = self.strength / size
         best = earned / square if square > 0.0 else 0.0
         multiple = min(max(best, 0.0), limit)
         lower = multiple * (earned - 0.5 * multiple * square)
@@ -122,8 +149,8 @@ class NormProblem:
 
     def _certify_least_squares(self, weights: FloatArray, residual: FloatArray) -> Certified:
         """The dual point has to meet Xᵀθ = 0: residuals without their part in the range."""
-        left = self.singular.left[:, : self.singular.rank]
-        inside = left @ (left.T @ residual)
+        basis = self.range.basis
+        inside = basis @ (basis.T @ residual)
         theta = residual - inside
         primal, gap = (float(np.vdot(v, v)) / (2.0 * self.count) for v in (residual, inside))
         left_over = float(np.linalg.norm(self.features.T @ theta))
@@ -170,4 +197,4 @@ class NormProblem:
         return replace(self, features=fewer[0], targets=fewer[1], root=None)
 
 
-__all__ = ["NormProblem", "SingularValues"]
+__all__ = ["NormProblem", "Range"]

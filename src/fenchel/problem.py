@@ -55,6 +55,13 @@ class Problem:
     alpha: float
     fit_intercept: bool = True
 
+    def __post_init__(self) -> None:
+        """Refuse strengths with which the weights of the losses overflow."""
+        if not np.isfinite(1.0 / np.float64(self.alpha)):
+            raise ValueError(
+                f"alpha must be large enough that 1 / alpha is finite, got {self.alpha!r}"
+            )
+
     @property
     def n_rows(self) -> int:
         """Number of rows n."""
@@ -73,7 +80,12 @@ class Problem:
     @cached_property
     def weight(self) -> FloatArray:
         """The weights c of the losses beside ½‖h‖², (n,)."""
-        return self.sample_weight / (self.alpha * self.sample_weight.sum())
+        return self.share / self.alpha
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """The weights over their sum, (n,)."""
+        return self.sample_weight / self.sample_weight.sum()
 
     @cached_property
     def best_constant(self) -> FloatArray:
@@ -91,7 +103,7 @@ class Problem:
         """
         if np.abs(self.targets - self.best_constant).max() <= self._noise:
             return 0.0
-        return self.alpha * self._losses(lambda rows: self.best_constant)
+        return self._losses(lambda rows: self.best_constant)
 
     @property
     def _noise(self) -> float:
@@ -108,10 +120,14 @@ class Problem:
         design = self.design
         directions = design.directions(weights)
         losses = self._losses(lambda rows: design.predict(rows, directions) + offset)
-        return self.alpha * (0.5 * design.squared_norm(weights) + losses)
+        return self.penalty(weights) + losses
+
+    def penalty(self, weights: FloatArray) -> float:
+        """What the objective has beside the losses."""
+        return 0.5 * self.alpha * self.design.squared_norm(weights)
 
     def _losses(self, predict: Callable[[slice], FloatArray]) -> float:
-        """Weighted sum of the losses of predictions, block by block."""
+        """Weighted mean of the losses of predictions, block by block."""
 
         def task(rows: slice) -> tuple[float]:
             residual = self.targets[rows] - predict(rows)
@@ -120,7 +136,7 @@ class Problem:
                 nearest = loss.nearest(residual)
                 rounded = np.abs(nearest - residual).max(axis=1) <= self.rounding
                 residual[rounded] = nearest[rounded]
-            return (float(self.weight[rows] @ loss.value(residual)),)
+            return (float(self.share[rows] @ loss.value(residual)),)
 
         return float(self.design.blocks.sum(task)[0])
 
@@ -136,10 +152,10 @@ class Problem:
         def task(rows: slice) -> tuple[float]:
             beta = dual[rows]
             earned = np.einsum("ij,ij->i", beta, np.broadcast_to(self.targets[rows], beta.shape))
-            return (float(self.weight[rows] @ (earned - self.loss.at(rows).conjugate(beta))),)
+            return (float(self.share[rows] @ (earned - self.loss.at(rows).conjugate(beta))),)
 
         earned = float(self.design.blocks.sum(task)[0])
-        return self.alpha * (earned - 0.5 * self.design.squared_norm(linked))
+        return earned - self.penalty(linked)
 
     def feasible(self, dual: FloatArray) -> FloatArray:
         """Return a feasible point near ``dual``, with the same zeros.
@@ -256,8 +272,10 @@ class Problem:
             feasibility = float(np.max(np.divide(left, total, out=left, where=total > 0)))
         if self.baseline == 0.0:  # rounding errors of the targets are no loss
             noise = np.full((self.n_rows, self.n_outputs), self._noise)
-            most = self.alpha * float(self.weight @ self.loss.value(noise))
+            most = float(self.share @ self.loss.value(noise))
             primal, lower = (0.0 if abs(value) <= most else value for value in (primal, lower))
+        if np.isnan(lower):  # where terms overflow there is no bound
+            lower = -np.inf
         return Certificate(primal, lower, self.baseline, feasibility)
 
 

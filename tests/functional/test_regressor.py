@@ -425,8 +425,10 @@ def test_bad_input(parameters, how, message, data):
 def test_bad_input_of_predict(data):
     X, y, theta = data
     model = make().fit(X, y, theta)
-    with pytest.raises(ValueError, match="theta must increase strictly"):
-        model.predict(X, [1.0, 0.0])
+    with pytest.raises(ValueError, match="theta must be one-dimensional"):
+        model.predict(X, [[1.0, 0.0]])
+    with pytest.raises(ValueError, match="theta must be finite"):
+        model.predict(X, np.inf)
     with pytest.raises(ValueError, match="X has 3 features, but"):
         model.predict(np.ones((2, 3)))
     with pytest.raises(ValueError, match="NaN"):

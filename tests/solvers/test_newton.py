@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from designs import as_gram, fresh, with_coupling, with_features
+from fenchel import QuantileRegressor
 from fenchel.design import Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
@@ -324,3 +325,30 @@ def test_one_row():
     solution = Newton(TOL).solve(problem)
     assert solution.status.converged
     np.testing.assert_allclose(predictions(problem, solution), problem.targets, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("levels", "most"), [(9, 60), (99, 120), (299, 200)])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_many_nearly_equal_levels_take_few_steps(levels, most, columns):
+    """Up to twice the steps that they took; with the first step of one level, 1000 and more."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, columns))
+    y = np.sin(2.0 * X[:, 0]) + 0.5 * rng.standard_normal(60)
+    model = QuantileRegressor(np.arange(1, levels + 1) / (levels + 1), alpha=1e-3).fit(X, y)
+    assert model.status_.converged
+    assert model.n_iter_ <= most
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_many_levels_are_those_of_the_conic_solver(n):
+    """With Hessians that are summed over rows and over outputs."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((n, 2)), rng.standard_normal(n)
+    levels = np.arange(1, 13) / 13
+    models = [
+        QuantileRegressor(levels, alpha=1e-2, kernel="linear", tol=1e-9, solver=solver).fit(X, y)
+        for solver in ("newton", "conic")
+    ]
+    np.testing.assert_allclose(models[0].predict(X), models[1].predict(X), atol=1e-3)
+    first, second = (model.certificate_.primal for model in models)
+    assert first == pytest.approx(second, rel=1e-7)

@@ -9,6 +9,8 @@ from scipy.linalg import qr
 
 from fenchel._typing import FloatArray
 
+_NOISE = 64 * np.finfo(float).eps  # of their mean: rows that differ by less are constant
+
 
 @dataclass(frozen=True, eq=False)
 class CentredRows:
@@ -17,6 +19,8 @@ class CentredRows:
     For the squared loss the best intercept is then known for any coefficients.
     """
 
+    given: tuple[FloatArray, FloatArray]
+    """X (m, d) and y (m, p) as they were given."""
     features: FloatArray
     """(m, d), in the order of columns."""
     targets: FloatArray
@@ -36,13 +40,14 @@ class CentredRows:
         if not np.all(weight > 0.0):
             kept = weight > 0.0
             X, y, weight = X[kept], y[kept], weight[kept]
+        given = X, y
         if fit_intercept:
             features, means = _centred(X, weight)
             targets, target_means = _centred(y, weight)
         else:
             features, means = np.asfortranarray(X), np.zeros(X.shape[1])
             targets, target_means = np.asfortranarray(y), np.zeros(y.shape[1])
-        return cls(features, targets, weight, means, target_means, fit_intercept)
+        return cls(given, features, targets, weight, means, target_means, fit_intercept)
 
     @property
     def root(self) -> FloatArray:
@@ -55,9 +60,32 @@ class CentredRows:
             return self.features, self.targets
         return np.asfortranarray(self.root * self.features), self.root * self.targets
 
+    @property
+    def sizes(self) -> FloatArray:
+        """Largest entries of the weighted columns before means were taken off, (d,)."""
+        X = self.given[0]
+        highest = (self.root * X).max(axis=0), (self.root * -X).max(axis=0)
+        return np.asarray(np.maximum(*highest))
+
     def intercept(self, coef: FloatArray) -> FloatArray:
         """The best intercept (p,) for coefficients (d, p)."""
-        return self.target_means - self.means @ coef
+        return np.asarray(self.target_means - self.means @ coef)
+
+    def settled(self, coef: FloatArray) -> tuple[FloatArray, float]:
+        """The best intercept (p,) for coefficients (d, p), and the mean loss of the two.
+
+        Of residuals as predictions leave them on X as it was given: where that is far from zero,
+        they have rounding errors that those of centred rows have not.
+        """
+        X, y = self.given
+        share = self.weight / self.weight.sum()
+        intercept = self.intercept(coef)
+        if self.fit_intercept:
+            intercept = intercept + share @ (y - (X @ coef + intercept))
+        residual = y - (X @ coef + intercept)
+        if not self.targets.any():  # rounding errors of constant targets are no loss
+            residual[np.abs(residual) <= _NOISE * np.abs(y)] = 0.0
+        return intercept, 0.5 * float(share @ np.einsum("ij,ij->i", residual, residual))
 
 
 def _centred(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -66,7 +94,7 @@ def _centred(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatA
     centred = np.empty(values.shape, order="F")
     np.subtract(values, mean, out=centred)
     highest, lowest = centred.max(axis=0), centred.min(axis=0)
-    constant = np.maximum(highest, -lowest) <= 64 * np.finfo(float).eps * np.abs(mean)
+    constant = np.maximum(highest, -lowest) <= _NOISE * np.abs(mean)
     centred[:, constant] = 0.0
     return centred, mean
 

@@ -143,17 +143,31 @@ class _Products:
 def _add_diagonal(
     hessian: FloatArray, features: FloatArray, jacobian: FloatArray, coupling: FloatArray
 ) -> None:
-    block, border, corner = _parts(hessian, features.shape[1], coupling)
-    for j in range(len(coupling)):
-        free = np.flatnonzero(jacobian[:, j])
-        scale = jacobian[free, j]
+    r, (p, q) = features.shape[1], coupling.shape
+    block, border, corner = _parts(hessian, r, coupling)
+    outer = np.einsum("pk,pl->pkl", coupling, coupling).reshape(p, q * q)
+    rows = len(features) < p  # the sum is over rows or over outputs, whichever are fewer
+    right = jacobian @ outer if rows else outer
+    for start in range(0, len(right), q * q):  # the left takes no more memory than the block
+        part = slice(start, start + q * q)
+        if rows:
+            left = np.einsum("mr,ms->mrs", features[part], features[part])
+        else:
+            left = _grams(features, jacobian[:, part])
+        added = left.reshape(-1, r * r).T @ right[part]
+        block += added.reshape(r, r, q, q).transpose(0, 2, 1, 3)
+    border += np.einsum("pr,pq->prq", jacobian.T @ features, coupling)
+    np.einsum("ii->i", corner)[...] += jacobian.sum(axis=0)
+
+
+def _grams(features: FloatArray, jacobian: FloatArray) -> FloatArray:
+    """Φᵀ diag(j) Φ for each column j, which may be zero in most rows, (p, r, r)."""
+    grams = np.empty((jacobian.shape[1], features.shape[1], features.shape[1]))
+    for gram, scale in zip(grams, jacobian.T, strict=True):
+        free = np.flatnonzero(scale)
         mine = features[free]
-        weighted = mine * scale[:, None]
-        gram = weighted.T @ mine
-        outer = np.outer(coupling[j], coupling[j])
-        block += gram[:, None, :, None] * outer[None, :, None, :]
-        border[j] += weighted.sum(axis=0)[:, None] * coupling[j]
-        corner[j, j] += scale.sum()
+        np.matmul((mine * scale[free, None]).T, mine, out=gram)
+    return grams
 
 
 def _add_full(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.functional.curves import Curves, are_pairs
 
 
 def as_rows(X: Any) -> Any:
@@ -34,11 +35,11 @@ def is_array(y: Any) -> bool:
     Examples
     --------
     >>> from fenchel.functional import is_array
-    >>> is_array([[0.0, 1.0]]), is_array([([0.0, 0.5], [1.0, 2.0])])
+    >>> is_array([[0.0, 1.0]]), is_array([[[0.0, 0.5], [1.0, 2.0]]])
     (True, False)
     """
-    if isinstance(y, list):
-        return not (y and isinstance(y[0], tuple))
+    if isinstance(y, (list, tuple)):
+        return not are_pairs(y)
     return hasattr(y, "__array__") and not hasattr(y, "data_matrix")
 
 
@@ -49,16 +50,35 @@ def as_columns(y: Any) -> Any:
     return values[:, None] if values.ndim == 1 else values
 
 
-def center_of(center: str | None, values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Mean or median curve, of what is observed at each point; zero where nothing is."""
+def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatArray:
+    """Mean or median curve, (m,), zero for None.
+
+    Of what is observed at each point of a common grid, and linear in between where nothing is.
+    Curves with points of their own are linear between these and constant beyond: point by point,
+    a mean of the few that are observed there would follow each of them.
+    """
+    if center is None or not len(curves):
+        return np.zeros(len(curves.grid))
+    grid, values = curves.grid, curves.values
+    if curves.given == "pairs" and curves.observed is not None:
+        rows = zip(values, curves.observed, strict=True)
+        values = np.array([np.interp(grid, grid[seen], row[seen]) for row, seen in rows])
     share = np.where(np.isnan(values), 0.0, weight[:, None])
     total = share.sum(axis=0)
-    if center is None or not len(values):
-        return np.zeros(values.shape[1])
-    if center == "median":
-        order = np.argsort(values, axis=0)  # what is missing comes last
-        reached = np.cumsum(np.take_along_axis(share, order, axis=0), axis=0) >= 0.5 * total
-        at = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)
-        return np.nan_to_num(np.take_along_axis(values, at, axis=0)[0])
+    known = total > 0.0
+    if not known.any():
+        return np.zeros(len(grid))
+    found = (_median if center == "median" else _mean)(values, share, total)
+    return np.interp(grid, grid[known], found[known])
+
+
+def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
     mean = (share * np.nan_to_num(values)).sum(axis=0)
     return np.asarray(np.divide(mean, total, where=total > 0.0, out=np.zeros_like(total)))
+
+
+def _median(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
+    order = np.argsort(values, axis=0)  # what is missing comes last
+    reached = np.cumsum(np.take_along_axis(share, order, axis=0), axis=0) >= 0.5 * total
+    at = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)
+    return np.asarray(np.take_along_axis(values, at, axis=0)[0])

@@ -15,7 +15,7 @@ from fenchel._typing import FloatArray, IntArray
 Given: TypeAlias = Literal["array", "fdatagrid", "pairs"]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-__all__ = ["Curves", "as_curves", "as_grid", "quadrature_weights", "to_fdatagrid"]
+__all__ = ["Curves", "are_pairs", "as_curves", "as_grid", "quadrature_weights", "to_fdatagrid"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def as_curves(Y: Any, theta: Any = None, quadrature: Any = "monte-carlo") -> Cur
         _check_no_theta(theta, "an FDataGrid")
         given = "fdatagrid"
         grid, values = _from_fdatagrid(Y)
-    elif _are_pairs(Y):
+    elif are_pairs(Y):
         _check_no_theta(theta, "a list of pairs")
         return _from_pairs(Y, quadrature)
     else:
@@ -148,7 +148,7 @@ def _from_fdatagrid(Y: Any) -> tuple[FloatArray, FloatArray]:
     return as_grid(Y.grid_points[0]), _as_values(values[:, :, 0])
 
 
-def _are_pairs(Y: Any) -> bool:
+def are_pairs(Y: Any) -> bool:
     """Whether Y is a list of pairs of arrays; rows of two numbers are not."""
     return (
         isinstance(Y, (list, tuple))

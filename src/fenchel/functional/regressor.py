@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from fenchel._grids import as_grid
+from fenchel._grids import as_points
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel._validation import check_magnitude, check_number
+from fenchel._validation import check_number, check_targets
 from fenchel.estimator import KeptRows, unchanged_on_failure
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import (
@@ -126,7 +126,9 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         length scale.
     center : {None, "mean", "median"}, default=None
         What is taken off the curves before the fit, point by point, and added to predictions,
-        interpolated linearly. None shrinks predictions to zero, as in the paper.
+        interpolated linearly. None shrinks predictions to zero, as in the paper. Where no curve is
+        observed it is interpolated, and curves with points of their own are: linearly, and as
+        constants beyond their ends.
     representation : {"auto", "spline", "eigen"}, default="auto"
         "spline": values at the points of the grid. "eigen": the leading eigenfunctions of the
         output kernel, for the squared loss and ``norm=2`` on complete curves; the kernel is
@@ -287,10 +289,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
                 f"y must have one curve for each of the {len(X)} rows of X, got {len(curves)}: "
                 "inconsistent numbers of samples"
             )
-        check_magnitude(curves.values[~np.isnan(curves.values)], "y")
+        check_targets(curves.values[~np.isnan(curves.values)])
         inputs = self._mapped(X, sample_weight)
         curves = curves.subset(inputs.kept)
-        center = center_of(self.center, curves.values, inputs.weight)
+        center = center_of(self.center, curves, inputs.weight)
         curves = replace(curves, values=curves.values - center)
         output = _output_kernel(self.output_kernel, curves.grid, self.random_state)
         between = np.asarray(output(curves.grid[:, None]), dtype=np.float64)
@@ -389,16 +391,21 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self.loss_ = problem.loss
 
     def predict(self, X: Any, theta: Any = None) -> Any:
-        """Predict curves for rows X, at increasing points theta or those of the training grid.
+        """Predict curves for rows X, at points theta or those of the training grid.
 
         In the form in which curves were given to :meth:`fit`, (n, m'), (n,) or an FDataGrid; an
-        array for pairs.
+        array for pairs. The points of an array may be in any order, and a number is one point,
+        (n,); those of an FDataGrid increase.
         """
         check_is_fitted(self)
-        grid = self.grid_ if theta is None else as_grid(theta)
+        functions = self._given == "fdatagrid"
+        single = theta is not None and np.ndim(theta) == 0 and not functions
+        grid = self.grid_ if theta is None else as_points(theta, increasing=functions)
         values = self._evaluate(self._new_rows(as_rows(X)), grid)
-        if self._given == "fdatagrid":
+        if functions:
             return to_fdatagrid(grid, values)
+        if single:
+            return values[:, 0]
         return values[:, 0] if self._flat and values.shape[1] == 1 else values
 
     def _evaluate(self, X: FloatArray, grid: FloatArray) -> FloatArray:
@@ -414,10 +421,12 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         """Coefficient of determination of functions, at most 1.
 
         One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
-        observed. The arguments are those of :meth:`fit`; curves may be observed elsewhere.
+        observed. The arguments are those of :meth:`fit`; curves may be observed elsewhere. The
+        mean of curves with points of their own is that of these curves continued linearly between
+        their points, and as constants beyond.
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
-        mean = center_of("mean", curves.values, weight)
+        mean = center_of("mean", curves, weight)
         residual, spread = (
             float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
             for other in (predicted, mean)

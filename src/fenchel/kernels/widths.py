@@ -55,9 +55,15 @@ class DistanceQuantile:
         """Return the length scale of these rows: a number, or (n_features,) if standardized."""
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         deviation = _deviations(X, weight) if self.standardize else None
-        distance, pair_weight = _pairs(X, weight, deviation, random_state)
-        length = _positive_quantile(distance, pair_weight, self.q)
+        unit = 1.0 if self.standardize else _power_of_two(np.abs(X).max())
+        distance, pair_weight = _pairs(X / unit, weight, deviation, random_state)
+        length = _positive_quantile(unit * distance, pair_weight, self.q)
         return length if deviation is None else length * deviation
+
+
+def _power_of_two(sizes: Any) -> Any:
+    """The power of two next to each size, in units of which squares do not vanish."""
+    return np.ldexp(1.0, np.where(sizes > 0.0, np.frexp(sizes)[1], 0))
 
 
 def _pairs(
@@ -98,10 +104,12 @@ def _deviations(X: FloatArray, weight: FloatArray) -> FloatArray:
         X, weight = X[heavy], weight[heavy]
     weights = None if weight.min() == weight.max() else weight
     centred = X - np.average(X, 0, weights=weights)
+    unit = _power_of_two(np.abs(centred).max(axis=0))
+    centred /= unit
     np.multiply(centred, centred, out=centred)
     variance = np.average(centred, 0, weights=weights)
     constant = (X.min(axis=0) == X.max(axis=0)) | (variance == 0.0)  # the mean may be rounded
-    return np.where(constant, 1.0, np.sqrt(variance))
+    return np.where(constant, 1.0, unit * np.sqrt(variance))
 
 
 def _positive_quantile(distance: FloatArray, weight: FloatArray | None, q: float) -> float:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel._validation import check_magnitude, check_number, check_spread, check_weights
 from fenchel.design import CentredRows
 from fenchel.estimator import CertifiedEstimator, unchanged_on_failure
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
-from fenchel.solvers import Solution
+from fenchel.solvers import LeastSquares, Solution, judged_again
 
 _DEFAULT_ALPHA = 1e-3
 
@@ -46,21 +46,29 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         """Validate data, and do what does not depend on strength."""
         X, targets = self._validated(X, y)
         check_magnitude(X, "X")
+        check_spread(X, "X")
         weight = check_weights(X, sample_weight)
         return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
     def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
         """Solve on prepared rows, from weights (d, p), and set the fitted attributes."""
         with threads_that_pay(min(prepared.features.shape)):
-            solution = self._solve(prepared, start)
-        offset = prepared.intercept(solution.weights) + solution.offset
+            problem = self.make_problem(prepared)
+            solution = self._solve(prepared, problem, start)
+        offset, loss = prepared.settled(solution.weights)
+        primal = loss + problem.penalty(solution.weights)
+        solution = judged_again(solution, primal, float(getattr(self, "tol", LeastSquares.tol)))
         single, coef = self._flat, solution.weights
         self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
         self.intercept_ = float(offset[0]) if single else offset
         self._keep_end(solution)
         return solution.weights
 
-    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
+    def make_problem(self, rows: CentredRows) -> Any:
+        """Return the problem with the present parameters."""
+        raise NotImplementedError
+
+    def _solve(self, rows: CentredRows, problem: Any, start: FloatArray | None) -> Solution:
         """Solve the problem of these rows, and keep what is not common to all linear models."""
         raise NotImplementedError
 

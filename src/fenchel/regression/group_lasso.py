@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import CentredRows
+from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
 from fenchel.solvers import NormFista, Solution
@@ -119,8 +120,9 @@ class GroupLasso(NormModel):
         labels = group_labels(self.groups, n_features)
         return GroupNorm(labels, float(self.q), float(self.p))
 
-    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
-        problem = self.make_problem(rows)
+    def _solve(
+        self, rows: CentredRows, problem: NormProblem, start: FloatArray | None
+    ) -> Solution:
         solver = NormFista(float(self.tol), int(self.max_iter))
         solution = solver.solve(problem, start, self._callback())
         norm, coef = problem.norm, solution.weights

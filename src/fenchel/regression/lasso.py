@@ -6,6 +6,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.design import CentredRows
+from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
 from fenchel.solvers import Lars, LassoDescent, NormSolver, Solution, side_by_side
@@ -115,8 +116,10 @@ class Lasso(NormModel):
     def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
         return GroupNorm(np.zeros(n_features, dtype=np.intp), 1.0, 1.0)
 
-    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
-        problem, tol = self.make_problem(rows), float(self.tol)
+    def _solve(
+        self, rows: CentredRows, problem: NormProblem, start: FloatArray | None
+    ) -> Solution:
+        tol = float(self.tol)
         solver: NormSolver = LassoDescent(tol, int(self.max_iter))
         if problem.constrained:
             solver = Lars(tol, int(self.max_iter))

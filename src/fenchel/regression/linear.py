@@ -33,8 +33,9 @@ class LinearRegression(LinearModel):
     coef_, intercept_
         W and b, as in :class:`Lasso`.
     rank_ : int
-        Number of singular values that count as positive: those above
-        max(shape) · 2.2e-16 times the largest.
+        Number of directions of the centred rows that are more than rounding errors: singular
+        values of the columns, each in units of its largest entry before the mean is taken off,
+        above 8.9e-16 √(rows · columns) and max(shape) · 2.2e-16 times the largest.
     singular_values_ : ndarray of shape (min(n_rows, n_features),)
         Singular values of the rows √s_i (x_i - x̄), without x̄ if there is no intercept.
     certificate_ : Certificate
@@ -48,9 +49,10 @@ class LinearRegression(LinearModel):
     equation: X̃ᵀθ = 0 for the centred and weighted rows X̃. It is met by taking from the
     residuals r their part in the range of X̃, with an orthonormal basis U of that range:
     θ = r - UUᵀr. Then ``gap`` = ½‖UUᵀr‖² (over m, the number of rows), which is not an
-    estimate but the very distance from the optimum. Two conditions are attached. The range is
-    that of the first ``rank_`` singular vectors: directions of smaller singular values count as
-    rounding. And the equation holds up to rounding only: ``feasibility`` is ‖X̃ᵀθ‖ over
+    estimate but the very distance from the optimum, but for what ``primal``, that of ``coef_`` and
+    ``intercept_`` on X as it was given, has of rounding errors. Two conditions are attached. The
+    range is that of the first ``rank_`` singular vectors: directions of smaller singular values
+    count as rounding. And the equation holds up to rounding only: ``feasibility`` is ‖X̃ᵀθ‖ over
     ‖X̃‖ ‖θ‖, and coefficients of length R could be better than ``dual`` by R ‖X̃ᵀθ‖ at most.
 
     References
@@ -74,12 +76,12 @@ class LinearRegression(LinearModel):
         length = GroupNorm(np.zeros(rows.features.shape[1], dtype=np.intp), 2.0, 2.0)
         return NormProblem.of(rows, length, strength=0.0).reduced()
 
-    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
-        problem = self.make_problem(rows)
-        solution = LeastSquares().solve(problem)
-        self.rank_ = problem.singular.rank
-        self.singular_values_ = problem.singular.values * np.sqrt(rows.weight.mean())
-        return solution
+    def _solve(
+        self, rows: CentredRows, problem: NormProblem, start: FloatArray | None
+    ) -> Solution:
+        self.rank_ = problem.range.basis.shape[1]
+        self.singular_values_ = problem.singular_values * np.sqrt(rows.weight.mean())
+        return LeastSquares().solve(problem)
 
 
 class Ridge(LinearModel):
@@ -151,11 +153,10 @@ class Ridge(LinearModel):
             fit_intercept=rows.fit_intercept,
         )
 
-    def _solve(self, rows: CentredRows, start: FloatArray | None) -> Solution:
+    def _solve(self, rows: CentredRows, problem: Problem, start: FloatArray | None) -> Solution:
         n_rows, n_columns = rows.features.shape
         self.solved_in_ = "dual" if n_rows <= n_columns else "primal"
-        solver = ClosedForm(float(self.tol), singular_values=True)
-        return solver.solve(self.make_problem(rows))
+        return ClosedForm(float(self.tol), singular_values=True).solve(problem)
 
 
 __all__ = ["LinearRegression", "Ridge"]

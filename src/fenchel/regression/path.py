@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_X_y
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_magnitude, check_weights
+from fenchel._validation import check_magnitude, check_spread, check_targets, check_weights
 from fenchel.design import CentredRows
 from fenchel.solvers.lars import along, knots, radii_of, sound_knots
 
@@ -109,8 +109,9 @@ def lasso_path(
     True
     """
     X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
-    for name, values in (("X", X), ("y", y)):
-        check_magnitude(values, name)
+    check_magnitude(X, "X")
+    check_spread(X, "X")
+    check_targets(y)
     weight = check_weights(X, sample_weight)
     rows = CentredRows.of(X, y[:, None], weight, bool(fit_intercept))
     features, targets = rows.weighted()

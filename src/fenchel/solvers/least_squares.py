@@ -13,9 +13,9 @@ from fenchel.solvers.loop import Loop
 
 @dataclass(frozen=True)
 class LeastSquares:
-    r"""The shortest of all minimizers, :math:`W = V^\top \Sigma^{-1} U^\top Y`.
+    r"""The shortest of all minimizers, :math:`W = M^\dagger U^\top Y` where X = U M.
 
-    With one step of iterative refinement; singular values that count as zero are left out.
+    With one step of iterative refinement; directions that are rounding errors are left out.
 
     Parameters
     ----------
@@ -38,10 +38,8 @@ class LeastSquares:
         """Return the solution, certified; ``warm_start`` has no use here."""
         loop: Loop[Certified] = Loop(self.tol, callback)
         features, targets = problem.features, problem.targets
-        left, values, right, rank = problem.singular
-        left, values, right = left[:, :rank], values[:rank, None], right[:rank]
-        weights = right.T @ (left.T @ targets / values)
-        weights += right.T @ (left.T @ (targets - features @ weights) / values)
+        weights = problem.range.shortest(targets)
+        weights += problem.range.shortest(targets - features @ weights)
         weights[~features.any(axis=0)] = 0.0  # and not 1e-17 for columns that are constant
         how = "solved by singular values; scale the columns of X"
         return settled(loop, problem.certify(weights), 1, how)

@@ -278,6 +278,19 @@ def _least_on_ray(
     return low
 
 
+def _together(problem: Problem) -> float:
+    """How many outputs move as one: 1 if they are independent, p if they are the same function.
+
+    The losses of as many add up in that function, so their kinks are to be as many times wider:
+    else few are active at the start, and full steps lead far beyond where they hold.
+    """
+    coupling = problem.design.coupling
+    if coupling is None or problem.n_outputs == 1:
+        return float(problem.n_outputs)
+    largest = np.linalg.norm(coupling, 2) ** 2
+    return float(problem.n_outputs * largest / np.linalg.norm(coupling) ** 2)
+
+
 class _Run:
     """The outer loop on one problem."""
 
@@ -290,7 +303,7 @@ class _Run:
         """Yield certified points; what remains to be said of the end is the loop's reason."""
         problem, tol = self.problem, self.solver.tol
         scale = _Scale.of(problem)
-        step = _FIRST_STEP * scale.step
+        step = _FIRST_STEP * scale.step / _together(problem)
         ridge = 1e-7 * float(problem.weight.sum()) * scale.step
         space = choose_space(problem)
         dual, offset = start_of(self.problem, warm_start)

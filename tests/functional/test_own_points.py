@@ -1,0 +1,104 @@
+"""Curves with points of their own: centres, scores, forms, and predictions at any points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.functional import FunctionalRegressor, as_curves
+from fenchel.kernels import Gaussian
+
+
+@pytest.fixture
+def data():
+    """Rows, pairs at distinct points, and the function that they are of."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(40, 1))
+
+    def truth(x, theta):
+        return 5.0 + theta + x * np.sin(4.0 * theta)
+
+    points = [np.sort(rng.uniform(size=8)) for _ in X]
+    pairs = [
+        (own, truth(x, own) + 0.02 * rng.standard_normal(8))
+        for x, own in zip(X, points, strict=True)
+    ]
+    return X, pairs, truth
+
+
+def make(**parameters):
+    given = {"alpha": 1e-4, "output_kernel": Gaussian(0.3), **parameters}
+    return FunctionalRegressor(**given)
+
+
+@pytest.mark.parametrize("center", ["mean", "median"])
+def test_the_centre_does_not_follow_single_curves(center, data):
+    X, pairs, truth = data
+    model = make(center=center).fit(X, pairs)
+    expected = np.array([np.interp(model.grid_, *pair) for pair in pairs])
+    expected = expected.mean(axis=0) if center == "mean" else np.sort(expected, axis=0)[19]
+    np.testing.assert_allclose(model.center_, expected, rtol=1e-12)
+    assert model.support_.size == 40  # there is something left to learn
+    theta = np.linspace(0.1, 0.9, 9)
+    np.testing.assert_allclose(model.predict(X, theta), truth(X, theta), atol=0.1)
+
+
+@pytest.mark.parametrize("center", [None, "mean"])
+def test_scores_are_held_against_the_mean_of_continued_curves(center, data):
+    X, pairs, _ = data
+    model = make(center=center).fit(X[:30], pairs[:30])
+    X, pairs = X[30:], pairs[30:]
+    mean = np.mean([np.interp(np.r_[tuple(p[0] for p in pairs)], *pair) for pair in pairs], axis=0)
+    mean = mean.reshape(10, 8)
+    left = sum(
+        np.sum((own[1] - model.predict(x[None], own[0])[0]) ** 2)
+        for x, own in zip(X, pairs, strict=True)
+    )
+    spread = sum(np.sum((own[1] - m) ** 2) for m, own in zip(mean, pairs, strict=True))
+    assert model.score(X, pairs) == pytest.approx(1.0 - left / spread, rel=1e-9)
+    assert 0.8 < model.score(X, pairs) < 1.0
+
+
+def test_scores_tell_good_models_from_bad_ones(data):
+    X, pairs, _ = data
+    scores = [
+        make(alpha=alpha, center="mean").fit(X, pairs).score(X, pairs) for alpha in (1e3, 1e-4)
+    ]
+    assert scores[0] == pytest.approx(0.0, abs=0.05)
+    assert scores[1] > 0.9
+
+
+@pytest.mark.parametrize("form", [tuple, list, np.array])
+@pytest.mark.parametrize("outer", [list, tuple])
+def test_pairs_in_any_sequence(form, outer, data):
+    X, pairs, _ = data
+    once = make().fit(X, pairs)
+    given = outer(form([theta.tolist(), y.tolist()]) for theta, y in pairs)
+    model = make().fit(X, given)
+    np.testing.assert_array_equal(model.grid_, as_curves(given).grid)
+    np.testing.assert_array_equal(model.predict(X), once.predict(X))
+    assert model.score(X, given) == once.score(X, pairs)
+
+
+@pytest.mark.parametrize("center", ["mean", "median"])
+def test_where_nothing_is_observed_the_centre_is_interpolated(center):
+    rng = np.random.default_rng(0)
+    X, theta = rng.uniform(size=(20, 1)), np.linspace(0.0, 1.0, 11)
+    whole = 100.0 + theta + X
+    y = whole.copy()
+    y[:, [4, 10]] = np.nan
+    model = make(center=center).fit(X, y, theta)
+    full = make(center=center).fit(X, whole, theta)
+    np.testing.assert_allclose(model.center_[:10], full.center_[:10])
+    assert model.center_[10] == model.center_[9]
+    np.testing.assert_allclose(model.predict(X)[:, 4], whole[:, 4], atol=0.1)
+
+
+def test_predictions_at_points_in_any_order(data):
+    X, pairs, _ = data
+    model = make(center="mean").fit(X, pairs)
+    theta = np.array([0.7, 0.1, 0.4, 0.1])
+    sorted_ones = model.predict(X, [0.1, 0.4, 0.7])
+    np.testing.assert_allclose(model.predict(X, theta), sorted_ones[:, [2, 0, 1, 0]], rtol=1e-13)
+    np.testing.assert_allclose(model.predict(X, 0.4), sorted_ones[:, 1], rtol=1e-13)
+    assert model.predict(X, [0.4]).shape == (40, 1)
