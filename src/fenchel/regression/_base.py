@@ -16,7 +16,10 @@ from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
-from fenchel.solvers import Solution, WarmStart, make_solver
+from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
+
+
+_FAR = 100.0  # times 1e-11, what features solved for from kernel values are known to
 
 
 @dataclass
@@ -166,19 +169,42 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
                 prepared, self.make_problem, self._solve, start, self._tolerance
             )
             prepared.adopt(used)
+            offset, solution = self._as_stored(prepared, problem, solution)
             self._keep_map(prepared.inputs, named=True)
             self._keep(problem, solution)
             self._remember(prepared, problem)
-            self.offset_ = solution.offset + prepared.shift
-            if prepared.centre is not None:
-                weights = problem.design.feature_weights(solution.weights)
-                self.offset_ = self.offset_ - prepared.centre @ weights
+            self.offset_ = offset + prepared.shift
         self._keep_end(solution)
         return WarmStart(solution.dual, solution.offset, float(self.alpha))
 
     def _solve(self, problem: Problem, start: WarmStart | None) -> Solution:
         solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
         return solver.solve(problem, start, self._callback())
+
+    def _as_stored(
+        self, prepared: Prepared, problem: Problem, solution: Solution
+    ) -> tuple[FloatArray, Solution]:
+        """The offset for features as new rows have them, and the objective with these.
+
+        It is computed anew where features were centred, and where weights are so large that
+        the features of new rows, solved for from kernel values, are not those of the fit to
+        the digits that matter.
+        """
+        inputs, offset = prepared.inputs, solution.offset
+        weights = problem.design.feature_weights(solution.weights)
+        if prepared.centre is not None:
+            offset = offset - prepared.centre @ weights
+        features = inputs.features
+        reach = float(np.abs(features).max() * np.abs(weights).max())
+        large = not problem.design.is_gram and reach > _FAR * float(np.abs(problem.targets).max())
+        if large:
+            features = inputs.feature_map.transform(inputs.rows)
+        if large or prepared.centre is not None:
+            coupling = self.make_coupling(problem.n_outputs)
+            stored = replace(problem, design=inputs.feature_map.design(features, coupling))
+            primal = stored.primal(solution.weights, offset)
+            solution = judged_again(solution, primal, self._tolerance)
+        return offset, solution
 
     def default_grid(self) -> dict[str, Any]:
         """Return the candidates where none are given: 20 strengths."""
