@@ -6,6 +6,7 @@ stdout is empty, and no file has changed.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import itertools
@@ -22,7 +23,7 @@ from attacks import Outcome
 from attacks._bad_files import models, tables
 from fenchel.cli import main
 
-IN_CI = 200
+IN_CI = 120
 IN_FULL = 3000
 
 Case = tuple[list[str], tuple[str, ...]]
@@ -92,6 +93,7 @@ _SHAPES: list[Case] = [
 def _place() -> tuple[tempfile.TemporaryDirectory[str], list[Case]]:
     """The folder, made once, and all cases of the table."""
     folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
     path = Path(folder.name)
     bad_tables, bad_models = tables(path), models(path)
     for ending in (".skops", ".png", ".csv", ".html"):
