@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.pipeline import make_pipeline
@@ -291,3 +292,42 @@ def test_saving_replaces(tmp_path):
 def test_no_folder(tmp_path):
     with pytest.raises(FileNotFoundError):
         fenchel.save(SVR(), tmp_path / "none" / "m.skops")
+
+
+def test_links_are_followed_and_modes_kept(tmp_path):
+    path, link = tmp_path / "m.skops", tmp_path / "link.skops"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    fenchel.save(SVR(alpha=2.0), link)
+    assert link.is_symlink()
+    assert fenchel.load(path).alpha == 2.0
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_names_may_be_as_long_as_they_can(unnamed, tmp_path, monkeypatch):
+    if not unnamed:  # as on systems that have no files without names
+        monkeypatch.delattr("os.O_TMPFILE", raising=False)
+    path = tmp_path / ("n" * 255)
+    for content in (b"old", b"new"):
+        assert write_whole(path, content).read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "."])
+def test_devices_and_folders_are_not_replaced(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="no ordinary file") as caught:
+        fenchel.save(SVR(), place)
+    assert caught.value.filename == place
+
+
+@pytest.mark.parametrize("length", [100, 10**6])
+def test_sparse_matrices_are_read(length, tmp_path):
+    """They are compressed, ones a thousandfold: only what is large in itself is refused."""
+    matrix = sparse.csr_array(np.ones((1, length)))
+    model = KernelRidge().set_params(kernel="linear")
+    model.matrix_ = matrix
+    found = fenchel.load(fenchel.save(model, tmp_path / "m.skops"), trusted=[type(matrix)]).matrix_
+    assert (found != matrix).nnz == 0

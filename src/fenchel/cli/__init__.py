@@ -22,7 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0, or 2 after one sentence on stderr for bad input.
+        Exit code: 0, 2 after one sentence on stderr for bad input, 130 after an interrupt, or 1
+        where nobody reads the output any more.
 
     Examples
     --------
@@ -32,23 +33,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     try:
+        return _run(arguments)
+    except InputError as error:
+        return _complain(", but ".join([one_line(error), *_notes(error)]))
+    except KeyboardInterrupt as error:
+        _complain(f"interrupted: {' and '.join(_notes(error)) or 'nothing was written'}")
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone, and knows why
+        return 1
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
         import pandas  # noqa: F401, PLC0415  (optional dependencies)
         import rich  # noqa: F401, PLC0415
         import typer  # noqa: F401, PLC0415
     except ImportError as error:
-        return _complain(f"the command line needs {error.name}: pip install 'fenchel[cli]'")
+        needs = f"the command line needs {error.name}: pip install 'fenchel[cli]'"
+        raise InputError(needs) from error
     from fenchel.cli.app import run  # noqa: PLC0415
+    from fenchel.cli.stdout import guarded  # noqa: PLC0415
 
-    try:
+    with guarded():
         return run(list(sys.argv[1:] if arguments is None else arguments))
-    except InputError as error:
-        return _complain(one_line(error))
-    except KeyboardInterrupt:
-        _complain("interrupted: nothing was written")
-        return _INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone
-        sys.stderr.close()
-        return 1
+
+
+def _notes(error: BaseException) -> list[str]:
+    """What is to be said of files that were written before."""
+    return [one_line(note) for note in getattr(error, "__notes__", [])]
 
 
 def _complain(sentence: str) -> int:

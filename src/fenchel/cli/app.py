@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import types
 from typing import Annotated, Any
 
 import typer
 
-from fenchel.cli.errors import InputError, one_line
+from fenchel.cli.errors import InputError, one_sentence
 
 app = typer.Typer(
     name="fenchel",
@@ -73,7 +72,7 @@ _Cv = Annotated[
         "with so many folds."
     ),
 ]
-_Seed = Annotated[int, typer.Option(help="Seed of folds and subsamples.", min=0)]
+_Seed = Annotated[int, typer.Option(help="Seed of folds and subsamples.", min=0, max=2**32 - 1)]
 _Tol = Annotated[float, typer.Option(help="Relative duality gap to reach.")]
 _Out = Annotated[str | None, typer.Option(help="Where to write the model (.skops).")]
 _Plot = Annotated[str | None, typer.Option(help="Where to write a picture (.png, .pdf, .svg).")]
@@ -106,7 +105,8 @@ def fit(
 ) -> None:
     """Fit a model to a table and report its certificate.
 
-    Columns that are not numbers are one-hot encoded. Without --out nothing is kept.
+    Columns that are not numbers are one-hot encoded. Without --out nothing is kept. Messages
+    count rows from 1, without the header.
     """
     from fenchel.cli import commands, fitting  # noqa: PLC0415
 
@@ -196,14 +196,15 @@ def _commands() -> types.ModuleType:
 def run(arguments: list[str]) -> int:
     """Run a command; complaints about options become an :class:`InputError`."""
     command: Any = typer.main.get_command(app)
+    # by its own method, command.main, interrupts would not arrive as such
     try:
-        result = command.main(
-            args=arguments or ["--help"], prog_name="fenchel", standalone_mode=False
-        )
+        with command.make_context("fenchel", arguments or ["--help"]) as context:
+            command.invoke(context)
+    except typer.Exit as done:  # such as after --help
+        return int(done.exit_code)
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own exceptions have it
             raise
-        message = one_line(error.format_message())
-        raise InputError(f"{message.rstrip('.')} (see fenchel --help)") from error
-    sys.stdout.flush()
-    return int(result or 0)
+        message = one_sentence(error.format_message())
+        raise InputError(f"{message} (see fenchel --help)") from error
+    return 0

@@ -11,8 +11,8 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fenchel.cli import data_io, fitting, measures, models, printing
-from fenchel.cli.errors import InputError, one_line
+from fenchel.cli import data_io, fitting, measures, models, places, printing
+from fenchel.cli.errors import InputError, as_input_errors, one_line
 from fenchel.datasets import list_datasets
 from fenchel.regression import QuantileRegressor
 from fenchel.report import Training
@@ -34,36 +34,42 @@ def fit(
     quiet: bool,
 ) -> None:
     """Fit, report, save, draw."""
-    place = data_io.check_output(out, "--out", _MODELS)
-    picture = data_io.check_output(plot, "--plot", _PICTURES)
+    place = places.check_output(out, "--out", _MODELS)
+    picture = places.check_output(plot, "--plot", _PICTURES)
     if place is not None:
         models.check_skops()
     if picture is not None:
         _check_matplotlib()
+    elif plot_feature is not None:
+        raise InputError("--plot-feature needs --plot, the file to draw into")
     table = data_io.read_data(data)
     name = data_io.target_of(table, target)
     features, y = data_io.split_target(table, name)
-    columns = data_io.columns_of(features)
+    columns = data_io.columns_of(features, table.label)
     X = data_io.prepare(features, columns)
     if picture is not None:
         _check_plot_feature(plot_feature, columns)
     fitted = _fit_with_progress(settings, X, y, columns, hidden=quiet or as_json)
-    measured = measures.measure(fitted.pipeline, X, y)
-    if place is not None:
-        training = Training.of(fitted.pipeline, X, y, table.label)
-        models.save_model(fitted, name, place, training)
-    if picture is not None:
-        draw(fitted.pipeline, X, y, picture, plot_feature)
-    warn(fitted.warnings)
-    if as_json:
-        record = printing.fit_record(fitted, measured, table.label, name)
-        printing.print_json({**record, "out": out, "plot": plot})
-        return
-    if quiet:
-        return
-    printing.print_fit(fitted, measured, table.label, name)
+    with as_input_errors(f"the model fails on the rows of {table.label}: "):
+        measured = measures.measure(fitted.pipeline, X, y)
+    with places.noting_files(place, picture):
+        if place is not None:
+            training = Training.of(fitted.pipeline, X, y, table.label)
+            models.save_model(fitted, name, place, training)
+        if picture is not None:
+            draw(fitted.pipeline, X, y, picture, plot_feature)
+        warn(fitted.warnings)
+        if as_json:
+            record = printing.fit_record(fitted, measured, table.label, name)
+            printing.print_json({**record, "out": out, "plot": plot})
+        elif not quiet:
+            printing.print_fit(fitted, measured, table.label, name)
+            _print_written(model=place, picture=picture)
+
+
+def _print_written(**files: Path | None) -> None:
     console = Console(highlight=False, soft_wrap=True)
-    for what, path in (("model", place), ("picture", picture)):
+    for what, path in files.items():
         if path is not None:
             console.print(f" {what} written to {path}", markup=False)
 
@@ -92,24 +98,27 @@ def _fit_with_progress(
 
 def predict(model: str, data: str, *, out: str | None, interval: float | None) -> None:
     """Predict the rows of a table."""
-    place = data_io.check_output(out, "--out", (".csv",))
+    place = places.check_output(out, "--out", (".csv",))
     saved = models.load_model(model)
     _check_interval(saved.model, interval)
-    X = _rows(saved, data_io.read_data(data))
-    prediction = saved.pipeline.predict(X)
-    outputs = prediction.reshape(len(X), -1).T
-    columns = dict(zip(measures.output_names(saved.model), outputs, strict=True))
+    table = data_io.read_data(data)
+    with saved.used_on(table.label):
+        X, messages = rows(saved.pipeline, saved.columns, table)
+        prediction = saved.pipeline.predict(X)
+        outputs = prediction.reshape(len(X), -1).T
+        columns = dict(zip(measures.output_names(saved.model), outputs, strict=True))
     if interval is not None:
         try:
             ends = saved.model.predict_interval(saved.pipeline[:-1].transform(X), interval)
         except ValueError as error:
             raise InputError(one_line(error).replace("coverage=", "--interval ")) from error
         columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+    warn([*saved.warnings, *messages])
     text = pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")
     if place is None:
         sys.stdout.write(text)
     else:
-        data_io.write_output(place, text.encode())
+        places.write_output(place, text.encode())
 
 
 def _check_interval(model: Any, interval: float | None) -> None:
@@ -125,9 +134,12 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
     """Report loss, coverage and crossing on a table."""
     saved = models.load_model(model)
     table = data_io.read_data(data)
-    name = data_io.target_of(table, saved.metadata["target"] if target is None else target)
+    name = data_io.target_of(table, saved.target if target is None else target)
     _, y = data_io.split_target(table, name)
-    measured = measures.measure(saved.pipeline, _rows(saved, table), y)
+    with saved.used_on(table.label):
+        X, messages = rows(saved.pipeline, saved.columns, table)
+        measured = measures.measure(saved.pipeline, X, y)
+    warn([*saved.warnings, *messages])
     if as_json:
         head = {"model": type(saved.model).__name__, "data": table.label, "target": name}
         printing.print_json({**head, **printing.measures_record(saved.model, measured)})
@@ -145,7 +157,7 @@ def datasets(*, as_json: bool) -> None:
 
 def demo(out_dir: str) -> None:
     """Fit the Engel data and draw the fan."""
-    folder = data_io.check_folder(Path(out_dir), "--out-dir")
+    folder = places.check_folder(places.place_of(out_dir, "--out-dir"), "--out-dir")
     settings = fitting.Settings(levels="0.1,0.25,0.5,0.75,0.9", cv=5)
     model, picture = folder / "fenchel-demo.skops", folder / "fenchel-demo.png"
     fit(
@@ -165,13 +177,6 @@ def demo(out_dir: str) -> None:
         " fenchel fit --help",
         markup=False,
     )
-
-
-def _rows(saved: models.Saved, table: data_io.Table) -> Any:
-    """Rows of a table in the form that the model reads; says which labels are new to it."""
-    X, messages = rows(saved.pipeline, saved.columns, table)
-    warn([*saved.warnings, *messages])
-    return X
 
 
 def rows(
@@ -205,7 +210,7 @@ def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None
     FanDisplay.from_estimator(pipeline, X, y, feature=feature, ax=figure.add_subplot())
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.lower()[1:], dpi=200)
-    data_io.write_output(path, content.getvalue())
+    places.write_output(path, content.getvalue())
 
 
 def _check_matplotlib() -> None:

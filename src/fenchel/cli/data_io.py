@@ -1,8 +1,8 @@
-"""Tables in and out: what the columns are, and what is wrong with them."""
+"""Tables: what their columns are, and what is wrong with them."""
 
 from __future__ import annotations
 
-import os
+import codecs
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fenchel.cli.errors import InputError, listed, one_line
+from fenchel.cli import cells
+from fenchel.cli.errors import InputError, listed, one_line, one_sentence
+from fenchel.cli.places import place_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
-from fenchel.persistence import write_whole
 
 TABLES = (".csv", ".parquet")
 
@@ -48,7 +49,7 @@ class Columns:
 
 def read_data(data: str) -> Table:
     """Read a CSV or Parquet file, or a bundled data set by its name."""
-    path = Path(data)
+    path = place_of(data, "DATA")
     if path.is_dir():
         raise InputError(f"{data} is a folder, and a CSV or Parquet file is needed")
     if path.is_file():
@@ -72,17 +73,59 @@ def _read_file(path: Path) -> pd.DataFrame:
     if suffix not in TABLES:
         raise InputError(f"{path} must end in {' or '.join(TABLES)}, and ends in {suffix!r}")
     try:
-        frame = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+        frame = _read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    except InputError:
+        raise
     except ImportError as error:
         raise InputError("Parquet needs pyarrow: pip install 'fenchel[cli]'") from error
     except pd.errors.EmptyDataError as error:
         raise InputError(f"{path} is empty") from error
     except Exception as error:  # the readers raise errors of many kinds
-        raise InputError(f"{path} cannot be read as a table: {one_line(error)}") from error
+        raise InputError(f"{path} cannot be read as a table: {one_sentence(error)}") from error
     frame.columns = frame.columns.map(str)
+    _check_names(frame.columns, path)
     if len(frame) == 0:
         raise InputError(f"{path} has no rows")
     return frame
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    _check_text(path)
+    # pandas would number names that occur twice, and take a column too many for labels of rows
+    names = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
+    _check_names(names[names != ""], path)
+    frame = pd.read_csv(path, low_memory=False)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise InputError(f"{path} has rows with more cells than the {len(names)} of its header")
+    return frame
+
+
+def _check_names(names: Any, path: Path) -> None:
+    twice = list(names[names.duplicated()])
+    if twice:
+        raise InputError(
+            f"{path} has more than one column {twice[0]!r}: rename or delete all but one"
+        )
+
+
+def _check_text(path: Path) -> None:
+    """Refuse what is not UTF-8, and say how to make it so."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode("utf-8")
+                at = line.index(0) if 0 in line else None
+            except UnicodeDecodeError as error:
+                at = error.start
+            if at is None:
+                continue
+            wide = line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or 0 in line
+            encoding = "UTF-16" if wide else "WINDOWS-1252"
+            raise InputError(
+                f"{path} cannot be read as a table: it must be text in UTF-8, and line {number} "
+                f"has the byte 0x{line[at]:02x}; convert it, if it is {encoding} by iconv -f "
+                f"{encoding} -t UTF-8 {path} > new.csv"
+            )
 
 
 def target_of(table: Table, target: str | None) -> str:
@@ -99,24 +142,24 @@ def target_of(table: Table, target: str | None) -> str:
 def split_target(table: Table, target: str) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Features and target, both checked."""
     column = table.frame[target]
-    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
-        raise InputError(f"the target {target!r} must be a number in every row, and is not")
+    cells.check_number(column, f"the target {target!r} of {table.label}")
     features = table.frame.drop(columns=[target])
     if features.shape[1] == 0:
         raise InputError(f"{table.label} has no column beside the target {target!r}")
-    _check_values(table.frame, table.label)
+    cells.check_values(table.frame, table.label)
     return features, column.astype(np.float64)
 
 
-def columns_of(features: pd.DataFrame) -> Columns:
+def columns_of(features: pd.DataFrame, label: str) -> Columns:
     """Sort the columns by what they hold."""
     columns = Columns([], [], [])
     for name, column in features.items():
-        if _is_number(column):
+        if cells.is_number(column):
             columns.numeric.append(str(name))
         elif pd.api.types.is_bool_dtype(column.dtype):
             columns.boolean.append(str(name))
-        elif _is_words(column):
+        elif cells.is_words(column):
+            cells.check_words(column, f"the column {name!r} of {label}")
             columns.words.append(str(name))
         else:
             raise InputError(
@@ -147,78 +190,9 @@ def select(table: Table, columns: Columns) -> pd.DataFrame:
             f"{table.label} lacks the column{'s' * (len(missing) > 1)} {listed(missing)} that the "
             f"model reads; its columns are {listed(list(frame.columns))}"
         )
+    cells.check_values(frame[columns.names], table.label)
     for name in columns.numeric:
-        if not _is_number(frame[name]):
-            raise InputError(
-                f"the column {name!r} of {table.label} must be numbers, as it was for the model"
-            )
-    _check_values(frame[columns.names], table.label)
+        cells.check_number(frame[name], f"the column {name!r} of {table.label}")
     for name in columns.boolean:
-        if not pd.api.types.is_bool_dtype(frame[name]):
-            raise InputError(
-                f"the column {name!r} of {table.label} must be true or false, as it was for the "
-                "model"
-            )
+        cells.check_flag(frame[name], f"the column {name!r} of {table.label}")
     return prepare(frame, columns)
-
-
-def _is_number(column: pd.Series[Any]) -> bool:
-    kinds, dtype = pd.api.types, column.dtype
-    return kinds.is_numeric_dtype(dtype) and not (
-        kinds.is_bool_dtype(dtype) or kinds.is_complex_dtype(dtype)
-    )
-
-
-def _is_words(column: pd.Series[Any]) -> bool:
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return True
-    if pd.api.types.is_object_dtype(dtype):
-        return all(isinstance(value, (str, bool, np.bool_)) for value in column)
-    return pd.api.types.is_string_dtype(dtype)
-
-
-def _check_values(frame: pd.DataFrame, label: str) -> None:
-    missing = frame.isna().sum()
-    found = [f"{name} ({count})" for name, count in missing.items() if count]
-    if found:
-        raise InputError(
-            f"{label} has missing values in {listed(found)}: fill them or leave out these rows"
-        )
-    infinite = [
-        str(name)
-        for name, column in frame.items()
-        if _is_number(column) and not np.isfinite(column.to_numpy(dtype=np.float64)).all()
-    ]
-    if infinite:
-        raise InputError(f"{label} has infinite values in {listed(infinite)}")
-
-
-def check_output(path: str | None, option: str, endings: tuple[str, ...]) -> Path | None:
-    """Refuse, before any work is done, a place that cannot be written to."""
-    if path is None:
-        return None
-    chosen = Path(path)
-    if chosen.suffix.lower() not in endings:
-        raise InputError(f"{option} must end in {' or '.join(endings)}, got {path}")
-    if chosen.is_dir():
-        raise InputError(f"{option} must be a file, and {path} is a folder")
-    check_folder(chosen.parent, option)
-    return chosen
-
-
-def check_folder(folder: Path, option: str) -> Path:
-    """Refuse a folder that is not there or not to be written to."""
-    if not folder.is_dir():
-        raise InputError(f"{option}: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{option}: the folder {folder} cannot be written to")
-    return folder
-
-
-def write_output(path: Path, content: bytes) -> None:
-    """Write a whole file, or say why not."""
-    try:
-        write_whole(path, content)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error

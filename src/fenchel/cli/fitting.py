@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from fenchel._typing import FloatArray
 from fenchel.cli.data_io import Columns
-from fenchel.cli.errors import InputError, one_line
+from fenchel.cli.errors import InputError, as_input_errors, one_line
 from fenchel.kernels import ALIASES, DistanceQuantile, as_kernel, resolve
 from fenchel.model_selection import PathSearchCV
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
@@ -30,6 +30,7 @@ ESTIMATORS: dict[str, Any] = {
 }
 _OF_LEVELS = ("quantile", "expectile")
 _WIDTHS = (1 / 3, 1.0, 3.0, 9.0, 27.0)
+_LARGEST = 1e150  # squares of what is larger, or smaller than its inverse, are no numbers
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,16 @@ def _kernel(settings: Settings) -> Any:
     return kernel.set_params(length_scale=_length_scale(settings.length_scale))
 
 
+def _check_positive(name: str, value: float) -> None:
+    if not 0.0 < value < np.inf:
+        raise InputError(f"{name} must be a number > 0, got {value:g}")
+    if not 1.0 / _LARGEST <= value <= _LARGEST:
+        raise InputError(
+            f"{name} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value:g}: its "
+            "square would be 0 or infinite"
+        )
+
+
 def _length_scale(text: str) -> Any:
     if text in ("median", "scale"):
         return text
@@ -159,6 +170,7 @@ def _length_scale(text: str) -> Any:
             "--length-scale must be a number > 0, median, scale, or q with a quantile of the "
             f"distances such as q0.7, got {text}"
         )
+    _check_positive("--length-scale", number)
     return number
 
 
@@ -167,10 +179,12 @@ def make_estimator(settings: Settings) -> Any:
     if settings.model not in ESTIMATORS:
         raise InputError(f"--model must be one of {', '.join(ESTIMATORS)}, got {settings.model}")
     for name, value in (("--alpha", settings.alpha), ("--tol", settings.tol)):
-        if value is not None and not 0.0 < value < np.inf:
-            raise InputError(f"{name} must be a number > 0, got {value:g}")
-    if settings.epsilon is not None and not 0.0 <= settings.epsilon < np.inf:
-        raise InputError(f"--epsilon must be a number >= 0, got {settings.epsilon:g}")
+        if value is not None:
+            _check_positive(name, value)
+    if settings.epsilon is not None and not 0.0 <= settings.epsilon <= _LARGEST:
+        raise InputError(
+            f"--epsilon must be a number >= 0 of at most {_LARGEST:g}, got {settings.epsilon:g}"
+        )
     if settings.level_gamma is not None and not settings.level_gamma >= 0.0:
         raise InputError(f"--level-gamma must be >= 0, got {settings.level_gamma:g}")
     given = {"kernel": _kernel(settings), "tol": settings.tol, "random_state": settings.seed}
@@ -212,7 +226,7 @@ def fit(settings: Settings, X: Any, y: Any, columns: Columns, show: Show) -> Fit
     estimator = make_estimator(settings)
     started, ticks = time.perf_counter(), _Ticks(show)
     search, early = None, 0
-    try:
+    with as_input_errors():
         if settings.cv is not None:
             if settings.alpha is not None:
                 raise InputError("--alpha and --cv exclude each other: --cv chooses alpha")
@@ -225,8 +239,6 @@ def fit(settings: Settings, X: Any, y: Any, columns: Columns, show: Show) -> Fit
             warnings.simplefilter("always")
             pipeline = make_pipeline(estimator, columns).fit(X, targets)
         show(ticks.total, ticks.total)
-    except (ValueError, TypeError) as error:
-        raise InputError(one_line(error)) from error
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
     if early:
         messages.append(f"{early} of the fits of the cross-validation stopped early")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from fenchel.cli.data_io import Columns
-from fenchel.cli.errors import InputError, one_line
+from fenchel.cli.errors import InputError, one_line, one_sentence
 from fenchel.cli.fitting import Fit
+from fenchel.cli.measures import LOSS_NAMES
+from fenchel.cli.places import place_of
 from fenchel.persistence import load, load_metadata, save
 from fenchel.report import Training
 
@@ -18,6 +24,7 @@ from fenchel.report import Training
 class Saved:
     """A model from a file, whoever wrote it; ``columns`` is None unless fenchel fit did."""
 
+    path: str
     pipeline: Any
     columns: Any
     metadata: dict[str, Any]
@@ -27,6 +34,22 @@ class Saved:
     def model(self) -> Any:
         """The regressor at the end of the pipeline."""
         return self.pipeline[-1]
+
+    @property
+    def target(self) -> str | None:
+        """The column that it learned, if it says so."""
+        target = self.metadata.get("target")
+        return target if isinstance(target, str) else None
+
+    @contextlib.contextmanager
+    def used_on(self, label: str) -> Iterator[None]:
+        """Say of whatever the model raises on a table that it was this model and this table."""
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:  # a model from elsewhere may raise anything
+            raise InputError(f"{self.path} fails on {label}: {one_sentence(error)}") from error
 
 
 def check_skops() -> None:
@@ -50,19 +73,36 @@ def save_model(fit: Fit, target: str, path: Path, training: Training) -> None:
 def load_any(path: str) -> Saved:
     """Read a model that fenchel saved, from the command line or from Python."""
     check_skops()
-    if Path(path).is_dir():
+    if place_of(path, "MODEL").is_dir():
         raise InputError(f"{path} is a folder, and a model file is needed")
     try:
         metadata = load_metadata(path)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             pipeline = load(path)
-        known = "target" in metadata and "columns" in metadata
-        columns = Columns(**metadata["columns"]) if known else None
-    except (OSError, ValueError, TypeError) as error:
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror}" if error.strerror else one_line(error)
+        ) from error
+    except (ValueError, MemoryError) as error:
         raise InputError(one_line(error)) from error
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
-    return Saved(pipeline, columns, metadata, messages)
+    return Saved(path, pipeline, _columns(pipeline, metadata), metadata, messages)
+
+
+def _columns(pipeline: Any, metadata: dict[str, Any]) -> Columns | None:
+    """The columns that a model reads, if all is as fenchel fit writes it."""
+    names: Any = metadata.get("columns")
+    known = (
+        isinstance(metadata.get("target"), str)
+        and isinstance(pipeline, Pipeline)
+        and type(pipeline[-1]).__name__ in LOSS_NAMES
+        and isinstance(names, dict)
+        and set(names) == {field.name for field in fields(Columns)}
+        and all(isinstance(some, list) for some in names.values())
+        and all(isinstance(name, str) for some in names.values() for name in some)
+    )
+    return Columns(**names) if known else None
 
 
 def load_model(path: str) -> Saved:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from fenchel.cli import commands, data_io, models
+from fenchel.cli import commands, data_io, models, places
 from fenchel.cli.errors import InputError, one_line
 from fenchel.report import Training, make_report
 
@@ -16,45 +16,40 @@ _PAGES = (".html", ".htm")
 
 def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) -> None:
     """Measure, draw, write."""
-    place = data_io.check_output(out, "--out", _PAGES)
+    place = places.check_output(out, "--out", _PAGES)
     saved = models.load_any(model)
     table = data_io.read_data(data)
-    name = data_io.target_of(table, saved.metadata.get("target") if target is None else target)
+    name = data_io.target_of(table, saved.target if target is None else target)
     features, y = data_io.split_target(table, name)
     messages = list(saved.warnings)
-    if saved.columns is None:
-        X = _rows_of(saved.pipeline, features, table.label)
-    else:
-        X, unseen = commands.rows(saved.pipeline, saved.columns, table)
-        messages += unseen
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            made = make_report(
-                saved.pipeline,
-                X,
-                y,
-                training=_training(saved.metadata, name),
-                data_name=table.label,
-                target_name=name,
-                warnings=messages,
-            )
-    except ValueError as error:
-        raise InputError(one_line(error)) from error
+    with saved.used_on(table.label), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if saved.columns is None:
+            X = _rows_of(saved.pipeline, features, table.label)
+        else:
+            X, unseen = commands.rows(saved.pipeline, saved.columns, table)
+            messages += unseen
+        made = make_report(
+            saved.pipeline,
+            X,
+            y,
+            training=_training(saved, name),
+            data_name=table.label,
+            target_name=name,
+            warnings=messages,
+        )
     commands.warn([*messages, *dict.fromkeys(one_line(w.message) for w in caught)])
     if place is not None:
-        data_io.write_output(place, made.html.encode("utf-8"))
+        places.write_output(place, made.html.encode("utf-8"))
     if not quiet:
         console = Console(highlight=False, soft_wrap=True)
         console.print(f" report written to {place}", markup=False)
 
 
-def _training(metadata: dict[str, Any], target: str) -> Training | None:
+def _training(saved: models.Saved, target: str) -> Training | None:
     """The record of the rows of the fit, if there is one and it is of the same target."""
-    record = metadata.get("training")
-    if record is None or metadata.get("target") != target:
-        return None
-    return Training.from_dict(record)
+    record = saved.metadata.get("training")
+    return None if record is None or saved.target != target else Training.from_dict(record)
 
 
 def _rows_of(estimator: Any, features: Any, label: str) -> Any:

@@ -1,4 +1,4 @@
-"""Models in files, through skops: no pickle, and nothing unknown is loaded."""
+"""Estimators to archives and back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import io
 import json
 import os
+import re
 import sys
 import warnings
 import zipfile
@@ -14,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from types import FunctionType
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import sklearn
@@ -35,6 +35,8 @@ from fenchel import (
 )
 from fenchel.certificate import Certificate
 from fenchel.model_selection.conformal import HELD_OUT_MODELS
+from fenchel.persistence._archive import check_directory, check_parts
+from fenchel.persistence._writing import write_whole
 
 _RECORD = "fenchel.json"
 _FORMAT = 1
@@ -52,7 +54,7 @@ def save(
         An estimator of fenchel, fitted or not, bare or inside scikit-learn's pipelines.
     path : str or path
         Where to; ``.skops`` is the usual ending. The folder must exist. A file that is there
-        is replaced once the new one is complete.
+        is replaced once the new one is complete, and keeps its mode; a link is followed.
     metadata : mapping, optional
         Anything that JSON can hold, to be read by :func:`load_metadata`.
 
@@ -67,6 +69,8 @@ def save(
         If skops is not installed.
     TypeError
         If the model holds something that cannot be stored, such as a lambda as a kernel.
+    OSError
+        If the file cannot be written: the old one, if any, is untouched.
 
     See Also
     --------
@@ -104,7 +108,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     """Read a model that :func:`save` wrote.
 
     Only types of fenchel, scikit-learn and NumPy are built; a file that names any other is
-    refused before anything in it is.
+    refused before anything in it is, and so is one that claims to hold more than it has bytes.
 
     Parameters
     ----------
@@ -138,10 +142,12 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     """
     skops_io = _skops("load")
     path = Path(path)
-    record = _record(path)
-    content = path.read_bytes()
+    content = _content(path)
+    record = _record(path, content)
     known = [*trusted_types(), *map(_name, trusted)]
     try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            check_parts(archive)
         unknown = sorted(set(skops_io.get_untrusted_types(data=content)) - set(known))
     except Exception as error:  # a damaged file may fail anywhere
         raise ValueError(f"{path} is damaged: {_one_line(error)}") from error
@@ -175,23 +181,9 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     FileNotFoundError, ValueError
         As :func:`load`.
     """
-    record = _record(Path(path))
-    return {**record["metadata"], "versions": record["versions"]}
-
-
-def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write a file through a temporary one beside it, so that no half file can be seen."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    record = _record(path, _content(path))
+    return {**record["metadata"], "versions": record["versions"]}
 
 
 @cache
@@ -233,19 +225,30 @@ def _skops(function: str) -> Any:
         raise ImportError(_NEEDS.format(function)) from error
 
 
-def _record(path: Path) -> dict[str, Any]:
-    """The member of the archive that says who wrote it."""
+def _content(path: Path) -> bytes:
     if not path.is_file():
         raise FileNotFoundError(f"there is no model file {path}")
     try:
-        with zipfile.ZipFile(path) as archive:
+        return path.read_bytes()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _record(path: Path, content: bytes) -> dict[str, Any]:
+    """The member of the archive that says who wrote it."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            check_directory(archive, len(content))
             record = json.loads(archive.read(_RECORD))
         known = record["format"]
         if not isinstance(record["versions"]["fenchel"], str):
-            raise TypeError("versions")
-        record["metadata"].items()
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a model that fenchel saved") from error
+            raise TypeError("its versions are not words")
+        if not isinstance(record["metadata"], dict):
+            raise TypeError("its metadata are no table")
+    except Exception as error:  # a damaged file may fail anywhere
+        raise ValueError(
+            f"{path} is not a model that fenchel saved: {_one_line(error)}"
+        ) from error
     if known != _FORMAT:
         raise ValueError(
             f"{path} has format {known}, but this version of fenchel reads format {_FORMAT} only"
@@ -274,7 +277,9 @@ def _name(t: str | type) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    """What another library says, in one sentence."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return re.sub(r"\. (?=[A-Z])", "; ", text).rstrip(".")
 
 
 def _functions(value: Any, seen: set[int]) -> Iterable[FunctionType]:
@@ -302,4 +307,4 @@ def _check_function(function: FunctionType) -> None:
         )
 
 
-__all__ = ["load", "load_metadata", "save", "trusted_types", "write_whole"]
+__all__ = ["load", "load_metadata", "save", "trusted_types"]

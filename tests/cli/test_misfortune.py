@@ -1,0 +1,129 @@
+"""What is not the fault of the input: interrupts, standard output, and links."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import fenchel
+from fenchel.cli import commands, main, models
+
+SOURCE = Path(fenchel.__file__).parent.parent
+FIT = ["fit", "engel", "--out", "m.skops", "--plot", "m.png"]
+STARTED = (
+    "import sys; from fenchel.cli import main; print('started', flush=True); sys.exit(main())"
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def process(*arguments, **options):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    return subprocess.Popen(
+        [sys.executable, *arguments], env=environment, stderr=subprocess.PIPE, text=True, **options
+    )
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("room", "name", "said", "files"),
+    [
+        (commands, "_fit_with_progress", "nothing was written", set()),
+        (models, "save", "nothing was written", set()),
+        (commands, "draw", "m.skops was written", {"m.skops"}),
+        (
+            commands,
+            "_print_written",
+            "m.skops was written and m.png was written",
+            {"m.skops", "m.png"},
+        ),
+    ],
+)
+def test_an_interrupt_says_what_is_there(room, name, said, files, here, monkeypatch, capsys):
+    monkeypatch.setattr(room, name, interrupt)
+    assert main(FIT) == 130
+    assert capsys.readouterr().err == f"fenchel: interrupted: {said}\n"
+    assert {path.name for path in here.iterdir()} == files
+
+
+@pytest.mark.parametrize("after", [0.0, 0.3, 1.5])
+def test_an_interrupted_process_is_one_line(after, here):
+    (here / "m.skops").write_bytes(b"old")
+    arguments = ["fit", "engel", "--cv", "20", "--out", "m.skops", "--quiet"]
+    with process("-c", STARTED, *arguments, stdout=subprocess.PIPE) as running:
+        assert running.stdout.readline() == "started\n"
+        time.sleep(after)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    # Python ends by the signal itself where it interrupted an import: 130 to any shell
+    assert running.returncode in (130, -signal.SIGINT)
+    assert (out, err) == ("", "fenchel: interrupted: nothing was written\n")
+    assert (here / "m.skops").read_bytes() == b"old"
+    assert [path.name for path in here.iterdir()] == ["m.skops"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("arguments", [["datasets"], ["--help"], FIT[:-2]])
+def test_a_full_output_is_one_line(arguments, here):
+    with Path("/dev/full").open("w") as full:
+        running = process("-m", "fenchel", *arguments, stdout=full)
+        _, err = running.communicate(timeout=120)
+    written = ", but m.skops was written" if arguments[0] == "fit" else ""
+    sentence = f"fenchel: standard output cannot be written: No space left on device{written}\n"
+    assert (running.returncode, err) == (2, sentence)
+
+
+def test_a_closed_output_is_one_line_where_it_is_needed(monkeypatch, capsys, here):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["datasets"]) == 2
+    assert main(["fit", "engel", "--quiet", "--out", "m.skops"]) == 0
+    sentence = "fenchel: standard output cannot be written: Bad file descriptor\n"
+    assert capsys.readouterr().err == sentence
+
+
+def test_a_reader_that_has_gone_is_silence():
+    reader, writer = os.pipe()
+    os.close(reader)
+    running = process("-m", "fenchel", "datasets", stdout=writer)
+    os.close(writer)
+    _, err = running.communicate(timeout=120)
+    assert (running.returncode, err) == (1, "")
+
+
+def test_characters_that_the_output_has_not_are_escaped(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    assert main(["fit", "engel"]) == 0
+    assert b"D\\xb2 (explained)" in raw.getvalue()
+
+
+def test_outputs_follow_links(here):
+    (here / "there").mkdir()
+    (here / "m.skops").symlink_to("there/m.skops")
+    assert main(["fit", "engel", "--quiet", "--out", "m.skops"]) == 0
+    assert (here / "m.skops").is_symlink()
+    assert type(fenchel.load(here / "there" / "m.skops")[-1]) is fenchel.QuantileRegressor
+
+
+def test_few_labels_that_are_numbers_are_labels(here, capsys):
+    """Columns of words stay so, whatever some of the words are."""
+    table = pd.DataFrame({"a": ["1", "b", "c"] * 5, "y": range(15)})
+    table.to_csv("t.csv", index=False)
+    assert main(["fit", "t.csv", "--target", "y", "--quiet", "--model", "ridge"]) == 0
+    assert capsys.readouterr().err == ""
