@@ -186,8 +186,8 @@ class Problem:
 
         The primal value is that of the model with the given weights and offset: those that
         the projected point stands for, and the minimizing ones, where they are None. Where the
-        loss has a cone, the model is first moved into it. Offsets of parallel outputs are given the
-        order of their levels, which costs nothing.
+        loss has a cone, the model is first moved into it. Offsets of parallel outputs are put in
+        the order of their levels, which costs nothing.
         """
         balanced = self._balanced(dual)
         linked = self.link(balanced)

@@ -88,7 +88,7 @@ class _OfLevels(BoxQuadratic):
         return ", ".join(f"{level:g}" for level in self.levels).join("[]")
 
     def rearranged(self, offset: FloatArray) -> FloatArray:
-        """In the order of the levels; see docs/mathematics.md, "Parallel curves"."""
+        """In the order of the levels; see docs/mathematics.md, parallel curves."""
         arranged = np.empty_like(offset)
         arranged[np.argsort(self.levels)] = np.sort(offset)
         return arranged

@@ -105,10 +105,10 @@ class QuantileRegressor(LevelRegressor):
 
     Without tube these are the rows below the curve, and those below or on it, and an interval of
     two levels holds at least the share between them of the training rows. With a tube, the rows
-    within ε of a curve may be on either side, whatever the level: ``predict_interval`` refuses. With
-    ``non_crossing="train"`` the left one is certain for the lowest level only and the right one
-    for the highest: curves that touch have their levels in the mean, and the interval between
-    the outermost ones holds at least its share.
+    within ε of a curve may be on either side, whatever the level, and ``predict_interval``
+    refuses. With ``non_crossing="train"`` the left one is certain for the lowest level only and
+    the right one for the highest: curves that touch have their levels in the mean, and the
+    interval between the outermost ones holds at least its share.
 
     With ``non_crossing="train"`` the certificate is that of the constrained problem, and the
     fitted model satisfies the constraint, not only nearly so: whatever a solver leaves of
