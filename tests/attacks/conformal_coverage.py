@@ -20,10 +20,10 @@ from fenchel import ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor, R
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
 
-IN_CI = 12
+IN_CI = 8
 IN_FULL = 300
 
-_FITS = 160  # of one try, leave-one-out ones included
+_FITS = 120  # of one try, leave-one-out ones included
 _LEAST_SAMPLES = 16
 _NEW = 400  # fresh rows for each sample
 _ERRORS = 4.0  # standard errors: once in 30 000 tries by chance
