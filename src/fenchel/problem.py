@@ -105,6 +105,13 @@ class Problem:
             return 0.0
         return self._losses(lambda rows: self.best_constant)
 
+    @cached_property
+    def _parallel(self) -> bool:
+        """Whether outputs have one function and one target, and differ by offsets only."""
+        coupling = self.design.coupling
+        one_function = coupling is not None and bool(np.all(coupling == coupling[0]))
+        return self.fit_intercept and one_function and self.targets.shape[1] == 1
+
     @property
     def _noise(self) -> float:
         """Residuals of this size are rounding errors of the targets."""
@@ -195,7 +202,8 @@ class Problem:
 
         The primal value is that of the model with the given weights and offset: those that
         the projected point stands for, and the minimizing ones, where they are None. Where the
-        loss has a cone, the model is first moved into it.
+        loss has a cone, the model is first moved into it. Offsets of parallel outputs are put in
+        the order of their levels, which costs nothing.
         """
         balanced = self._balanced(dual)
         linked = self.link(balanced)
@@ -219,6 +227,8 @@ class Problem:
                 if source is not None:  # with these multipliers it is better, and feasible
                     source = balanced = balanced + push
                     lower = self._dual(balanced, weights)
+        if self._parallel:
+            offset = self.loss.rearranged(offset)
         certificate = self.certificate(self.primal(weights, offset), lower, balanced)
         return Certified(balanced, weights, offset, certificate, source)
 

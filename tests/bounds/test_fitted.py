@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, log, log2, sqrt
+from math import log, sqrt
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,12 +10,12 @@ import pytest
 from sklearn import linear_model
 from sklearn.preprocessing import PolynomialFeatures
 
+from bounds_cases import DELTA, WIDTH, N, ball, drawn, tail
 from fenchel import (
     SVR,
     ExpectileRegressor,
     FunctionalRegressor,
     KernelRidge,
-    Lasso,
     NonCrossingQuantileRegressor,
     QuantileRegressor,
 )
@@ -23,30 +23,15 @@ from fenchel.bounds import bound
 from fenchel.bounds._losses import local
 from fenchel.bounds.fitted import _ball, share_of
 from fenchel.features import Explicit
-from fenchel.kernels import Decomposable, Gaussian, Laplacian, Linear
+from fenchel.kernels import Decomposable, Laplacian, Linear
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared, SquaredPinball
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import DensityEstimator, NonNegativeRegressor
 
-N, DELTA = 150, 0.05
-WIDTH = Gaussian(0.8)
-
 
 @pytest.fixture(scope="module")
 def sample():
-    random = np.random.RandomState(0)
-    X = random.uniform(-1.0, 1.0, (N, 2))
-    return X, np.clip(np.cos(3.0 * X[:, 0]) + 0.3 * random.standard_normal(N), -1.5, 1.5)
-
-
-def ball(needed, unit):
-    """Size of the ball 2^k unit around the fit, and its share, by the docstring."""
-    k = ceil(log2(needed / unit))
-    return unit * 2.0**k, 2.0 / 3.0 / ((abs(k) + 1) * (abs(k) + 2))
-
-
-def tail(share, n=N):
-    return sqrt(log(1.0 / share) / (2.0 * n))
+    return drawn()
 
 
 def test_kernel_ridge_by_hand(sample):
@@ -116,30 +101,6 @@ def test_joint_quantiles_by_hand(sample):
     assert stated.value == pytest.approx(
         result.value - result.terms["choice of the class"], rel=1e-12
     )
-
-
-@pytest.mark.parametrize("Model", [Lasso, linear_model.Lasso])
-def test_lasso_by_hand(sample, Model):
-    X, y = sample
-    model = Model(alpha=0.01, fit_intercept=False).fit(X, y)
-    result = bound(model, X, y, target_bound=1.5, radius=1.0)
-    Lambda, share = ball(np.abs(model.coef_).sum(), 1.5)
-    M = Lambda + 1.5
-    assert result.terms["complexity"] == pytest.approx(4.0 * Lambda * M * sqrt(2.0 * log(4.0) / N))
-    total = result.terms["confidence"] + result.terms["choice of the class"]
-    assert total == pytest.approx(M**2 * tail(DELTA * share))
-    assert result.terms["empirical risk"] == pytest.approx(np.mean((y - X @ model.coef_) ** 2))
-    observed = bound(model, X, y, target_bound=1.5, radius=1.0, empirical=True)
-    largest = sqrt((X**2).mean(axis=0).max())
-    assert observed.terms["complexity"] == pytest.approx(largest * result.terms["complexity"])
-
-
-def test_a_constrained_lasso_needs_no_choice_of_the_class(sample):
-    X, y = sample
-    model = Lasso(radius=0.05).fit(X, y)
-    result = bound(model, X, y, target_bound=1.5, radius=1.0, norm_bound=0.05, offset_bound=1.5)
-    assert result.terms["choice of the class"] == 0.0
-    assert result.constants["norm"] == pytest.approx(0.05)
 
 
 ESTIMATORS = {

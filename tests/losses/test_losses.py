@@ -300,3 +300,20 @@ def test_what_is_no_number_is_refused():
 def test_base_class_says_what_to_define(method):
     with pytest.raises(NotImplementedError, match=f"Loss must define {method}"):
         getattr(Loss(), method)(np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 3.0])
+def test_rearranged_offsets_cost_no_row_more(loss, epsilon):
+    """Of one target, whatever it is; a loss of levels puts them in order."""
+    loss = loss.insensitive(epsilon) if loss.cone is None else loss
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        p = loss.n_outputs or 3
+        offset = rng.standard_normal(p)
+        target = 3.0 * rng.standard_normal((40, 1))
+        before, after = (loss.value(target - b) for b in (offset, loss.rearranged(offset)))
+        assert np.all(after <= before + 1e-12)
+        if getattr(loss, "levels", None) is not None:
+            in_order = loss.rearranged(offset)[np.argsort(loss.levels)]
+            np.testing.assert_array_equal(in_order, np.sort(offset))

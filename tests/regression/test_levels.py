@@ -118,6 +118,32 @@ def test_predict_interval():
         model.predict_interval(X, 0.9)
 
 
+def test_no_interval_of_levels_with_a_tube():
+    """Rows inside of the tube do not count: the interval would hold far less than it says."""
+    model = QuantileRegressor([0.1, 0.9], epsilon=1.0).fit(X, Y)
+    low, high = model.predict(X).T
+    assert np.mean((low <= Y) & (high >= Y)) < 0.75
+    with pytest.raises(ValueError, match=r"epsilon must be 0 for intervals, got 1: .*calibrate"):
+        model.predict_interval(X, 0.8)
+    assert model.set_params(epsilon=0.0).fit(X, Y).predict_interval(X, 0.8).shape == (80, 2)
+
+
+@with_levels
+def test_parallel_curves_are_in_order_where_all_rows_are_in_the_tube(estimator):
+    """Any offsets near zero are optimal there, out of order as well: the sorted ones are taken."""
+    levels = [0.9, 0.1, 0.45, 0.975, 0.525]
+    for seed in range(10):
+        X, y = np.arange(6.0)[:, None], np.random.default_rng(seed).standard_normal(6)
+        model = estimator(levels, level_gamma=0.0, alpha=1e-3, epsilon=3.0 * np.std(y))
+        offset = model.fit(X, y).offset_[np.argsort(levels)]
+        assert np.all(np.diff(offset) >= 0.0)
+        residual = y[:, None] - model.predict(X)
+        penalty = 0.5 * 1e-3 * float(np.vdot(model.weights_[:, 0], model.weights_[:, 0]))
+        objective = penalty + float(model.loss_.value(residual).mean())
+        assert model.certificate_.primal == pytest.approx(objective, rel=1e-6, abs=1e-9)
+        assert model.certificate_.gap <= 1e-6 * model.certificate_.unit
+
+
 def test_score_is_the_mean_of_d2_pinball_scores():
     model = QuantileRegressor([0.9, 0.1]).fit(X, Y)
     new_X, new_y = data(seed=4)

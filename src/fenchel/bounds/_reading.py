@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn import linear_model
 
 from fenchel._typing import FloatArray
 from fenchel.bounds._losses import theorem_of
@@ -15,7 +16,16 @@ from fenchel.bounds.positive import POSITIVE
 from fenchel.features import Explicit
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel
 from fenchel.losses import Loss, Squared
+from fenchel.online import OnlineLasso, OnlineRidge
 from fenchel.positive import NonNegativeRegressor
+from fenchel.regression import Lasso, Ridge
+
+_EUCLIDEAN = (Ridge, OnlineRidge, linear_model.Ridge, linear_model.RidgeCV)
+_ABSOLUTE = (
+    *(Lasso, OnlineLasso, linear_model.Lasso, linear_model.LassoCV),
+    *(linear_model.LassoLars, linear_model.LassoLarsCV, linear_model.LassoLarsIC),
+)
+"""Linear models by what they penalize, ‖w‖² or ‖w‖₁: their functions are in balls of that norm."""
 
 _MISMATCH = 1e-6  # rounding of objectives, relative
 _ROUNDING = 1e-9
@@ -43,13 +53,17 @@ class Fit:
     source: str
     assumption: str
     caveats: tuple[str, ...] = ()
+    fixed_norm: float | None = None
+    """Λ, where the estimator was told it and had no choice."""
 
 
 def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
     """Recognize the estimator, and refuse another sample than that of its fit."""
     if hasattr(estimator, "best_estimator_"):
         fit = read(estimator.best_estimator_, X, targets, radius)
-        chosen = sorted(set(estimator.best_params_) - {"alpha"})
+        if "radius" in estimator.best_params_:
+            fit = replace(fit, fixed_norm=None)
+        chosen = sorted(set(estimator.best_params_) - {"alpha", "radius"})
         if not chosen:
             return fit
         caveat = f"{', '.join(chosen)} was chosen on the sample, by cross-validation"
@@ -201,37 +215,55 @@ def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
 
 
 def _read_linear(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
+    """A linear function in a ball of the norm that the estimator penalizes or bounds."""
+    euclidean = isinstance(estimator, _EUCLIDEAN)
+    if not (euclidean or isinstance(estimator, _ABSOLUTE)):
+        raise TypeError(
+            "estimator must penalize the l1 norm or the squared length of its weights if it is "
+            f"linear, as Lasso and Ridge do, got {type(estimator).__name__}: there is no theorem "
+            "here for its class, but lasso_bound and pseudo_dimension_bound are for any weights"
+        )
     weights = np.asarray(estimator.coef_, dtype=np.float64)
     if weights.size != X.shape[1] or targets.shape != (len(X), 1):
         raise ValueError(
             "estimator must be a linear model of one target on the columns of X, got coef_ of "
             f"shape {weights.shape} for X of shape {X.shape} and y of shape {targets.shape}"
         )
+    size = "‖x‖" if euclidean else "|x_j|"
+    each = "" if euclidean else " for all features"
     if radius is None:
         raise ValueError(
-            "radius must be given, with |x_j| <= radius for all features of every x that can "
-            "occur: linear functions are not bounded"
+            f"radius must be given, with {size} <= radius{each} of every x that can occur: linear "
+            "functions are not bounded"
         )
     radius = check_real("radius", radius, open_low=True)
-    check_covers("radius", radius, float(np.abs(X).max()))
-    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), 1)
     n, d = X.shape
-    column = math.sqrt(float((X**2).mean(axis=0).max()))
-    massart = math.sqrt(2.0 * math.log(2.0 * d) / n)
-    offset = np.atleast_1d(np.asarray(getattr(estimator, "intercept_", 0.0), dtype=np.float64))
+    lengths = np.linalg.norm(X, axis=1) if euclidean else np.abs(X)
+    check_covers("radius", radius, float(lengths.max()))
+    if euclidean:
+        unit, norm = 1.0 / math.sqrt(n), float(np.linalg.norm(weights))
+        observed = math.sqrt(float((lengths**2).mean()))
+        source = f"{BOOK}, theorem 11.11"
+    else:
+        unit, norm = math.sqrt(2.0 * math.log(2.0 * d) / n), float(np.abs(weights).sum())
+        observed = math.sqrt(float((lengths**2).mean(axis=0).max()))
+        source = f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M"
+    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(n, 1)
+    bounded = getattr(estimator, "radius", None)
     return Fit(
         loss=Squared(),
         residual=targets - prediction,
         prediction=prediction,
-        norm=float(np.abs(weights).sum()),
-        offset=offset,
-        free_offset=bool(getattr(estimator, "fit_intercept", np.any(offset))),
+        norm=norm,
+        offset=np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64)),
+        free_offset=bool(estimator.fit_intercept),
         radius=radius,
-        expected=radius * massart,
-        observed=column * massart,
+        expected=radius * unit,
+        observed=observed * unit,
         gains=np.ones(1),
-        source=f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M",
-        assumption=f"|x_j| is always at most {radius:g}, for all features",
+        source=source,
+        assumption=f"{size} is always at most {radius:g}{each and ',' + each}",
+        fixed_norm=None if bounded is None else float(bounded),
     )
 
 

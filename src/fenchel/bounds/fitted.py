@@ -58,8 +58,9 @@ def bound(
         :class:`KernelRidge`, :class:`SVR`, :class:`QuantileRegressor`,
         :class:`ExpectileRegressor` with any scalar kernel, or their cross-validated forms;
         :class:`NonNegativeRegressor`, in the ball of the squared kernel, Poisson loss apart; or
-        a linear model of one target with ``coef_`` and ``intercept_`` such as a Lasso, whose
-        squared error is bounded over l1 balls.
+        a linear model of one target, whose squared error is bounded over balls of what it
+        penalizes: the l1 norm of a Lasso, the length of the weights of a Ridge, here, online or
+        scikit-learn's. With ``Lasso(radius=...)`` that is Λ, fixed in advance.
     X, y : array-like
         The sample that the estimator was fitted on, without weights.
     target_bound : float or (float, float), optional
@@ -67,8 +68,8 @@ def bound(
     delta : float, default=0.05
         Probability of failure.
     radius : float, optional
-        r with k(x, x) <= r² for every x that can occur; for a linear model r∞ with
-        \|x_j\| <= r∞. Stationary kernels have their own.
+        r with k(x, x) <= r² for every x that can occur; for a Lasso r∞ with \|x_j\| <= r∞, for a
+        Ridge r with \|\|x\|\| <= r. Stationary kernels have their own.
     residual_bound : float, optional
         A bound on all residuals of all functions of the class, in place of the one that
         follows from ``target_bound``.
@@ -78,8 +79,8 @@ def bound(
         Whether the bound is for predictions clipped to ``target_bound``: residuals are then at
         most as long as that range, whatever the norm.
     empirical : bool, default=False
-        Whether to use the trace of the Gram matrix of the sample (of a linear model, the
-        largest root mean square of a column) in place of r, with 3M √(log(2/δ)/2n).
+        Whether to use the trace of the Gram matrix of the sample (of a Lasso, the largest root
+        mean square of a column) in place of r, with 3M √(log(2/δ)/2n).
 
     Returns
     -------
@@ -143,6 +144,7 @@ def _bound(
     if not fit.free_offset:
         centre, half = 0.0, max(abs(low), abs(high))
     share = delta
+    norm_bound = fit.fixed_norm if norm_bound is None else norm_bound
     norm, portion = _ball("norm_bound", norm_bound, fit.norm, half / fit.radius)
     share *= portion
     beta = 0.0

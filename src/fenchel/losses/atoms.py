@@ -87,6 +87,12 @@ class _OfLevels(BoxQuadratic):
     def _arguments(self) -> str:
         return ", ".join(f"{level:g}" for level in self.levels).join("[]")
 
+    def rearranged(self, offset: FloatArray) -> FloatArray:
+        """In the order of the levels; see docs/mathematics.md, parallel curves."""
+        arranged = np.empty_like(offset)
+        arranged[np.argsort(self.levels)] = np.sort(offset)
+        return arranged
+
 
 class Pinball(_OfLevels):
     r"""Sum over levels of the pinball loss.

@@ -226,6 +226,14 @@ class Loss(ConvexFunction):
         """
         return minimizing_offset(self, residual, sample_weight)
 
+    def rearranged(self, offset: FloatArray) -> FloatArray:
+        """Return offsets (p,) in an order that costs no row more, whatever its target.
+
+        For outputs that have one function and one target in common, and differ by their offsets
+        only. As they are, where a loss knows of no better order.
+        """
+        return offset
+
     def insensitive(self, epsilon: float) -> Loss:
         r"""Return the ε-insensitive version, the infimal convolution with an ℓ2 ball.
 

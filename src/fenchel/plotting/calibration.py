@@ -95,8 +95,8 @@ class QuantileCalibrationDisplay(Display):
         estimator : estimator
             Fitted, with ``levels_``, or a pipeline or search that ends in one.
         X : array-like of shape (n_samples, n_features)
-            Rows, best those that the fit has not seen: on its own rows a model is calibrated by
-            construction.
+            Rows, best those that the fit has not seen: on its own rows a fit with intercept and
+            without tube is calibrated by construction.
         y : array-like of shape (n_samples,)
             Targets.
         confidence : float, default=0.95

@@ -247,9 +247,10 @@ feature_names_in_
         return (mean, std) if return_std else mean
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> FloatArray:
-        """Predict the central interval that holds y with a probability in (0, 1).
+        """Predict the central interval of a probability in (0, 1) of the normal distributions.
 
-        Lower and upper ends, (n_samples, 2).
+        Lower and upper ends, (n_samples, 2). It holds y so often as far as y is normal, with this
+        mean and deviation.
         """
         reach = norm.ppf(0.5 + 0.5 * check_coverage(coverage))
         mean, std = self._distribution(X)

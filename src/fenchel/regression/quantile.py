@@ -33,11 +33,12 @@ class QuantileRegressor(LevelRegressor):
         weights). Pinball losses grow like y, the penalty like y²: for y in units c times
         smaller, the same fit takes alpha / c.
     level_gamma : float, default=1.0
-        γ of the coupling: 0 makes the curves parallel, ``inf`` independent. Not used with an
-        operator-valued kernel, which has a coupling of its own.
+        γ of the coupling: 0 makes the curves parallel, and in order, ``inf`` independent. Not
+        used with an operator-valued kernel, which has a coupling of its own.
     epsilon : float, default=0.0
         Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
-        get exactly zero dual coefficients and leave ``support_``.
+        get exactly zero dual coefficients and leave ``support_``. Levels are then shares of rows
+        only up to ε, see the notes.
     non_crossing : {None, "train"}, default=None
         "train" adds the constraint that neighbouring levels are in order at every training row
         of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
@@ -100,6 +101,18 @@ class QuantileRegressor(LevelRegressor):
 
     Notes
     -----
+    With an intercept, at the optimum, and by weight:
+
+    .. math:: \#\{i : y_i < h_j(x_i) + b_j - \varepsilon\} \le \tau_j\, n
+              \le \#\{i : y_i \le h_j(x_i) + b_j + \varepsilon\}
+
+    Without tube these are the rows below the curve, and those below or on it, and an interval of
+    two levels holds at least the share between them of the training rows. With a tube, the rows
+    within ε of a curve may be on either side, whatever the level, and ``predict_interval``
+    refuses. With ``non_crossing="train"`` the left one is certain for the lowest level only and
+    the right one for the highest: curves that touch have their levels in the mean, and the
+    interval between the outermost ones holds at least its share.
+
     With ``non_crossing="train"`` the certificate is that of the constrained problem, and the
     fitted model satisfies the constraint, not only nearly so: whatever a solver leaves of
     crossings is removed by the least change of the offsets (of h, without intercept) before the
@@ -194,6 +207,14 @@ class QuantileRegressor(LevelRegressor):
     def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
         """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
-        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted.
+        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted,
+        with ``epsilon=0``. See the notes for how many training rows it holds.
         """
-        return central_interval(self._decision(X), self.levels_, coverage)
+        ends = central_interval(self._decision(X), self.levels_, coverage)
+        if self.loss_.epsilon > 0.0:
+            raise ValueError(
+                f"epsilon must be 0 for intervals, got {self.loss_.epsilon:g}: rows inside of the "
+                "tube do not count, so that levels are not the shares of rows below; fit with "
+                "epsilon=0, or let ConformalQuantileRegressor calibrate"
+            )
+        return ends
