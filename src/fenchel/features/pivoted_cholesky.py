@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ from scipy.linalg import lapack, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.features.base import FeatureMap, check_rank, not_positive
+from fenchel._validation import Number, declared
+from fenchel.features.base import FeatureMap, not_positive
 from fenchel.kernels import BetweenCurves, Callable, OnColumns, Precomputed, ScalarKernel
 
 BLOCK = 64
@@ -72,6 +72,8 @@ class PivotedCholesky(FeatureMap):
 
     nested = True
 
+    constraints = declared(tol=Number(0.0, 1.0, open_high=True))
+
     def __init__(
         self,
         kernel: Any = None,
@@ -108,12 +110,10 @@ class PivotedCholesky(FeatureMap):
         return features
 
     def _cap(self, n: int) -> int:
-        cap = max(100, int(2.5e7 / n)) if self.rank is None else check_rank(self.rank)
+        cap = max(100, int(2.5e7 / n)) if self.rank is None else int(self.rank)
         return min(n, cap)
 
     def _relative_level(self) -> float:
-        if not isinstance(self.tol, Real) or not 0.0 <= self.tol < 1.0:
-            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         return max(float(self.tol), _LEAST_TOL)
 
     def coefficients(self, weights: FloatArray) -> FloatArray:

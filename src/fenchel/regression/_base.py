@@ -6,12 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.design import Design
-from fenchel.estimator import KeptRows, KernelEstimator, strengths, unchanged_on_failure
+from fenchel.estimator import (
+    CheckedRegressor,
+    KeptRows,
+    KernelEstimator,
+    strengths,
+    unchanged_on_failure,
+)
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.problem import Problem
@@ -44,7 +49,7 @@ class Prepared:
         return self.designs[key]
 
 
-class KernelRegressor(RegressorMixin, KernelEstimator):
+class KernelRegressor(CheckedRegressor, KernelEstimator):
     """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
 
     feature_parameters = (*KernelEstimator.feature_parameters, "fit_intercept")
