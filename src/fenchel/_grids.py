@@ -125,6 +125,8 @@ def trapezoid(points: FloatArray) -> FloatArray:
 def as_floats(value: Any, name: str, allowed: str) -> FloatArray:
     """An array of float64, or a sentence on what is allowed."""
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("numbers have no imaginary part")
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(

@@ -1,73 +1,305 @@
-"""Checks of parameters: one sentence for what is not allowed."""
+"""Checks of parameters and data: one sentence for what is not allowed.
+
+What a parameter may be is declared by name, in the attribute ``constraints`` of a class or of
+one that it is derived from, and looked at by :meth:`CheckedParameters.check_parameters`::
+
+    constraints = {"alpha": POSITIVE, "rank": NONE | COUNT, "center": NONE | OneOf(CENTERS)}
+
+A check is anything that is called with a value and the name of the parameter, and raises a
+sentence that names the parameter, what was given, and what is allowed.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sized
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
 from fenchel._typing import ArrayLike, FloatArray
 
 _LARGEST = 1e150
 _LEAST_SPREAD = 1e-100  # the cube is a number yet: squares, in units of y, over alpha in them
 _WEIGHTS = 2.0**64  # between one over this and this, the largest weight is left as it is
+_SHOWN = 80  # characters of what was given
+
+Check: TypeAlias = Callable[[Any, str], Any]
 
 
-def check_number(
-    estimator: BaseEstimator,
-    name: str,
-    *,
-    low: float,
-    open_low: bool = False,
-    integer: bool = False,
-    infinite: bool = False,
-) -> None:
-    """Raise a sentence that names the parameter, what was given, and what is allowed."""
-    check_value(
-        getattr(estimator, name),
-        name,
-        low=low,
-        open_low=open_low,
-        integer=integer,
-        infinite=infinite,
+class Constraint:
+    """What a parameter may be; ``a | b`` is either of two."""
+
+    allowed: str
+    """In words, after "must be"."""
+
+    def error(self, value: Any) -> type[Exception] | None:
+        """Return None for a value that is allowed, else the kind of error."""
+        raise NotImplementedError
+
+    def __call__(self, value: Any, name: str) -> Any:
+        """Return the value, or raise a sentence that names the parameter."""
+        kind = self.error(value)
+        if kind is not None:
+            raise kind(f"{name} must be {self.allowed}, got {shown(value)}")
+        return value
+
+    def __or__(self, other: Constraint) -> Constraint:
+        """Either of the two."""
+        return _Either((self, other))
+
+
+@dataclass(frozen=True)
+class _Either(Constraint):
+    parts: tuple[Constraint, ...]
+
+    def __or__(self, other: Constraint) -> Constraint:
+        return _Either((*self.parts, other))
+
+    @property
+    def allowed(self) -> str:  # type: ignore[override]
+        # None comes last, and lists within the list go on
+        *first, last = (part.allowed for part in sorted(self.parts, key=lambda p: p is NONE))
+        return f"{', '.join(first).replace(' or ', ', ')} or {last}"
+
+    def error(self, value: Any) -> type[Exception] | None:
+        kinds = [part.error(value) for part in self.parts]
+        return None if None in kinds else ValueError if ValueError in kinds else TypeError
+
+
+@dataclass(frozen=True)
+class Number(Constraint):
+    """A number between bounds; booleans are none."""
+
+    low: float = -np.inf
+    high: float = np.inf
+    open_low: bool = False
+    open_high: bool = False
+    integer: bool = False
+    infinite: bool = False
+
+    @property
+    def allowed(self) -> str:  # type: ignore[override]
+        low, high = f"{self.low:g}", f"{self.high:.10g}"
+        if self.high < np.inf and self.low > -np.inf:
+            kind = "an integer" if self.integer else "a number"
+            return f"{kind} in {'(' if self.open_low else '['}{low}, {high}" + (
+                ")" if self.open_high else "]"
+            )
+        kind = "an integer" if self.integer else "a number" if self.infinite else "a finite number"
+        if self.high < np.inf:
+            return f"{kind} {'<' if self.open_high else '<='} {high}"
+        return f"{kind} {'>' if self.open_low else '>='} {low}" + " or inf" * self.infinite
+
+    def error(self, value: Any) -> type[Exception] | None:
+        expected: Any = Integral if self.integer else Real
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, expected):
+            return TypeError
+        above = value > self.low if self.open_low else value >= self.low
+        below = value < self.high if self.open_high else value <= self.high
+        finite = _is_finite(value) or (self.infinite and value == np.inf)
+        return None if above and below and finite else ValueError
+
+    def __call__(self, value: Any, name: str) -> float:
+        """Return the number as a float."""
+        return float(super().__call__(value, name))
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except OverflowError:  # an integer of more than 308 digits
+        return False
+
+
+@dataclass(frozen=True)
+class OneOf(Constraint):
+    """One of some names; they are looked up in ``more`` when a value is checked."""
+
+    names: tuple[str, ...]
+    more: Collection[str] = ()
+
+    @property
+    def allowed(self) -> str:  # type: ignore[override]
+        names = [repr(name) for name in (*self.names, *self.more)]
+        return f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+
+    def error(self, value: Any) -> type[Exception] | None:
+        known = isinstance(value, str) and (value in self.names or value in self.more)
+        return None if known else ValueError
+
+
+@dataclass(frozen=True)
+class Having(Constraint):
+    """An object, and no class, with some methods."""
+
+    allowed: str
+    methods: tuple[str, ...]
+
+    def error(self, value: Any) -> type[Exception] | None:
+        has = all(callable(getattr(value, name, None)) for name in self.methods)
+        return None if has and not isinstance(value, type) else TypeError
+
+
+@dataclass(frozen=True)
+class That(Constraint):
+    """What a function says yes to."""
+
+    allowed: str
+    holds: Callable[[Any], bool]
+    kind: type[Exception] = TypeError
+
+    def error(self, value: Any) -> type[Exception] | None:
+        return None if self.holds(value) else self.kind
+
+
+def _random_state(value: Any) -> bool:
+    try:
+        return not isinstance(value, (bool, np.bool_)) and check_random_state(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _numbers(value: Any) -> bool:
+    try:
+        array = np.asarray(value)
+        return array.dtype.kind in "iuf" and bool(np.isfinite(array).all())
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def _splits(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(isinstance(p, Sized) and len(p) == 2 for p in value)
+    return isinstance(value, Iterator)
+
+
+POSITIVE = Number(0.0, open_low=True)
+NOT_NEGATIVE = Number(0.0)
+COUNT = Number(1, integer=True)
+SHARE = Number(0.0, 1.0, open_low=True, open_high=True)
+NONE = That("None", lambda value: value is None)
+BOOLEAN = That("True or False", lambda value: isinstance(value, (bool, np.bool_)))
+FOLDS = (
+    NONE
+    | Number(2, integer=True)
+    | Having("a splitter", ("split", "get_n_splits"))
+    | That("pairs of rows to fit and to hold out", _splits)
+)
+CALLABLE = Having("a function", ("__call__",))
+NUMBERS = That("an array of finite numbers", _numbers)
+"""Shapes are looked at where the data are known."""
+WITH_DATA = That("as the data demand", lambda value: True)
+"""Checked as a whole where the data are known."""
+
+
+def declared(**constraints: Check) -> Mapping[str, Check]:
+    """Constraints of parameters by their names, for the attribute ``constraints`` of a class."""
+    return MappingProxyType(constraints)
+
+
+def shown(value: Any) -> str:
+    """What was given, on one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+class CheckedParameters:
+    """What has parameters whose constraints are declared by name, and stores them as they are."""
+
+    constraints: ClassVar[Mapping[str, Check]] = declared(
+        C=POSITIVE,
+        alpha=POSITIVE,
+        coverage=SHARE,
+        cv=FOLDS,
+        epsilon=NOT_NEGATIVE,
+        fit_intercept=BOOLEAN,
+        kappa=POSITIVE,
+        level=SHARE,
+        max_iter=COUNT,
+        n_jobs=NONE | COUNT | Number(high=-1, integer=True),
+        random_state=That("None, an integer in [0, 2**32 - 1] or a RandomState", _random_state),
+        rank=NONE | COUNT,
+        tol=POSITIVE,
+        verbose=BOOLEAN | Number(0, integer=True),
+        warm_start=BOOLEAN,
     )
+    """What parameters may be, for all that have one of this name."""
+
+    def check_parameters(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
+        kind: type = type(self)
+        for name, check in constraints_of(kind).items():
+            check(getattr(self, name), name)
 
 
-def check_value(
-    value: object,
-    name: str,
-    *,
-    low: float,
-    open_low: bool = False,
-    integer: bool = False,
-    infinite: bool = False,
-) -> float:
-    """Return a number as a float, or raise the same sentence."""
-    kind = "an integer" if integer else "a number" if infinite else "a finite number"
-    allowed = f"{kind} {'>' if open_low else '>='} {low:g}"
-    expected = Integral if integer else Real
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, expected):
-        raise TypeError(f"{name} must be {allowed}, got {value!r}")
-    number = float(value)
-    above = number > low if open_low else number >= low
-    if not (above and (infinite or np.isfinite(number))):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
-    return number
+@cache
+def constraints_of(kind: type) -> dict[str, Check]:
+    """Return the checks of the parameters of a class, by their names."""
+    declared: dict[str, Check] = {}
+    for base in reversed(kind.__mro__):
+        declared.update(vars(base).get("constraints", {}))
+    names = inspect.signature(kind).parameters
+    return {name: declared[name] for name in names if name in declared}
 
 
-def check_coverage(coverage: object) -> float:
-    """Return a share in (0, 1) as a float, or say what is allowed."""
-    if not isinstance(coverage, Real) or not 0.0 < float(coverage) < 1.0:
-        raise ValueError(f"coverage must be in (0, 1), got {coverage!r}")
-    return float(coverage)
+@contextmanager
+def said_of(name: str) -> Iterator[None]:
+    """Make what scikit-learn says of data one sentence on one line, which names them."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = str(error)
+        if message.startswith("The feature names should match"):  # a list of names, line by line
+            raise
+        message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
+        message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
+        if not re.search(rf"\b{name}\b", message):
+            message = f"{name} must be an array of numbers: {message}"
+        raise type(error)(message) from error
+
+
+def rows_of(estimator: BaseEstimator, X: Any, *, reset: bool = True, least: int = 1) -> FloatArray:
+    """Rows as an array (n, d) of finite numbers; those of a fit say what is expected of others."""
+    with said_of("X"):
+        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_min_samples": least}
+        return np.asarray(validate_data(estimator, X, reset=reset, **options))
+
+
+def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatArray:
+    """Finite targets (n,) for what has this name, or (n, p) where there may be several."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None")
+    with said_of("y"):
+        if several:
+            y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        else:
+            y = _check_y(y, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64, order="C")
+    check_length(len(y), n_rows)
+    return y
+
+
+def check_length(length: int, n_rows: int) -> None:
+    """Raise a sentence where there is not one target, or curve, for each row."""
+    if length != n_rows:
+        raise ValueError(
+            f"y must have one entry for each of the {n_rows} rows of X, got {length}: "
+            "inconsistent numbers of samples"
+        )
 
 
 def check_weights(
-    X: FloatArray, sample_weight: ArrayLike | None, *, all_zero: bool = False
+    X: Any, sample_weight: ArrayLike | None, *, all_zero: bool = False
 ) -> FloatArray:
     """Weights of the rows of X, (n,), ones for None: >= 0, and not all zero unless allowed.
 
@@ -75,21 +307,19 @@ def check_weights(
     neither their sums nor their products overflow or vanish. Where they may be all zero, they are
     returned as given.
     """
-    weight = _check_sample_weight(
-        sample_weight,
-        X,
-        dtype=np.float64,
-        ensure_non_negative=True,
-        allow_all_zero_weights=True,
-    )
+    with said_of("sample_weight"):
+        if isinstance(sample_weight, Real):
+            sample_weight = np.full(_num_samples(X), sample_weight)
+        options = {"ensure_non_negative": True, "allow_all_zero_weights": True}
+        weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, **options))
     if all_zero:
-        return np.asarray(weight)
+        return weight
     largest = float(weight.max())
     if not largest > 0.0:
         raise ValueError("sample_weight must have a positive entry, got zeros only")
     if not 1.0 / _WEIGHTS <= largest <= _WEIGHTS:
         weight = np.ldexp(weight, -np.frexp(largest)[1])
-    return np.asarray(weight)
+    return weight
 
 
 def check_magnitude(values: FloatArray, name: str, largest: float = _LARGEST) -> None:
@@ -124,15 +354,3 @@ def random_of(random_state: Any) -> Any:
     Fits are deterministic: here None is the seed 0, and not the global generator.
     """
     return check_random_state(0 if random_state is None else random_state)
-
-
-__all__ = [
-    "check_coverage",
-    "check_magnitude",
-    "check_number",
-    "check_spread",
-    "check_targets",
-    "check_value",
-    "check_weights",
-    "random_of",
-]

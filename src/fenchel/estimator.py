@@ -9,17 +9,26 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_number, check_targets, check_weights
+from fenchel._validation import (
+    CheckedParameters,
+    check_magnitude,
+    check_targets,
+    check_weights,
+    declared,
+    rows_of,
+    targets_of,
+)
 from fenchel.certificate import Callback, Certificate, Progress, Status
-from fenchel.features import FeatureMap, fit_feature_map, warn_of_truncation
+from fenchel.features import FEATURES_CHOICE, FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
-from fenchel.solvers import takes_gram
+from fenchel.solvers import SOLVER_CHOICE, takes_gram
 from fenchel.solvers.base import printer
 
 _OVERFLOWS = (
@@ -152,7 +161,7 @@ def strengths(n: int) -> FloatArray:
     return np.geomspace(_STRONGEST, _WEAKEST, n)
 
 
-class CertifiedEstimator(BaseEstimator):
+class CertifiedEstimator(CheckedParameters, BaseEstimator):
     """What all estimators share: validated data, and how the fit ended."""
 
     _multi_output: ClassVar[bool] = False
@@ -160,9 +169,8 @@ class CertifiedEstimator(BaseEstimator):
 
     def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Rows and targets (n, t) as arrays."""
-        options = {"multi_output": self._multi_output, "y_numeric": True, "order": "C"}
-        X, y = validate_data(self, X, y, dtype=np.float64, **options)
-        y = np.asarray(y, dtype=np.float64, order="C")
+        X = rows_of(self, X)
+        y = targets_of(type(self).__name__, y, len(X), self._multi_output)
         check_targets(y)
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y
@@ -170,7 +178,7 @@ class CertifiedEstimator(BaseEstimator):
     def _new_rows(self, X: Any) -> FloatArray:
         """New rows, validated."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
+        return rows_of(self, X, reset=False)
 
     def _keep_end(self, solution: Any, stacklevel: int = 4) -> None:
         """Set the attributes of the solver's end, and warn where it was early.
@@ -196,6 +204,23 @@ class CertifiedEstimator(BaseEstimator):
         return tags
 
 
+def _check_kernel(kernel: Any, name: str) -> None:
+    if not isinstance(kernel, OperatorKernel):
+        as_kernel(kernel, name)
+
+
+class CheckedRegressor(RegressorMixin):
+    """scikit-learn's regressors, with the same checks of what is scored as of what is fitted."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R², the share of the variance of y explained, on average over outputs; at most 1."""
+        prediction = self.predict(X)
+        y = targets_of(type(self).__name__, y, len(prediction), prediction.ndim > 1)
+        if sample_weight is not None:
+            sample_weight = check_weights(prediction, sample_weight)
+        return float(r2_score(y, prediction, sample_weight=sample_weight))
+
+
 class KernelEstimator(Searchable, CertifiedEstimator):
     """Base class of the estimators with a kernel; subclasses hold no mathematics.
 
@@ -206,6 +231,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     """
 
     feature_parameters = (*Searchable.feature_parameters, "solver")
+    constraints = declared(kernel=_check_kernel, features=FEATURES_CHOICE, solver=SOLVER_CHOICE)
 
     alpha: float
     kernel: Any
@@ -223,14 +249,6 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     status_: Status
     n_iter_: int
     history_: list[Progress]
-
-    def check_parameters(self) -> None:
-        """Raise a sentence for parameters that are not allowed."""
-        check_number(self, "alpha", low=0.0, open_low=True)
-        check_number(self, "tol", low=0.0, open_low=True)
-        check_number(self, "max_iter", low=1, integer=True)
-        if self.rank is not None:
-            check_number(self, "rank", low=1, integer=True)
 
     @property
     def _tolerance(self) -> float:
@@ -301,6 +319,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
 
 __all__ = [
     "CertifiedEstimator",
+    "CheckedRegressor",
     "KeptRows",
     "KernelEstimator",
     "Searchable",

@@ -395,7 +395,7 @@ BAD = [
     ({}, {"theta": np.r_[np.arange(8.0), np.inf]}, "theta must be finite"),
     ({}, {"empty": True}, "each curve of Y must be observed at one point or more"),
     ({}, {"infinite": True}, "Y must be finite, or NaN where not observed, got inf"),
-    ({}, {"rows": 7}, "y must have one curve for each of the 20 rows of X, got 7"),
+    ({}, {"rows": 7}, "y must have one entry for each of the 20 rows of X, got 7"),
     ({}, {"weight": -np.ones(20)}, "[Nn]egative"),
     ({}, {"weight": np.zeros(20)}, "positive entry|non-zero number"),
     ({}, {"weight": np.ones(7)}, "sample_weight"),

@@ -201,7 +201,7 @@ def test_bad_width(width):
     ids=repr,
 )
 def test_bad_parameters(kernel, sentence):
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
         kernel(np.ones((3, 2)))
 
 

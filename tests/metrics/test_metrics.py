@@ -241,7 +241,7 @@ def test_scores_of_estimators_are_metrics(data):
         (lambda: crossing_loss([[0.0, 1.0]], [0.5]), "levels must name the 2 columns"),
         (lambda: calibration_band([0.5], 10, 1.0), "confidence must be in"),
         (lambda: interval_coverage([0.0], [0.0]), "intervals must have two columns"),
-        (lambda: mean_interval_score([0.0], [[0.0, 1.0]], 0.0), "coverage must be in"),
+        (lambda: mean_interval_score([0.0], [[0.0, 1.0]], 0.0), "coverage must be a number in"),
     ],
 )
 def test_bad_input(call, sentence):

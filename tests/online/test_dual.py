@@ -354,8 +354,8 @@ def test_steps_that_only_swing_between_bounds_are_no_error(data):
     [
         ({"C": 0.0}, ValueError, r"C must be a finite number > 0, got 0\.0"),
         ({"epsilon": -1.0}, ValueError, r"epsilon must be a finite number >= 0, got -1\.0"),
-        ({"budget": 0}, ValueError, "budget must be an integer >= 1, got 0"),
-        ({"budget": 2.5}, TypeError, r"budget must be an integer >= 1, got 2\.5"),
+        ({"budget": 0}, ValueError, "budget must be an integer >= 1 or None, got 0"),
+        ({"budget": 2.5}, TypeError, r"budget must be an integer >= 1 or None, got 2\.5"),
         ({"removal": "any"}, ValueError, r"removal must be one of .*, got 'any'"),
         ({"budget": 9, "average": True}, ValueError, "average must be False with a budget, got"),
         ({"kernel": "precomputed"}, ValueError, "kernel must be computed from rows, got 'pre"),

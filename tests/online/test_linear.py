@@ -274,13 +274,13 @@ def test_overflow_is_reported_without_a_step():
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"step": 0.0}, ValueError, r"step must be a finite number > 0, got 0\.0"),
-        ({"step": "fast"}, TypeError, "step must be a finite number > 0, got 'fast'"),
+        ({"step": 0.0}, ValueError, r"step must be a finite number > 0 or None, got 0\.0"),
+        ({"step": "fast"}, TypeError, "step must be a finite number > 0 or None, got 'fast'"),
         ({"schedule": "falling"}, ValueError, "schedule must be one of .*, got 'falling'"),
         ({"delay": -1.0}, ValueError, r"delay must be a finite number > 0, got -1\.0"),
         ({"n_epochs": 0}, ValueError, "n_epochs must be an integer >= 1, got 0"),
         ({"average": 0}, ValueError, "average must be True, False or an integer >= 1, got 0"),
-        ({"average": "on"}, ValueError, "average must be .* got 'on'"),
+        ({"average": "on"}, TypeError, "average must be .* got 'on'"),
     ],
 )
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])

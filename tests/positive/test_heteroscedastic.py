@@ -263,8 +263,8 @@ def test_file_round_trip(tmp_path):
     [
         ({"alpha": 0.0}, "alpha must be a finite number > 0, got 0"),
         ({"trace_penalty": -1.0}, "trace_penalty must be a finite number >= 0, got -1"),
-        ({"max_std": 0.0}, "max_std must be a number > 0, got 0"),
-        ({"max_std": np.nan}, "max_std must be a number > 0, got nan"),
+        ({"max_std": 0.0}, "max_std must be a number > 0 or inf, got 0"),
+        ({"max_std": np.nan}, "max_std must be a number > 0 or inf, got nan"),
     ],
 )
 def test_bad_parameters(settings, message):
@@ -276,7 +276,7 @@ def test_bad_parameters(settings, message):
 def test_bad_requests():
     X, y, _ = data()
     model = HeteroscedasticRegressor().fit(X, y)
-    with pytest.raises(ValueError, match=r"coverage must be in \(0, 1\), got 1.5"):
+    with pytest.raises(ValueError, match=r"coverage must be a number in \(0, 1\), got 1.5"):
         model.predict_interval(X, 1.5)
     with pytest.raises(ValueError, match=r"levels must be numbers in \(0, 1\)"):
         model.predict_quantiles(X, [0.0, 0.5])

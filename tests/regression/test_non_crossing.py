@@ -288,7 +288,7 @@ def test_saved_and_loaded(tmp_path):
 
 @pytest.mark.parametrize("value", ["everywhere", True, 1, np.array([1.0, 2.0])])
 def test_other_values_are_refused(value):
-    with pytest.raises(ValueError, match=r"^non_crossing must be None or 'train', got "):
+    with pytest.raises(ValueError, match=r"^non_crossing must be 'train' or None, got "):
         QuantileRegressor([0.1, 0.9], non_crossing=value).fit(X, Y)
 
 

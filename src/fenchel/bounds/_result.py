@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 
-from fenchel._validation import check_value
+from fenchel._validation import Number
 
 BOOK = "Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning"
 JOINT = "Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs"
@@ -110,12 +110,12 @@ def summed(
 
 def check_real(name: str, value: object, *, low: float = 0.0, open_low: bool = False) -> float:
     """Return a finite number in range as a float, or say what is allowed."""
-    return check_value(value, name, low=low, open_low=open_low)
+    return Number(low, open_low=open_low)(value, name)
 
 
 def check_count(name: str, value: object, *, low: int = 1) -> int:
     """Return an integer in range, or say what is allowed."""
-    return int(check_value(value, name, low=low, integer=True))
+    return int(Number(low, integer=True)(value, name))
 
 
 def check_delta(delta: object) -> float:

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
+from fenchel._validation import Having, OneOf
 from fenchel.features.base import FeatureMap
 from fenchel.features.expanded import Monomials, Summands, map_of, of_different_size
 from fenchel.features.explicit import Explicit
@@ -26,6 +27,11 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "kernel_rows": KernelRows,
     "nystroem": Nystroem,
 }
+
+FEATURES_CHOICE = OneOf(("auto",), FEATURE_MAPS) | Having(
+    "a FeatureMap", ("fit_transform", "design")
+)
+"""What ``features`` may be."""
 
 KERNEL_ERROR_LEVEL = 1e-3
 """Share of the kernel's trace that a feature map may leave out without a warning."""
@@ -49,16 +55,14 @@ def as_feature_map(
     ``"auto"`` is the features themselves where the kernel is linear or polynomial and there are
     no more of them than rows, and pivoted Cholesky elsewhere.
     """
-    if isinstance(features, FeatureMap):
-        chosen = clone(features)
+    FEATURES_CHOICE(features, "features")
+    if not isinstance(features, str):
+        chosen: FeatureMap = clone(features)
         return chosen.set_params(kernel=kernel) if chosen.kernel is None else chosen
     if features == "auto":
         if rank is None:
             return map_of(kernel, random_state, n_samples, n_features)
         features = "cholesky"
-    if not isinstance(features, str) or features not in FEATURE_MAPS:
-        allowed = ["auto", *FEATURE_MAPS]
-        raise ValueError(f"features must be one of {allowed} or a FeatureMap, got {features!r}")
     own_rank = {} if rank is None or features == "kernel_rows" else {"rank": int(rank)}
     return FEATURE_MAPS[features](kernel=kernel, random_state=random_state, **own_rank)
 

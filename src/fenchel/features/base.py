@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import CheckedParameters, declared, rows_of
 from fenchel.design import Design, Plain
 from fenchel.features.gram import Gram, forms_of
 from fenchel.kernels import Box, Normal, Precomputed, as_kernel, as_scalar_kernel, resolve
@@ -21,7 +21,7 @@ _FAR = 1 - 1e-4  # of the mean square: deviations of 1 % of the mean
 _CHUNK_VALUES = 2**22  # 32 MiB of kernel values at a time
 
 
-class FeatureMap(TransformerMixin, BaseEstimator):
+class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
     r"""A finite-rank map φ with :math:`k(x, x') \approx \varphi(x)^\top \varphi(x')`.
 
     A scikit-learn transformer. Subclasses define ``_fit(X)``, which returns the features of
@@ -38,6 +38,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns of X.
     """
+
+    constraints = declared(kernel=as_kernel)
 
     kernel: Any
     random_state: Any
@@ -65,7 +67,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
         """Fit, and return the features of the training rows, (n_samples, rank_)."""
-        X = validate_data(self, X, dtype=np.float64, order="C")
+        self.check_parameters()
+        X = rows_of(self, X)
         self.kernel_ = self._resolved_kernel(X)
         if isinstance(self.kernel_, Precomputed):
             check_gram(X)
@@ -79,8 +82,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):
     def transform(self, X: AnyArray) -> FloatArray:
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False, order="C")
-        return in_chunks(self._map, X, self._values_per_row())
+        return in_chunks(self._map, rows_of(self, X, reset=False), self._values_per_row())
 
     def _values_per_row(self) -> int:
         return self.rank_
@@ -219,13 +221,6 @@ def in_chunks(
     for i in range(size, len(X), size):
         features[i : i + size] = function(X[i : i + size])
     return features
-
-
-def check_rank(rank: Any) -> int:
-    """Return the number of features asked for, or say what is allowed."""
-    if isinstance(rank, (bool, np.bool_)) or not isinstance(rank, Integral) or rank < 1:
-        raise ValueError(f"rank must be an integer >= 1, got {rank!r}")
-    return int(rank)
 
 
 def check_gram(K: FloatArray) -> None:

@@ -62,7 +62,7 @@ class Monomials(FeatureMap):
     def _fit(self, X: FloatArray) -> FloatArray:
         if not isinstance(self.kernel_, Polynomial):
             raise TypeError(f"kernel must be a Polynomial, got {self.kernel!r}")
-        self.kernel_.check()
+        self.kernel_.check_parameters()
         degree, offset = int(self.kernel_.degree), float(self.kernel_.offset)
         self._powers = PolynomialFeatures(degree).fit(X)
         powers = self._powers.powers_
@@ -168,7 +168,7 @@ def map_of(kernel: Kernel, random_state: Any, n_samples: int, n_features: int) -
     if isinstance(kernel, Linear) and n_features <= n_samples:
         return Explicit()
     if isinstance(kernel, Polynomial):
-        kernel.check()
+        kernel.check_parameters()
         degree = int(kernel.degree)
         if comb(n_features + degree, degree) <= min(n_samples, _MOST_MONOMIALS):
             return Monomials(kernel)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
+from fenchel._validation import NONE, Having, declared
 from fenchel.features.base import FeatureMap
 from fenchel.kernels import Box, Linear, Normal, Precomputed, as_kernel
 
@@ -46,6 +47,7 @@ class Explicit(FeatureMap):
     """
 
     in_space = True
+    constraints = declared(transformer=NONE | Having("a transformer", ("fit", "transform")))
 
     def __init__(
         self, transformer: Any = None, kernel: Any = None, random_state: Any = None

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import random_of
-from fenchel.features.base import FeatureMap, check_rank, in_chunks
+from fenchel._validation import COUNT, declared, random_of
+from fenchel.features.base import FeatureMap, in_chunks
 from fenchel.kernels import as_scalar_kernel
 
 _PROBES = 500
@@ -55,6 +55,8 @@ class RandomFourier(FeatureMap):
     Rahimi, Recht (2007), Random features for large-scale kernel machines.
     """
 
+    constraints = declared(rank=COUNT)
+
     def __init__(self, kernel: Any = None, rank: int = 200, random_state: Any = None) -> None:
         self.kernel = kernel
         self.rank = rank
@@ -62,7 +64,7 @@ class RandomFourier(FeatureMap):
 
     def _fit(self, X: FloatArray) -> FloatArray:
         random = random_of(self.random_state)
-        pairs = (check_rank(self.rank) + 1) // 2
+        pairs = (int(self.rank) + 1) // 2
         drawn = as_scalar_kernel(self.kernel_).frequencies(X.shape[1], pairs, random)
         if drawn is None:
             raise ValueError(

@@ -9,8 +9,8 @@ from scipy.linalg import eigh
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel._validation import random_of
-from fenchel.features.base import FeatureMap, check_rank, in_chunks
+from fenchel._validation import COUNT, NONE, NUMBERS, declared, random_of
+from fenchel.features.base import FeatureMap, in_chunks
 from fenchel.features.gram import not_positive, residual_diagonal
 from fenchel.kernels import Precomputed
 
@@ -56,6 +56,7 @@ class Nystroem(FeatureMap):
     """
 
     in_space = True
+    constraints = declared(rank=COUNT, landmarks=NONE | NUMBERS)
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class Nystroem(FeatureMap):
     def _choose(self, X: FloatArray, given: bool) -> AnyArray:
         """Landmarks, or with a Gram matrix their row indices; given or sampled."""
         if self.landmarks is None:
-            size = min(check_rank(self.rank), len(X))
+            size = min(int(self.rank), len(X))
             chosen = np.sort(random_of(self.random_state).choice(len(X), size, replace=False))
             return chosen if given else X[chosen]
         if given:

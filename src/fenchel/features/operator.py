@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import Having, declared
 from fenchel.design import Design, Operator
 from fenchel.features.gram import PROBES, Gram
 from fenchel.features.pivoted_cholesky import BLOCK, PivotedCholesky, blocked, greedy
@@ -58,14 +59,10 @@ class OperatorCholesky(PivotedCholesky):
     True
     """
 
+    constraints = declared(kernel=Having("an OperatorKernel", ("columns", "resolved")))
     kernel_: Any
 
     def _resolved_kernel(self, X: FloatArray) -> Any:
-        if not isinstance(self.kernel, OperatorKernel):
-            raise TypeError(
-                f"kernel must be an OperatorKernel, got {self.kernel!r}; PivotedCholesky is for "
-                "scalar kernels"
-            )
         return self.kernel.resolved(X, random_state=self.random_state)
 
     def _fit(self, X: FloatArray) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +10,8 @@ from scipy.linalg import lapack, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.features.base import FeatureMap, check_rank
+from fenchel._validation import NONE, Number, declared
+from fenchel.features.base import FeatureMap
 from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
 from fenchel.kernels import Precomputed
 
@@ -74,6 +74,8 @@ class PivotedCholesky(FeatureMap):
     nested = True
     in_space = True
 
+    constraints = declared(tol=NONE | Number(0.0, 1.0, open_high=True))
+
     def __init__(
         self,
         kernel: Any = None,
@@ -110,14 +112,12 @@ class PivotedCholesky(FeatureMap):
         return features
 
     def _cap(self, n: int) -> int:
-        cap = max(100, int(2.5e7 / n)) if self.rank is None else check_rank(self.rank)
+        cap = max(100, int(2.5e7 / n)) if self.rank is None else int(self.rank)
         return min(n, cap)
 
     def _relative_level(self) -> float:
         if self.tol is None:
             return _FIRST_TOL
-        if not isinstance(self.tol, Real) or not 0.0 <= self.tol < 1.0:
-            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         return max(float(self.tol), _LEAST_TOL)
 
     def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:

@@ -175,8 +175,6 @@ def represent(
     curves: Curves,
 ) -> str:
     """Return which representation it is, "spline" or "eigen", or say why it cannot be."""
-    if name not in ("auto", "spline", "eigen"):
-        raise ValueError(f"representation must be 'auto', 'spline' or 'eigen', got {name!r}")
     if name == "spline" and n_components is not None:
         raise ValueError(
             "n_components is for representation='eigen', got representation='spline' and "

@@ -8,12 +8,22 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._grids import as_points
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel._validation import check_number, check_targets
+from fenchel._validation import (
+    COUNT,
+    NONE,
+    WITH_DATA,
+    OneOf,
+    check_length,
+    check_targets,
+    check_weights,
+    declared,
+    rows_of,
+)
 from fenchel.estimator import KeptRows, unchanged_on_failure
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import (
@@ -26,8 +36,8 @@ from fenchel.functional._representation import (
 from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
-from fenchel.losses import make_loss
 from fenchel.losses.curves import check_order
+from fenchel.losses.registry import loss_choice
 from fenchel.metrics import explained_share
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
@@ -42,7 +52,6 @@ from fenchel.solvers import (
     make_solver,
 )
 
-_CENTERS = (None, "mean", "median")
 _WIDTH = 0.1
 _GRADIENT_STEPS = 20  # they cost about as much as a turn of the splitting, and more are needed
 _GRADIENT_CHECK = 10  # steps between certificates, which cost about as much as one
@@ -202,6 +211,16 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     """
 
     _multi_output = True
+    constraints = declared(
+        loss=loss_choice(),
+        norm=check_order,
+        kernel=as_kernel,
+        output_kernel=as_kernel,
+        center=NONE | OneOf(("mean", "median")),
+        representation=OneOf(("auto", "spline", "eigen")),
+        n_components=NONE | COUNT,
+        quadrature=WITH_DATA,
+    )
 
     def __init__(
         self,
@@ -282,13 +301,9 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> PreparedCurves:
         """Validate data, and do what does not depend on loss or strength."""
-        X = validate_data(self, as_rows(X), dtype=np.float64, order="C")
+        X = rows_of(self, as_rows(X))
         curves = self._as_curves(y, theta)
-        if len(curves) != len(X):
-            raise ValueError(
-                f"y must have one curve for each of the {len(X)} rows of X, got {len(curves)}: "
-                "inconsistent numbers of samples"
-            )
+        check_length(len(curves), len(X))
         check_targets(curves.values[~np.isnan(curves.values)])
         inputs = self._mapped(X, sample_weight)
         curves = curves.subset(inputs.kept)
@@ -438,10 +453,11 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     ) -> tuple[Curves, FloatArray, FloatArray]:
         """Return curves to score, the predictions where they are observed, and their weights."""
         check_is_fitted(self)
-        X = validate_data(self, as_rows(X), dtype=np.float64, reset=False)
+        X = rows_of(self, as_rows(X), reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta
         curves = as_curves(as_columns(y), given, self._scoring_rule(given))
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        check_length(len(curves), len(X))
+        weight = check_weights(X, sample_weight)
         return curves, self._evaluate(X, curves.grid), weight
 
     def _scoring_rule(self, theta: Any) -> Any:
@@ -457,18 +473,6 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self._flat = is_array(y) and np.asarray(y).ndim == 1
         return as_curves(as_columns(y), theta, self.quadrature)
 
-    def check_parameters(self) -> None:
-        """Raise a sentence for parameters that are not allowed."""
-        super().check_parameters()
-        check_number(self, "kappa", low=0.0, open_low=True)
-        check_number(self, "epsilon", low=0.0)
-        check_order(self.norm)
-        make_loss(self.loss, None, kappa=self.kappa, epsilon=self.epsilon, level=self.level)
-        if self.n_components is not None:
-            check_number(self, "n_components", low=1, integer=True)
-        if not (self.center is None or self.center in _CENTERS):
-            raise ValueError(f"center must be one of {list(_CENTERS)}, got {self.center!r}")
-
     def _choice(self) -> LossChoice:
         numbers = float(self.kappa), float(self.epsilon), float(self.level)
         return LossChoice(self.loss, check_order(self.norm), *numbers)
@@ -478,7 +482,7 @@ def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:
     if kernel is None:
         width = _WIDTH * float(grid[-1] - grid[0])
         return Gaussian(width if width > 0.0 else 1.0)
-    chosen = as_kernel(kernel)
+    chosen = as_kernel(kernel, "output_kernel")
     if isinstance(chosen, Precomputed):
         raise ValueError("output_kernel must be a kernel between points, got 'precomputed'")
     return resolve(chosen, grid[:, None], None, random_state)

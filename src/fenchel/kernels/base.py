@@ -10,10 +10,11 @@ import numpy.typing as npt
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
+from fenchel._validation import CheckedParameters
 from fenchel.kernels.measures import Box, Normal
 
 
-class ScalarKernel(Kernel):
+class ScalarKernel(CheckedParameters, Kernel):
     """Base class: a kernel whose parameters are fixed, not optimized by a marginal likelihood.
 
     Subclasses define ``_evaluate(X, Y)`` for two-dimensional float arrays, and where they know

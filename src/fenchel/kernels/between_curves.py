@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._grids import as_grid, quadrature_weights
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
-from fenchel._validation import check_value
+from fenchel._validation import COUNT, NONE, NUMBERS, WITH_DATA, That, declared
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.widths import (
@@ -19,13 +19,20 @@ from fenchel.kernels.widths import (
     DistanceQuantile,
     check_length_scale,
     check_measured,
+    check_scale_or_rule,
 )
 
+_CURVES = declared(quadrature=WITH_DATA, points=NONE | NUMBERS, n_channels=COUNT)
 _BLOCK = 64  # rows of a block that stays in the processor's cache
+
+
+_KERNEL = That("a kernel object such as Gaussian('median')", lambda k: isinstance(k, Kernel))
 
 
 class _OfSeen(ScalarKernel):
     """A given kernel of the rows as :meth:`seen` returns them."""
+
+    constraints = declared(kernel=_KERNEL, columns=WITH_DATA)
 
     kernel: Kernel
 
@@ -86,6 +93,8 @@ class BetweenCurves(_OfSeen):
     array([[0.1353, 0.3679]])
     """
 
+    constraints = _CURVES
+
     def __init__(
         self,
         kernel: Kernel,
@@ -100,7 +109,7 @@ class BetweenCurves(_OfSeen):
 
     def seen(self, X: FloatArray) -> FloatArray:
         """Rows whose Euclidean distances are the distances of the curves."""
-        _check_kernel(self.kernel)
+        _KERNEL(self.kernel, "kernel")
         weights = _weights(self, X.shape[1])
         return X * np.repeat(np.sqrt(weights), self.n_channels)
 
@@ -139,6 +148,8 @@ class IntegralGaussian(ScalarKernel):
     >>> IntegralGaussian(1.0)([[0.0, 0.0]], [[0.0, 2.0], [2.0, 2.0]]).round(4)
     array([[0.5677, 0.1353]])
     """
+
+    constraints = declared(**_CURVES, length_scale=check_scale_or_rule)
 
     def __init__(
         self,
@@ -241,21 +252,14 @@ class OnColumns(_OfSeen):
 
     def seen(self, X: FloatArray) -> FloatArray:
         """The columns, (n_samples, n_columns)."""
-        _check_kernel(self.kernel)
+        _KERNEL(self.kernel, "kernel")
         return np.ascontiguousarray(X[:, _checked_columns(self.columns, X.shape[1])])
-
-
-def _check_kernel(kernel: Any) -> None:
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"kernel must be a kernel object such as Gaussian('median'), got {kernel!r}"
-        )
 
 
 def _weights(kernel: BetweenCurves | IntegralGaussian, n_columns: int) -> FloatArray:
     """Weight of each point, (n_points,), of rows with this many columns."""
     points, n_channels = kernel.points, kernel.n_channels
-    check_value(n_channels, "n_channels", low=1, integer=True)
+    COUNT(n_channels, "n_channels")
     n_points, rest = divmod(n_columns, int(n_channels))
     if rest or not n_points:
         raise ValueError(

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fenchel._grids import as_floats
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ class Points:
 Measure = Box | Normal | Points
 
 
-def as_measure(domain: Any, dimension: int) -> Measure:
+def as_measure(domain: Any, dimension: int, name: str = "domain") -> Measure:
     """Return the measure for None (all of R^d), a pair (low, high), or a measure."""
     if domain is None:
         return Box(np.full(dimension, -np.inf), np.full(dimension, np.inf))
@@ -143,18 +145,22 @@ def as_measure(domain: Any, dimension: int) -> Measure:
             low, high = domain
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"domain must be None, a pair (low, high), Box, Normal or Points, got {domain!r}"
+                f"{name} must be None, a pair (low, high), Box, Normal or Points, got "
+                f"{shown(domain)}"
             ) from error
-        ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+        ends = [as_floats(end, name, "a pair (low, high) of numbers") for end in (low, high)]
+        if any(end.shape not in ((), (1,), (dimension,)) for end in ends):
+            shapes = " and ".join(str(end.shape) for end in ends)
+            raise ValueError(f"{name} must have {dimension} coordinates, got shapes {shapes}")
         measure = Box(*(np.broadcast_to(end, dimension) for end in ends))
     if measure.dimension != dimension:
-        raise ValueError(f"domain must have {dimension} coordinates, got {measure.dimension}")
+        raise ValueError(f"{name} must have {dimension} coordinates, got {measure.dimension}")
     return measure
 
 
 def as_box(domain: Any, dimension: int, name: str = "domain") -> Box:
     """Return the box for None (all of R^d), a pair (low, high), or a box."""
-    measure = as_measure(domain, dimension)
+    measure = as_measure(domain, dimension, name)
     if not isinstance(measure, Box):
-        raise ValueError(f"{name} must be None, a pair (low, high) or Box, got {domain!r}")
+        raise ValueError(f"{name} must be None, a pair (low, high) or Box, got {shown(domain)}")
     return measure

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import NUMBERS
 from fenchel.kernels.resolving import as_kernel, resolve
 from fenchel.kernels.scalar import Precomputed
 
@@ -340,9 +341,9 @@ def _scalar(kernel: Any) -> Any:
 
 def output_matrix(output: Any, name: str = "output") -> FloatArray:
     """Return B as an array, or say what is wrong with the parameter of that name."""
-    matrix = np.asarray(output, dtype=np.float64)
+    matrix = np.asarray(NUMBERS(output, name), dtype=np.float64)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.size > 0
-    if not square or not np.all(np.isfinite(matrix)):
+    if not square:
         raise ValueError(
             f"{name} must be a square matrix of finite numbers, got shape {matrix.shape}"
         )

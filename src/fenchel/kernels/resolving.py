@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import (
     Callable,
@@ -35,7 +36,7 @@ ALIASES: dict[str, Kernel] = {
 }
 
 
-def as_kernel(kernel: Any) -> Kernel:
+def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     """Turn None, a name, a kernel or a function into a kernel.
 
     Parameters
@@ -44,6 +45,8 @@ def as_kernel(kernel: Any) -> Kernel:
         None is ``Gaussian()``; names are those of ``fenchel.kernels.ALIASES``; kernels of
         scikit-learn's Gaussian processes are taken as they are; a function of two arrays is
         wrapped in :class:`Callable`.
+    name : str
+        What to call it in errors.
 
     Examples
     --------
@@ -58,12 +61,12 @@ def as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, str):
         if kernel in ALIASES:
             return clone(ALIASES[kernel])
-        raise ValueError(f"kernel must be one of {sorted(ALIASES)}, got {kernel!r}")
+        raise ValueError(f"{name} must be one of {sorted(ALIASES)}, got {kernel!r}")
     if callable(kernel) and not isinstance(kernel, type):
         return Callable(kernel)
     raise TypeError(
-        "kernel must be None, a name, a kernel object or a function of two arrays, with values in "
-        f"R, got {kernel!r}"
+        f"{name} must be None, a name, a kernel object or a function of two arrays, with values "
+        f"in R, got {shown(kernel)}"
     )
 
 
@@ -141,6 +144,7 @@ def _resolved(
 ) -> Kernel:
     """Resolve in place, through sums, products, powers and kernels of a part of the row."""
     if isinstance(kernel, ScalarKernel):
+        kernel.check_parameters()
         X = kernel.seen(X)
     for part in parts_of(kernel):
         _resolved(part, X, sample_weight, random_state)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
+from fenchel._validation import CALLABLE, COUNT, NOT_NEGATIVE, POSITIVE, That, declared
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.measures import Box, Normal
@@ -19,11 +20,15 @@ from fenchel.kernels.product_integrals import (
     matern_products,
     polynomial_products,
 )
-from fenchel.kernels.widths import check_length_scale, check_measured
+from fenchel.kernels.widths import check_length_scale, check_measured, check_scale_or_rule
+
+_SMOOTHNESS = (0.5, 1.5, 2.5)
 
 
 class _Radial(ScalarKernel):
     """Kernels of the scaled distance ||(x - x') / length_scale||."""
+
+    constraints = declared(length_scale=check_scale_or_rule)
 
     def __init__(self, length_scale: Any = "scale") -> None:
         self.length_scale = length_scale
@@ -145,13 +150,20 @@ class Matern(_Radial):
     array([[1.    , 0.4834]])
     """
 
+    constraints = declared(
+        nu=That(
+            "0.5, 1.5 or 2.5",
+            lambda nu: isinstance(nu, Real) and nu in _SMOOTHNESS,
+            ValueError,
+        )
+    )
+
     def __init__(self, length_scale: Any = "scale", nu: float = 1.5) -> None:
         super().__init__(length_scale)
         self.nu = nu
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
-        if self.nu not in (0.5, 1.5, 2.5):
-            raise ValueError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+        self.check_parameters()
         if self.nu == 0.5:
             distance = np.sqrt(squares, out=squares)
             return np.exp(np.negative(distance, out=distance), out=distance)
@@ -273,6 +285,8 @@ class Polynomial(_OfProducts):
     array([[144.]])
     """
 
+    constraints = declared(degree=COUNT, gain=POSITIVE, offset=NOT_NEGATIVE)
+
     def __init__(self, degree: int = 3, gain: float = 1.0, offset: float = 1.0) -> None:
         self.degree = degree
         self.gain = gain
@@ -280,7 +294,7 @@ class Polynomial(_OfProducts):
 
     def _of_products(self, products: FloatArray) -> FloatArray:
         """(gain · products + offset) ** degree, by repeated squaring."""
-        self.check()
+        self.check_parameters()
         products *= self.gain
         products += self.offset
         power = products.copy()
@@ -290,24 +304,14 @@ class Polynomial(_OfProducts):
                 power *= products
         return power
 
-    def check(self) -> None:
-        """Raise a sentence for parameters that are not allowed."""
-        degree, gain, offset = self.degree, self.gain, self.offset
-        if not isinstance(degree, Real) or degree != degree // 1 or not 1 <= degree < np.inf:
-            raise ValueError(f"degree must be an integer >= 1, got {degree!r}")
-        if not isinstance(gain, Real) or not 0 < gain < np.inf:
-            raise ValueError(f"gain must be a finite number > 0, got {gain!r}")
-        if not isinstance(offset, Real) or not 0 <= offset < np.inf:
-            raise ValueError(f"offset must be a finite number >= 0, got {offset!r}")
-
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         """Integrals of products: over bounded boxes and against normal densities."""
-        self.check()
+        self.check_parameters()
         parameters = int(self.degree), float(self.gain), float(self.offset)
         return polynomial_products(Z, *parameters, measure)
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
-        self.check()
+        self.check_parameters()
         slopes = weights * (self.gain * X @ Z.T + self.offset) ** (self.degree - 1)
         return np.asarray(self.degree * self.gain * slopes @ Z)
 
@@ -331,6 +335,8 @@ class Callable(ScalarKernel):
     """
 
     _stationary = False
+
+    constraints = declared(function=CALLABLE)
 
     def __init__(self, function: Function[[FloatArray, FloatArray], FloatArray]) -> None:
         self.function = function

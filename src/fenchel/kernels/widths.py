@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from fenchel._typing import FloatArray
-from fenchel._validation import random_of
+from fenchel._validation import random_of, shown
 
 _ALL_PAIRS_ROWS = 1000
 _RANDOM_PAIRS = 100_000
@@ -151,19 +151,24 @@ def check_measured(value: Any) -> None:
         )
 
 
+def check_scale_or_rule(value: Any, name: str = "length_scale") -> None:
+    """Raise a sentence if a length scale is neither numbers nor read off data."""
+    if not is_data_driven(value):
+        check_length_scale(value)
+
+
 def check_length_scale(value: Any, n_features: int | None = None) -> float | FloatArray:
     """Return a length scale as number or array, or say what is allowed."""
     try:
-        if isinstance(value, str):
-            raise TypeError("a name, or a number in quotes")
-        array = np.asarray(value, dtype=np.float64)
+        given = np.asarray(value)
+        array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.array(np.nan)
     except (TypeError, ValueError):
         array = np.array(np.nan)
     if array.ndim > 1 or not np.all(np.isfinite(array)) or not np.all(array > 0.0):
         names = ", ".join(repr(name) for name in NAMED_WIDTHS)
         raise ValueError(
             f"length_scale must be a positive number, an array of them, {names} or a "
-            f"DistanceQuantile, got {value!r}"
+            f"DistanceQuantile, got {shown(value)}"
         )
     if array.ndim == 1 and n_features is not None and len(array) != n_features:
         raise ValueError(

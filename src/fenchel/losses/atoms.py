@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_value
+from fenchel._validation import POSITIVE, SHARE, shown
 from fenchel.losses.base import Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.radial import Radial
@@ -17,17 +17,18 @@ from fenchel.losses.radial import Radial
 def check_levels(levels: float | Sequence[float] | FloatArray, name: str = "levels") -> FloatArray:
     """Return levels as an array (n_levels,): inside (0, 1), none repeated."""
     try:
-        array = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        given = np.atleast_1d(np.asarray(levels))
+        array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(
-            f"{name} must be a number or a non-empty sequence of numbers, got {levels!r}"
+            f"{name} must be a number or a non-empty sequence of numbers, got {shown(levels)}"
         )
     if not np.all((array > 0.0) & (array < 1.0)):
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {levels!r}")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(levels)}")
     if len(np.unique(array)) < len(array):
-        raise ValueError(f"{name} must not repeat a level, got {levels!r}")
+        raise ValueError(f"{name} must not repeat a level, got {shown(levels)}")
     return array
 
 
@@ -213,15 +214,12 @@ class L2Norm(Radial):
 
 def check_kappa(kappa: float) -> float:
     """Return kappa as a float, or say what is allowed."""
-    return check_value(kappa, "kappa", low=0.0, open_low=True)
+    return POSITIVE(kappa, "kappa")
 
 
 def check_level(level: float) -> float:
     """Return one level as a float, or say what is allowed."""
-    number = check_value(level, "level", low=0.0, open_low=True)
-    if number >= 1.0:
-        raise ValueError(f"level must be a number in (0, 1), got {level!r}")
-    return number
+    return SHARE(level, "level")
 
 
 def check_norm(norm: int) -> int:

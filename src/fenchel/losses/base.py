@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import check_value
+from fenchel._validation import NOT_NEGATIVE
 from fenchel.losses._offset import minimizing_offset
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local, Step
 
@@ -429,7 +429,7 @@ class Rescaled(Loss):
 
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float, or say what is allowed."""
-    return check_value(epsilon, "epsilon", low=0.0)
+    return NOT_NEGATIVE(epsilon, "epsilon")
 
 
 def _fixed_length(

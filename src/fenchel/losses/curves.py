@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from numbers import Real
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import Number
 from fenchel.losses._norm_balls import project, project_jacobian
 from fenchel.losses.atoms import check_kappa
 from fenchel.losses.base import Loss, check_epsilon
@@ -294,12 +294,9 @@ class Pointwise(_MeasuredLoss):
         return np.where(root > 0.0, jacobian, 0.0)
 
 
-def check_order(norm: float) -> float:
+def check_order(norm: float, name: str = "norm") -> float:
     """Return the order of a norm as a float, or say what is allowed."""
-    allowed = isinstance(norm, Real) and not isinstance(norm, (bool, np.bool_))
-    if not allowed or not float(norm) >= 1.0:
-        raise ValueError(f"norm must be a number >= 1 or inf, got {norm!r}")
-    return float(norm)
+    return Number(1.0, infinite=True)(norm, name)
 
 
 def check_measure(measure: npt.ArrayLike) -> FloatArray:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
+from fenchel._validation import Constraint, OneOf, That
 from fenchel.losses.atoms import (
     Absolute,
     Huber,
@@ -95,6 +96,11 @@ LOSSES: dict[str, NamedLoss] = {
 }
 """All names. A further one is ``"poisson"``, a loss of predictions, see
 :class:`fenchel.positive.NonNegativeRegressor`."""
+
+
+def loss_choice(*others: str) -> Constraint:
+    """Return what a parameter ``loss`` may be: a name, others among them, or a loss."""
+    return OneOf(others, LOSSES) | That("a Loss", lambda loss: isinstance(loss, Loss))
 
 
 def make_loss(
@@ -224,9 +230,8 @@ def curve_loss(
 
 def _named(loss: object, others: Sequence[str] = ()) -> NamedLoss:
     """The entry of a name."""
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise ValueError(f"loss must be one of {(*LOSSES, *others)} or a Loss, got {loss!r}")
-    return LOSSES[loss]
+    loss_choice(*others)(loss, "loss")
+    return LOSSES[str(loss)]
 
 
 def _checked(kappa: float, epsilon: float, level: float) -> LossParameters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_coverage, check_weights
+from fenchel._validation import SHARE, check_weights
 from fenchel.metrics._checks import checked, levels_for, predictions
 from fenchel.metrics.levels import position_of_level
 
@@ -113,7 +113,7 @@ def mean_interval_score(
     >>> mean_interval_score([1.0, 2.0], [[0.0, 1.0], [3.0, 4.0]], 0.5)
     3.0
     """
-    check_coverage(coverage)
+    SHARE(coverage, "coverage")
     y, ends, weight = checked(y_true, _ends(intervals), sample_weight)
     low, high = ends.T
     outside = np.maximum(low - y[:, 0], 0.0) + np.maximum(y[:, 0] - high, 0.0)
@@ -146,7 +146,7 @@ def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> F
     >>> central_interval([[1.0, 2.0, 5.0]], [0.1, 0.5, 0.9], 0.8)
     array([[1., 5.]])
     """
-    share = check_coverage(coverage)
+    share = SHARE(coverage, "coverage")
     prediction = predictions(y_pred)
     known = levels_for(levels, prediction)
     wanted = 0.5 * (1.0 - share), 0.5 * (1.0 + share)

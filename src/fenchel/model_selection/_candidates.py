@@ -43,11 +43,6 @@ def make_grid(estimator: Any, param_grid: Any, data: Mapping[str, Any]) -> Grid:
     Numbers of values become values of the path, in the units of the problem.
     """
     given = estimator.default_grid() if param_grid is None else param_grid
-    if not isinstance(given, Mapping):
-        raise ValueError(
-            "param_grid must be a dict from names of parameters to their candidates, or None, got "
-            f"{given!r}"
-        )
     paths, settings = {}, {}
     for name, values in given.items():
         if name in estimator.path_parameters:

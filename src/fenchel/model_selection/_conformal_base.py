@@ -7,22 +7,32 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import (
-    _check_sample_weight,
-    _check_y,
     _num_samples,
     check_is_fitted,
     has_fit_parameter,
 )
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_coverage, random_of
-from fenchel.estimator import unchanged_on_failure
+from fenchel._validation import (
+    FOLDS,
+    NONE,
+    SHARE,
+    CheckedParameters,
+    Having,
+    OneOf,
+    check_weights,
+    declared,
+    random_of,
+    said_of,
+    targets_of,
+)
+from fenchel.estimator import CheckedRegressor, unchanged_on_failure
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -35,12 +45,20 @@ from fenchel.model_selection._conformal_ranks import pool_quantile, score_quanti
 
 METHODS = ("split", "cv+", "jackknife+")
 SIDES = ("two-sided", "lower", "upper")
+_PREFIT = "prefit"
 _CALIBRATION_SHARE = 0.25
 _FOLDS = 10
 
 
-class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEstimator):
     """Base class: subclasses name the estimator and which of its outputs are the ends."""
+
+    constraints = declared(
+        estimator=NONE | Having("a regressor", ("fit", "predict", "get_params")),
+        method=OneOf(METHODS),
+        side=OneOf(SIDES),
+        cv=FOLDS | SHARE | OneOf((_PREFIT,)),
+    )
 
     def __init__(
         self,
@@ -160,7 +178,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             asked for is infinite.
         """
         check_is_fitted(self)
-        coverage = check_coverage(self.coverage if coverage is None else coverage)
+        coverage = SHARE(self.coverage if coverage is None else coverage, "coverage")
         new_weight = self._new_weight(X, sample_weight)
         if self._held_out is None:
             low, high = outputs(self.estimator_, X, self._columns)
@@ -283,16 +301,15 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         return self._weight / whole[:, self._fold], float(len(folds))
 
     def _prefit(self) -> bool:
-        return isinstance(self.cv, str) and self.cv == "prefit"
+        return isinstance(self.cv, str) and self.cv == _PREFIT
 
     def _validated(
         self, plain: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
-        if y is None:
-            name = type(self).__name__
-            raise ValueError(f"{name} requires y to be passed, but the target y is None")
-        X, y = indexable(X, y)
-        y = np.asarray(_check_y(y, y_numeric=True, estimator=self), dtype=np.float64)
+        with said_of("X"):
+            (X,) = indexable(X)
+            n_rows = _num_samples(X)
+        y = targets_of(type(self).__name__, y, n_rows)
         if sample_weight is None:
             return X, y, None
         takes_weights = has_fit_parameter(plain, "sample_weight") or _routing_enabled()
@@ -301,10 +318,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 "estimator must take sample_weight in fit, or be fitted before (cv='prefit'), for "
                 f"sample_weight to be given, got {type(plain).__name__}"
             )
-        weight = _weights(sample_weight, X)
-        if not np.any(weight > 0.0):
-            raise ValueError("sample_weight must have a positive entry, got zeros only")
-        return X, y, weight
+        return X, y, check_weights(X, sample_weight)
 
     def _new_weight(self, X: ArrayLike, sample_weight: ArrayLike | None) -> FloatArray | None:
         if (sample_weight is None) != (self._weight is None):
@@ -314,29 +328,18 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             )
         if sample_weight is None:
             return None
-        return _weights(sample_weight, X)
+        return check_weights(X, sample_weight, all_zero=True)
 
     def check_parameters(self) -> None:
-        for name, allowed in (("method", METHODS), ("side", SIDES)):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
-        check_coverage(self.coverage)
+        super().check_parameters()
         if self._prefit() and self.method != "split":
             raise ValueError(
                 "cv='prefit' needs method='split': a fitted estimator cannot leave rows out, got "
                 f"method={self.method!r}"
             )
-        if isinstance(self.cv, str) and not self._prefit():
+        if isinstance(self.cv, float) and self.method != "split":
             raise ValueError(
-                "cv must be None, a number of folds, the share of calibration rows, a splitter, "
-                f"splits or 'prefit', got {self.cv!r}"
-            )
-        if isinstance(self.cv, Integral) and int(self.cv) < 2:
-            raise ValueError(f"cv as a number of folds must be an integer >= 2, got {self.cv!r}")
-        if isinstance(self.cv, float) and not (self.method == "split" and 0.0 < self.cv < 1.0):
-            raise ValueError(
-                "cv as a share of calibration rows must be in (0, 1), with method='split', got "
+                "cv as a share of calibration rows needs method='split', got "
                 f"cv={self.cv!r}, method={self.method!r}"
             )
 
@@ -356,11 +359,6 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._base()).input_tags
         return tags
-
-
-def _weights(given: ArrayLike, X: ArrayLike) -> FloatArray:
-    options = {"ensure_non_negative": True, "allow_all_zero_weights": True}
-    return np.asarray(_check_sample_weight(given, X, dtype=np.float64, **options))
 
 
 def _described(cv: Any) -> str:

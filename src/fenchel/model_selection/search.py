@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
@@ -14,9 +14,24 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import (
+    BOOLEAN,
+    CALLABLE,
+    COUNT,
+    NONE,
+    CheckedParameters,
+    Having,
+    OneOf,
+    That,
+    check_length,
+    check_weights,
+    constraints_of,
+    declared,
+    said_of,
+)
 from fenchel.estimator import Searchable, unchanged_on_failure
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from fenchel.model_selection._candidates import Grid, column, make_grid
@@ -31,7 +46,11 @@ from fenchel.regression import KernelRidge
 
 SELECTIONS = ("auto", "min", "one_standard_error")
 AGGREGATIONS = ("mean", "median")
-_NEEDED = ("prepare", "fit_prepared", "path_grid")
+_GRID = "a dict from names of parameters to their candidates"
+_OURS = Having(
+    "one of fenchel with a kernel, such as KernelRidge() (GridSearchCV of scikit-learn takes any)",
+    ("prepare", "fit_prepared", "path_grid"),
+)
 
 Estimator = TypeVar("Estimator", bound=Searchable)
 
@@ -53,7 +72,9 @@ def _delegated(name: str) -> Any:
     return decorated
 
 
-class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Generic[Estimator]):
+class PathSearchCV(
+    CheckedParameters, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Generic[Estimator]
+):
     r"""Search over a grid of parameters by cross-validation along warm-started paths.
 
     .. math:: \max_{\mathrm{parameters}}\;
@@ -146,6 +167,15 @@ class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Gene
     True
     """
 
+    constraints = declared(
+        estimator=NONE | _OURS,
+        param_grid=NONE | That(_GRID, lambda grid: isinstance(grid, Mapping), ValueError),
+        scoring=NONE | That("a name", lambda name: isinstance(name, str)) | CALLABLE,
+        selection=OneOf(SELECTIONS),
+        aggregation=OneOf(AGGREGATIONS),
+        refit=BOOLEAN,
+    )
+
     def __init__(
         self,
         estimator: Estimator | None = None,
@@ -208,9 +238,14 @@ class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Gene
                 f"{type(estimator).__name__}"
             )
         given = Data(X, y, sample_weight, options)
-        X, y = indexable(X, y)
+        with said_of("X"):
+            (X,) = indexable(X)
+        with said_of("y"):
+            (y,) = indexable(y)
+        if y is not None:
+            check_length(_num_samples(y), _num_samples(X))
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+            sample_weight = check_weights(X, sample_weight)
         data = Data(X, y, sample_weight, options)
         grid = make_grid(estimator, self._candidates(), data.arguments)
         tasks = self._tasks(estimator, grid, data)
@@ -241,17 +276,8 @@ class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Gene
 
     def _checked(self) -> Any:
         """A copy of the estimator, all parameters checked."""
-        for name, allowed in (("selection", SELECTIONS), ("aggregation", AGGREGATIONS)):
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
-        estimator = self.tuned()
-        if not all(hasattr(estimator, name) for name in _NEEDED):
-            raise TypeError(
-                "estimator must be one of fenchel with a kernel, such as KernelRidge(), got "
-                f"{estimator!r}: GridSearchCV of scikit-learn takes any"
-            )
-        estimator = clone(estimator)
+        self.check_parameters()
+        estimator: Any = clone(self.tuned())
         estimator.check_parameters()
         return estimator
 
@@ -360,6 +386,20 @@ class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Gene
         return tags
 
 
+def _are_positive(values: Any) -> bool:
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return False
+    numbers = array.dtype.kind in "iuf" and array.ndim == 1 and array.size > 0
+    return numbers and bool(np.all((array > 0) & (array < np.inf)))
+
+
+def _are_candidates(values: Any) -> bool:
+    words = isinstance(values, (str, bytes, Mapping))
+    return np.iterable(values) and not words and len(list(values)) > 0
+
+
 class KernelRidgeCV(PathSearchCV[KernelRidge]):
     """Kernel ridge regression that chooses its strength, and its width, by itself.
 
@@ -390,6 +430,11 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
     """
 
     aggregation, refit = "mean", True
+    constraints = declared(
+        alphas=COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError),
+        length_scales=NONE | That("a sequence of one or more candidates", _are_candidates),
+        kernel=constraints_of(KernelRidge)["kernel"],
+    )
 
     def __init__(
         self,

@@ -4,21 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_number, check_weights, random_of
-from fenchel.estimator import unchanged_on_failure
+from fenchel._validation import (
+    BOOLEAN,
+    COUNT,
+    NONE,
+    POSITIVE,
+    CheckedParameters,
+    OneOf,
+    check_magnitude,
+    check_weights,
+    declared,
+    random_of,
+    rows_of,
+    targets_of,
+)
+from fenchel.estimator import CheckedRegressor, unchanged_on_failure
 from fenchel.online._pace import SCHEDULES, make_pace
 
 
-class OnlineRegressor(RegressorMixin, BaseEstimator):
+class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
     """Base class: subclasses set their state to its beginning, and learn rows in an order."""
+
+    constraints = declared(
+        step=NONE | POSITIVE,
+        schedule=OneOf(SCHEDULES),
+        delay=POSITIVE,
+        average=BOOLEAN | COUNT,
+        n_epochs=COUNT,
+        shuffle=BOOLEAN,
+    )
 
     step: float | None
     schedule: str
@@ -40,19 +61,6 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
 
     def _predicted(self, X: FloatArray) -> FloatArray:
         raise NotImplementedError
-
-    def check_parameters(self) -> None:
-        if self.step is not None:
-            check_number(self, "step", low=0.0, open_low=True)
-        if self.schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {SCHEDULES}, got {self.schedule!r}")
-        check_number(self, "delay", low=0.0, open_low=True)
-        check_number(self, "n_epochs", low=1, integer=True)
-        average = self.average
-        if not isinstance(average, (bool, np.bool_)) and not (
-            isinstance(average, Integral) and average >= 1
-        ):
-            raise ValueError(f"average must be True, False or an integer >= 1, got {average!r}")
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, and learn the rows ``n_epochs`` times.
@@ -128,14 +136,14 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             X @ coef_ + intercept_, with a kernel k(X, support_vectors_) @ dual_coef_ + intercept_.
         """
         check_is_fitted(self)
-        return self._predicted(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._predicted(rows_of(self, X, reset=False))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "t_")
 
     def _validated(self, X: ArrayLike, y: ArrayLike, reset: bool) -> tuple[FloatArray, FloatArray]:
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, order="C", reset=reset)
-        y = np.ascontiguousarray(y, dtype=np.float64)
+        X = rows_of(self, X, reset=reset)
+        y = targets_of(type(self).__name__, y, len(X))
         for name, values in (("X", X), ("y", y)):
             check_magnitude(values, name)
         return X, y

@@ -10,7 +10,7 @@ import numpy as np
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import check_number
+from fenchel._validation import COUNT, NONE, OneOf, declared
 from fenchel.kernels import Precomputed, as_kernel, has_measured_scale, resolve
 from fenchel.online._base import OnlineRegressor
 from fenchel.online._coordinates import Coordinates
@@ -26,6 +26,8 @@ _NO_BUDGET = np.iinfo(np.int64).max
 
 class DualLearner(OnlineRegressor):
     """Base class: subclasses say what bounds and what bends the dual objective."""
+
+    constraints = declared(kernel=as_kernel, budget=NONE | COUNT, removal=OneOf(REMOVALS))
 
     def __init__(
         self,
@@ -64,17 +66,11 @@ class DualLearner(OnlineRegressor):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_number(self, "C", low=0.0, open_low=True)
-        check_number(self, "epsilon", low=0.0)
-        if self.budget is not None:
-            check_number(self, "budget", low=1, integer=True)
-            if self.average:
-                raise ValueError(
-                    f"average must be False with a budget, got average={self.average!r} and "
-                    f"budget={self.budget!r}: the mean of the iterates has every point in it"
-                )
-        if self.removal not in REMOVALS:
-            raise ValueError(f"removal must be one of {REMOVALS}, got {self.removal!r}")
+        if self.budget is not None and self.average:
+            raise ValueError(
+                f"average must be False with a budget, got average={self.average!r} and "
+                f"budget={self.budget!r}: the mean of the iterates has every point in it"
+            )
 
     def _begin(self, X: FloatArray, weight: FloatArray) -> None:
         kernel = as_kernel(self.kernel)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import check_number
+from fenchel._validation import NOT_NEGATIVE, declared
 from fenchel.online._base import OnlineRegressor
 from fenchel.online._linear_steps import lasso_steps, squared_steps
 from fenchel.online._pace import AVERAGED, LARGEST_CURVATURE, ROWS
@@ -155,6 +155,8 @@ class WidrowHoff(_Linear):
 class _Penalized(_Linear):
     """Constructor and strength of the learners with a penalty."""
 
+    constraints = declared(alpha=NOT_NEGATIVE)
+
     def __init__(
         self,
         alpha: float = 1e-3,
@@ -177,10 +179,6 @@ class _Penalized(_Linear):
         self.n_epochs = n_epochs
         self.shuffle = shuffle
         self.random_state = random_state
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_number(self, "alpha", low=0.0)
 
     def _strength(self) -> float:
         return float(self.alpha)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number
-from fenchel.estimator import KeptRows, KernelEstimator, unchanged_on_failure
+from fenchel._validation import NOT_NEGATIVE, declared
+from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, unchanged_on_failure
 from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
 from fenchel.kernels import as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.problem import PSDProblem
-from fenchel.positive.solvers import solve
+from fenchel.positive.solvers import SOLVER_CHOICE, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
@@ -52,6 +51,8 @@ class PositiveEstimator(KernelEstimator):
     They store at least the parameters below, whatever their defaults.
     """
 
+    constraints = declared(kernel=as_kernel, solver=SOLVER_CHOICE, trace_penalty=NOT_NEGATIVE)
+
     trace_penalty: float
     warm_start: bool
 
@@ -77,10 +78,6 @@ class PositiveEstimator(KernelEstimator):
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         """Set the attributes that predictions need, in the units of the targets."""
         raise NotImplementedError
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_number(self, "trace_penalty", low=0.0)
 
     def _fit(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
@@ -140,7 +137,7 @@ class PositiveEstimator(KernelEstimator):
             return self._new_features(rows)
 
 
-class PositiveRegressor(RegressorMixin, PositiveEstimator):
+class PositiveRegressor(CheckedRegressor, PositiveEstimator):
     """Base class of those with targets."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

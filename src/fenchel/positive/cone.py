@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import NONE, NUMBERS, OneOf, declared
 from fenchel.losses import Squared
 from fenchel.positive._base import PositiveRegressor, Prepared, Start, with_constant
 from fenchel.positive._inequalities import InequalitySplitting
@@ -158,6 +159,7 @@ feature_names_in_
 
     _multi_output = True
     feature_parameters = (*PositiveRegressor.feature_parameters, "cone", "generators")
+    constraints = declared(cone=NONE | OneOf(CONES) | NUMBERS, generators=NONE | NUMBERS)
 
     def __init__(
         self,
@@ -218,8 +220,6 @@ feature_names_in_
                 f"trace_penalty must be 0 without generators, got {self.trace_penalty!r}: "
                 "matrices under inequalities have no sign"
             )
-        if isinstance(self.cone, str) and self.cone not in CONES:
-            raise ValueError(f"cone must be one of {CONES} or an array, got {self.cone!r}")
 
     def _check_targets(self, targets: FloatArray) -> None:
         self._set_cone(targets.shape[1])

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import WITH_DATA, check_weights, declared, rows_of
 from fenchel.kernels import Box, Gaussian, as_box, resolve
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._solution import PSDSolution
@@ -94,6 +95,7 @@ feature_names_in_
 
     _most_features = MOST_FEATURES
     feature_parameters = (*PositiveEstimator.feature_parameters, "support")
+    constraints = declared(support=WITH_DATA)
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ feature_names_in_
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = rows_of(self, X, least=2)
         support = self._checked_support(X)
         inputs = self._mapped(X, sample_weight)
         integrals = np.array(moment(inputs.feature_map, support).matrix)
@@ -169,7 +171,8 @@ feature_names_in_
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of rows X."""
-        return float(np.average(self.score_samples(X), weights=sample_weight))
+        values = self.score_samples(X)
+        return float(np.average(values, weights=check_weights(values, sample_weight)))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw rows from the density, (n_samples, n_features)."""

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel._validation import check_coverage, check_number, check_weights
+from fenchel._validation import NUMBERS, SHARE, Number, check_weights, declared, targets_of
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
@@ -125,6 +124,9 @@ def _hessian(a: FloatArray, theta: FloatArray) -> FloatArray:
     return np.stack([first, mixed, mixed, curvature], axis=1).reshape(-1, 2, 2)
 
 
+_SMALLEST = 1e-140  # the square of a deviation of 1e-12 of it is still a normal number
+
+
 class HeteroscedasticRegressor(PositiveRegressor):
     r"""Mean and variance of a normal distribution at each x, both fitted at once.
 
@@ -206,6 +208,7 @@ feature_names_in_
 
     # One target where a small variance is predicted can cost more than all others together.
     default_selection = "one_standard_error"
+    constraints = declared(max_std=Number(0.0, open_low=True, infinite=True))
 
     def __init__(
         self,
@@ -252,14 +255,14 @@ feature_names_in_
         Lower and upper ends, (n_samples, 2). It holds y so often as far as y is normal, with this
         mean and deviation.
         """
-        reach = norm.ppf(0.5 + 0.5 * check_coverage(coverage))
+        reach = norm.ppf(0.5 + 0.5 * SHARE(coverage, "coverage"))
         mean, std = self._distribution(X)
         reach = reach * std
         return np.stack([mean - reach, mean + reach], axis=1)
 
     def predict_quantiles(self, X: ArrayLike, levels: Any) -> FloatArray:
         """Predict quantiles of the normal distributions, (n_samples, n_levels)."""
-        levels = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        levels = np.atleast_1d(np.asarray(NUMBERS(levels, "levels"), dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
             raise ValueError(f"levels must be numbers in (0, 1), got {levels!r}")
         mean, std = self._distribution(X)
@@ -274,8 +277,7 @@ feature_names_in_
         R² of the means.
         """
         mean, std = self._distribution(X)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-        check_consistent_length(mean, y)
+        y = targets_of(type(self).__name__, y, len(mean))
         weight = check_weights(y[:, None], sample_weight)
         return float(np.average(norm.logpdf(y, mean, std), weights=weight))
 
@@ -301,6 +303,11 @@ feature_names_in_
     ) -> tuple[FloatArray, FloatArray]:
         mean = np.average(targets, axis=0, weights=weight)
         size = np.abs(targets).max(axis=0)
+        if 0.0 < size[0] < _SMALLEST:
+            raise ValueError(
+                f"y must be zero or reach {_SMALLEST:g} in absolute value, got {size[0]:g} at "
+                "most: its variance would underflow"
+            )
         deviation = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weight))
         return mean, np.where(deviation > 1e-12 * size, deviation, np.where(size > 0.0, size, 1.0))
 
@@ -321,10 +328,6 @@ feature_names_in_
         self.floor_ = self._floor() / self.scale_**2
         self.mean_weights_ = solution.model.weights[0]
         self.rank_ = self.precision_model_.rank_
-
-    def check_parameters(self) -> None:  # noqa: D102
-        super().check_parameters()
-        check_number(self, "max_std", low=0.0, open_low=True, infinite=True)
 
 
 __all__ = ["HeteroscedasticRegressor", "NormalLikelihood"]

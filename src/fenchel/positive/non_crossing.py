@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number
+from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, declared
 from fenchel.losses import Pinball
 from fenchel.losses.atoms import check_levels
 from fenchel.metrics import central_interval, d2_pinball_score, position_of_level
@@ -122,6 +121,10 @@ feature_names_in_
     >>> bool((curves[:, 0] <= curves[:, 1]).all() and (curves[:, 1] <= curves[:, 2]).all())
     True
     """
+
+    constraints = declared(
+        levels=check_levels, anchor=NONE | SHARE, gap_strength=POSITIVE, gap_rank=NONE | COUNT
+    )
 
     def __init__(
         self,
@@ -260,16 +263,11 @@ feature_names_in_
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         self.levels_ = check_levels(self.levels)
-        check_number(self, "gap_strength", low=0.0, open_low=True)
-        if self.gap_rank is not None:
-            check_number(self, "gap_rank", low=1, integer=True)
         if self.anchor is None:
             closest = np.argmin(np.abs(self.levels_ - 0.5).round(12))
             self.anchor_ = float(self.levels_[closest])
             return
-        match = None
-        if isinstance(self.anchor, Real) and not isinstance(self.anchor, bool):
-            match = position_of_level(self.levels_, float(self.anchor))
+        match = position_of_level(self.levels_, float(self.anchor))
         if match is None:
             raise ValueError(
                 f"anchor must be None or one of the levels {self.levels_.tolist()}, got "

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import declared
 from fenchel.losses import Loss, make_loss
+from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
@@ -129,6 +131,7 @@ class NonNegativeRegressor(PositiveRegressor):
     """
 
     feature_parameters = (*PositiveRegressor.feature_parameters, "loss")
+    constraints = declared(loss=loss_choice(POISSON))
 
     def __init__(
         self,
@@ -208,10 +211,6 @@ class NonNegativeRegressor(PositiveRegressor):
             level=self.level,
             others=(POISSON,),
         )
-
-    def check_parameters(self) -> None:  # noqa: D102
-        super().check_parameters()
-        self._residual_loss()
 
     def _check_targets(self, targets: FloatArray) -> None:
         if self._residual_loss() is None and targets.min() < 0.0:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
+from fenchel._validation import Having, OneOf
 from fenchel.positive._kinks import KinkSystem, RowGrams
 from fenchel.positive._solution import (
     Certified,
@@ -411,19 +412,19 @@ SOLVERS: dict[str, Any] = {
     "proximal_newton": ProximalNewton,
     "fista": DualFista,
 }
+SOLVER_CHOICE = OneOf(("auto",), SOLVERS) | Having("a solver", ("requires", "solve"))
+"""What ``solver`` may be."""
 
 
 def make_solver(
     solver: str | PSDSolver, problem: PSDProblem, tol: float, max_iter: int
 ) -> PSDSolver:
     """Return the solver of this name; "auto" is Newton, proximal where it must be."""
+    SOLVER_CHOICE(solver, "solver")
     if not isinstance(solver, str):
         return solver
     if solver == "auto":
         solver = "newton" if problem.loss.smooth else "proximal_newton"
-    if solver not in SOLVERS:
-        allowed = ["auto", *SOLVERS]
-        raise ValueError(f"solver must be one of {allowed} or a solver, got {solver!r}")
     made: PSDSolver = SOLVERS[solver](tol=tol, max_iter=max_iter)
     return made
 

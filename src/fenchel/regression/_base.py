@@ -6,18 +6,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.design import Design
-from fenchel.estimator import KeptRows, KernelEstimator, strengths, unchanged_on_failure
+from fenchel.estimator import (
+    CheckedRegressor,
+    KeptRows,
+    KernelEstimator,
+    strengths,
+    unchanged_on_failure,
+)
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
-
 
 _FAR = 100.0  # times 1e-11, what features solved for from kernel values are known to
 
@@ -67,7 +71,7 @@ class Prepared:
         return self.designs[key]
 
 
-class KernelRegressor(RegressorMixin, KernelEstimator):
+class KernelRegressor(CheckedRegressor, KernelEstimator):
     """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
 
     feature_parameters = (*KernelEstimator.feature_parameters, "fit_intercept")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_number
+from fenchel._validation import Number, declared
 from fenchel.kernels import level_coupling
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
@@ -17,6 +17,7 @@ class LevelRegressor(KernelRegressor):
     """Several levels of one statistic, learned together."""
 
     feature_parameters = (*KernelRegressor.feature_parameters, "levels")
+    constraints = declared(levels=check_levels, level_gamma=Number(0.0, infinite=True))
 
     def __init__(
         self,
@@ -64,8 +65,6 @@ class LevelRegressor(KernelRegressor):
     def check_parameters(self) -> None:
         super().check_parameters()
         self.levels_ = check_levels(self.levels)
-        check_number(self, "epsilon", low=0.0)
-        check_number(self, "level_gamma", low=0.0, infinite=True)
 
     def crossing_loss(self, X: ArrayLike) -> float:
         r"""Mean amount by which curves of neighbouring levels cross on these rows.

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_magnitude, check_number, check_spread, check_weights
+from fenchel._validation import (
+    NONE,
+    POSITIVE,
+    check_magnitude,
+    check_spread,
+    check_weights,
+    declared,
+)
 from fenchel.design import CentredRows
-from fenchel.estimator import CertifiedEstimator, unchanged_on_failure
+from fenchel.estimator import CertifiedEstimator, CheckedRegressor, unchanged_on_failure
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.solvers import LeastSquares, Solution, judged_again
@@ -19,14 +25,11 @@ from fenchel.solvers import LeastSquares, Solution, judged_again
 _DEFAULT_ALPHA = 1e-3
 
 
-class LinearModel(RegressorMixin, CertifiedEstimator):
+class LinearModel(CheckedRegressor, CertifiedEstimator):
     """Base class: subclasses check their parameters, make a problem and name its solver."""
 
     _multi_output = True
     fit_intercept: bool
-
-    def check_parameters(self) -> None:
-        """Raise a sentence for parameters that are not allowed."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows X (n_samples, n_features) and targets y.
@@ -80,6 +83,8 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
 class NormModel(LinearModel):
     """Base class of least squares with a norm as penalty or as bound."""
 
+    constraints = declared(alpha=NONE | POSITIVE, radius=NONE | POSITIVE)
+
     alpha: float | None
     radius: float | None
     tol: float
@@ -87,16 +92,12 @@ class NormModel(LinearModel):
     verbose: int
 
     def check_parameters(self) -> None:
+        super().check_parameters()
         if self.alpha is not None and self.radius is not None:
             raise ValueError(
                 f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
                 f"radius={self.radius!r}"
             )
-        for name in ("alpha", "radius"):
-            if getattr(self, name) is not None:
-                check_number(self, name, low=0.0, open_low=True)
-        check_number(self, "tol", low=0.0, open_low=True)
-        check_number(self, "max_iter", low=1, integer=True)
 
     def make_norm(self, n_features: int) -> GroupNorm:
         """Return the norm of the coefficients."""

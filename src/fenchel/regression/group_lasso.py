@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import WITH_DATA, That, declared, shown
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
 from fenchel.solvers import NormFista, Solution
 
-_NORMS = (1, 2, np.inf)
+_NORM = That(
+    "1, 2 or inf",
+    lambda order: isinstance(order, Real) and order in (1, 2, np.inf) and order is not True,
+    ValueError,
+)
 
 
 class GroupLasso(NormModel):
@@ -86,6 +91,8 @@ class GroupLasso(NormModel):
     True
     """
 
+    constraints = declared(groups=WITH_DATA, q=_NORM, p=_NORM)
+
     def __init__(
         self,
         groups: Any = None,
@@ -108,13 +115,6 @@ class GroupLasso(NormModel):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
-
-    def check_parameters(self) -> None:  # noqa: D102
-        super().check_parameters()
-        for name in ("q", "p"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or value not in _NORMS:
-                raise ValueError(f"{name} must be 1, 2 or inf, got {value!r}")
 
     def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
         labels = group_labels(self.groups, n_features)
@@ -141,7 +141,7 @@ def group_labels(groups: Any, n_features: int) -> IntArray:
     if given is None:
         raise TypeError(
             f"groups must be one label for each column of X or a list of lists of columns, got "
-            f"{groups!r}"
+            f"{shown(groups)}"
         )
     if not any(np.iterable(group) and not isinstance(group, str) for group in given):
         if len(given) != n_features:
@@ -158,7 +158,7 @@ def _from_lists(given: list[Any], n_features: int) -> IntArray:
     for j, group in enumerate(given):
         columns: AnyArray = np.atleast_1d(np.asarray(group))
         if columns.size == 0 or columns.dtype.kind not in "iu":
-            raise ValueError(f"groups must hold lists of one or more integers, got {group!r}")
+            raise ValueError(f"groups must hold lists of one or more integers, got {shown(group)}")
         outside = columns[(columns < 0) | (columns >= n_features)]
         if len(outside):
             raise ValueError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_number
 from fenchel.design import CentredRows, Plain
 from fenchel.losses import Squared
 from fenchel.norm_problem import NormProblem
@@ -137,10 +136,6 @@ class Ridge(LinearModel):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.tol = tol
-
-    def check_parameters(self) -> None:  # noqa: D102
-        check_number(self, "alpha", low=0.0, open_low=True)
-        check_number(self, "tol", low=0.0, open_low=True)
 
     def make_problem(self, rows: CentredRows) -> Problem:
         """Return the problem with the present parameters."""

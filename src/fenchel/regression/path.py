@@ -7,10 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_X_y
+from sklearn.utils import check_array
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_magnitude, check_spread, check_targets, check_weights
+from fenchel._validation import (
+    BOOLEAN,
+    check_magnitude,
+    check_spread,
+    check_targets,
+    check_weights,
+    said_of,
+    targets_of,
+)
 from fenchel.design import CentredRows
 from fenchel.solvers.lars import along, knots, radii_of, sound_knots
 
@@ -108,7 +116,10 @@ def lasso_path(
     >>> bool(abs(coef - Lasso(alpha=0.1).fit(X, y).coef_).max() < 1e-3)
     True
     """
-    X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+    BOOLEAN(fit_intercept, "fit_intercept")
+    with said_of("X"):
+        X = check_array(X, dtype=np.float64, input_name="X")
+    y = targets_of("lasso_path", y, len(X))
     check_magnitude(X, "X")
     check_spread(X, "X")
     check_targets(y)

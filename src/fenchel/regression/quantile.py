@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import NONE, OneOf, declared
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.regression._levels import LevelRegressor
@@ -147,6 +148,8 @@ class QuantileRegressor(LevelRegressor):
     True
     """
 
+    constraints = declared(non_crossing=NONE | OneOf(("train",)))
+
     def __init__(
         self,
         levels: Any = 0.5,
@@ -194,11 +197,7 @@ class QuantileRegressor(LevelRegressor):
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
-        if self.non_crossing is None:
-            return
-        if not (isinstance(self.non_crossing, str) and self.non_crossing == "train"):
-            raise ValueError(f"non_crossing must be None or 'train', got {self.non_crossing!r}")
-        if self.epsilon > 0.0:
+        if self.non_crossing is not None and self.epsilon > 0.0:
             raise ValueError(
                 f"non_crossing={self.non_crossing!r} needs epsilon=0, got "
                 f"epsilon={self.epsilon!r}: insensitivity would let curves cross by that much"

@@ -10,11 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
+from fenchel._validation import declared
 from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor, Prepared
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
+
+
+def _check_coupling(coupling: Any, name: str) -> None:
+    if coupling is not None:
+        output_matrix(coupling, name)
 
 
 class KernelRidge(KernelRegressor):
@@ -114,6 +120,7 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
+    constraints = declared(coupling=_check_coupling)
     _loo: FloatArray | None
 
     def __init__(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fenchel._validation import declared
 from fenchel.losses import Loss, make_loss
+from fenchel.losses.registry import loss_choice
 from fenchel.regression._base import KernelRegressor
 
 
@@ -92,6 +94,7 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
+    constraints = declared(loss=loss_choice())
 
     def __init__(
         self,
@@ -128,11 +131,7 @@ history_, n_features_in_, feature_names_in_
         self.random_state = random_state
         self.verbose = verbose
 
-    def check_parameters(self) -> None:  # noqa: D102
-        super().check_parameters()
-        self.make_loss(None)
-
-    def make_loss(self, n_targets: int | None) -> Loss:  # noqa: D102
+    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         return make_loss(
             self.loss, n_targets, epsilon=self.epsilon, kappa=self.kappa, level=self.level
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from fenchel._validation import Having, OneOf
 from fenchel.certificate import Callback, Progress, Status
 from fenchel.problem import Problem
 from fenchel.solvers.augmented_lagrangian import AugmentedLagrangian
@@ -43,6 +44,8 @@ SOLVERS: dict[str, Callable[[float, int], Solver]] = {
     "smo": SMO,
     "splitting": Splitting,
 }
+SOLVER_CHOICE = OneOf(("auto",), SOLVERS) | Having("a Solver", ("requires", "solve"))
+"""What ``solver`` may be."""
 _MANY_UNKNOWNS = 256
 
 
@@ -83,15 +86,10 @@ def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: in
     a Gram matrix (kernels of nearly full rank); each output by itself where several do not
     interact and one system for all would be large; and Newton elsewhere.
     """
+    SOLVER_CHOICE(solver, "solver")
     if solver == "auto":
         return _automatic(problem, tol, max_iter)
-    if isinstance(solver, str) and solver in SOLVERS:
-        chosen = SOLVERS[solver](tol, max_iter)
-    elif isinstance(solver, str) or not hasattr(solver, "solve"):
-        allowed = ("auto", *SOLVERS)
-        raise ValueError(f"solver must be one of {allowed} or a Solver, got {solver!r}")
-    else:
-        chosen = solver
+    chosen = SOLVERS[solver](tol, max_iter) if isinstance(solver, str) else solver
     missing = chosen.requires(problem)
     if missing is not None:
         raise ValueError(f"solver={solver!r} cannot solve this problem: it {missing}")

@@ -65,12 +65,18 @@ class ClosedForm:
         """Return the solution, certified; ``warm_start`` has no use here."""
         loop: Loop[Certified] = Loop(self.tol, callback)
         how = "solved in closed form; rounding errors dominate; increase alpha"
-        if not self.singular_values:
-            return settled(loop, self._certified(problem), 1, how)
+        certified = None
         try:
             certified = self._certified(problem)
         except LinAlgError:  # not positive definite after rounding
-            certified = None
+            if not self.singular_values:
+                raise ValueError(
+                    f"alpha={problem.alpha:g} is too small beside the values of the kernel, up to "
+                    f"{problem.design.diagonal().max():.3g}, whose rounding errors it cannot "
+                    "outweigh: increase alpha, or rescale the columns of X"
+                ) from None
+        if not self.singular_values and certified is not None:
+            return settled(loop, certified, 1, how)
         if certified is None or certified.certificate.relative_gap > self.tol:
             other = _by_singular_values(problem)
             certified = problem.best_of(other, certified)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -342,6 +343,10 @@ class _Run:
                 self.loop.reason = _ROUNDED
                 return
         self.loop.reason = f"max_iter={self.solver.max_iter} was reached; increase max_iter or tol"
+        with suppress(NotImplementedError):  # designs need not know their diagonal
+            size = float(problem.design.diagonal().mean())
+            if problem.alpha < np.finfo(float).eps * scale.step * size:
+                self.loop.reason = _ROUNDED
 
     def _coarse(self) -> tuple[FloatArray, FloatArray]:
         """Weights and offset of a seeded sample of the rows: a start near the solution."""
