@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -20,21 +20,30 @@ from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.features import FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import takes_gram
-from fenchel.solvers.base import printer
+from fenchel.solvers.loop import Watch
 
 _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
-@contextmanager
-def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Undo all changes of attributes on an error; arrays must not be changed in place."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+
+def all_or_nothing(fit: _Method) -> _Method:
+    """Decorate a method that fits: nothing of the estimator changes until all is there.
+
+    The method runs on a twin, whose attributes take the place of those of the estimator in a
+    single step at its end: whatever is raised, and whenever, there is nothing to undo. Arrays
+    of the last fit must not be changed in place.
+    """
+
+    @wraps(fit)
+    def fitted(estimator: Any, *data: Any, **options: Any) -> Any:
+        twin = object.__new__(type(estimator))
+        vars(twin).update(vars(estimator))
+        fit(twin, *data, **options)
+        estimator.__dict__ = vars(twin)
+        return estimator
+
+    return cast(_Method, fitted)
 
 
 class KeptRows(NamedTuple):
@@ -147,15 +156,28 @@ class CertifiedEstimator(BaseEstimator):
         check_is_fitted(self)
         return np.asarray(validate_data(self, X, dtype=np.float64, order="C", reset=False))
 
-    def _keep_end(self, solution: Any, stacklevel: int = 4) -> None:
+    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
         """Set the attributes of the solver's end, and warn where it was early."""
         self.certificate_, self.status_ = solution.certificate, solution.status
         self.n_iter_, self.history_ = solution.n_iter, solution.history
         if not solution.status.converged:
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
 
+    def _check_stopping(self) -> None:
+        """Raise a sentence for a ``callback`` or ``max_time`` that is not allowed."""
+        callback = getattr(self, "callback", None)
+        if not (callback is None or callable(callback)):
+            raise TypeError(f"callback must be None or callable, got {callback!r}")
+        if getattr(self, "max_time", None) is not None:
+            check_number(self, "max_time", low=0.0, open_low=True)
+
     def _callback(self) -> Callback | None:
-        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
+        """What the solver calls: ``verbose``, ``callback`` and ``max_time``, from now on."""
+        name, verbose = type(self).__name__, bool(getattr(self, "verbose", 0))
+        callback, max_time = getattr(self, "callback", None), getattr(self, "max_time", None)
+        if not verbose and callback is None and max_time is None:
+            return None
+        return Watch(name, verbose, callback, max_time)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -183,6 +205,8 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     max_iter: int
     random_state: Any
     verbose: int
+    callback: Callback | None
+    max_time: float | None
     kernel_: Any
     certificate_: Certificate
     status_: Status
@@ -194,6 +218,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         check_number(self, "alpha", low=0.0, open_low=True)
         check_number(self, "tol", low=0.0, open_low=True)
         check_number(self, "max_iter", low=1, integer=True)
+        self._check_stopping()
         if self.rank is not None:
             check_number(self, "rank", low=1, integer=True)
 
@@ -232,7 +257,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
             self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
 
-    def _keep_map(self, kept: KeptRows, stacklevel: int = 5) -> None:
+    def _keep_map(self, kept: KeptRows, stacklevel: int = 6) -> None:
         """Set the attributes of kernel and features, and warn where much is left out."""
         self.feature_map_ = copy.copy(kept.feature_map)
         self.kernel_ = self.feature_map_.kernel_

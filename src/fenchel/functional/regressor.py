@@ -14,7 +14,8 @@ from fenchel._grids import as_grid
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude, check_number
-from fenchel.estimator import KeptRows, unchanged_on_failure
+from fenchel.certificate import Callback
+from fenchel.estimator import KeptRows, all_or_nothing
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import (
     Eigen,
@@ -130,7 +131,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         curves, and "fista" elsewhere.
     max_iter : int, default=1000
         Limit on the turns of the splitting; on the steps of "fista" it is twenty times that.
-    rank, tol, warm_start, random_state, verbose
+    rank, tol, warm_start, random_state, verbose, callback, max_time
         As in :class:`fenchel.QuantileRegressor`.
 
     Attributes
@@ -210,6 +211,8 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.loss = loss
         self.norm = norm
@@ -231,7 +234,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
@@ -254,12 +260,11 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         FunctionalRegressor
             The fitted estimator.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            prepared = self.prepare(X, y, theta, sample_weight)
-            last = getattr(self, "_last", None) if self.warm_start else None
-            nearby = self.fit_prepared(prepared, last)
-            self._last = nearby if self.warm_start else None
+        self.check_parameters()
+        prepared = self.prepare(X, y, theta, sample_weight)
+        last = getattr(self, "_last", None) if self.warm_start else None
+        nearby = self.fit_prepared(prepared, last)
+        self._last = nearby if self.warm_start else None
         return self
 
     def prepare(
@@ -317,6 +322,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
 
         Points are scaled curves of all rows, (n, m), near the dual solution.
         """
+        with threads_that_pay(max(prepared.curves.values.shape)):
+            return self._solve(prepared, start)
+
+    def _solve(self, prepared: PreparedCurves, start: FloatArray | None) -> FloatArray:
         curves, inputs = prepared.curves, prepared.inputs
         problem = self.make_problem(prepared)
         represented = self._represented(prepared, self._choice())
@@ -328,9 +337,9 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             warm = WarmStart(nearby, np.zeros(problem.n_outputs), float(self.alpha))
         with threads_that_pay(len(curves)):
             solution = self._solver(problem).solve(problem, warm, self._callback())
-        self._keep_map(inputs)
+        self._keep_map(inputs, stacklevel=7)
         self._keep(prepared, represented, problem, solution)
-        self._keep_end(solution)
+        self._keep_end(solution, stacklevel=6)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
         following[inputs.kept] = outputs.on_grid(found)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_coverage, random_of
-from fenchel.estimator import unchanged_on_failure
+from fenchel.estimator import all_or_nothing
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -71,6 +71,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         """The outputs of the estimator that are the two ends."""
         raise NotImplementedError
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the estimator and calibrate its intervals.
 
@@ -98,29 +99,28 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         UserWarning
             If there are too few calibration rows for the coverage: intervals are infinite.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            plain = self._plain()
-            X, y, weight = self._validated(plain, X, y, sample_weight)
-            self._columns = self._ends(plain)
-            self._held_out: HeldOut | None = None
-            self._fold: IntArray | None = None
-            if self.method == "split":
-                rows, ends = self._split(plain, X, y, weight)
-            else:
-                rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-                ends = self._leave_out(plain, X, y, weight, rows)
-            self.conformity_scores_ = self._scores(y[rows], *ends)
-            self.calibration_indices_ = rows
-            self.n_calibration_ = len(rows)
-            self._weight = None if weight is None else weight[rows]
-            typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
-            self.quantile_ = float(self._margin(self.coverage, typical)[0])
-            if np.isinf(self.quantile_):
-                self._warn_of_infinity(self.coverage, "every interval")
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self.estimator_, name):
-                    setattr(self, name, getattr(self.estimator_, name))
+        self.check_parameters()
+        plain = self._plain()
+        X, y, weight = self._validated(plain, X, y, sample_weight)
+        self._columns = self._ends(plain)
+        self._held_out: HeldOut | None = None
+        self._fold: IntArray | None = None
+        if self.method == "split":
+            rows, ends = self._split(plain, X, y, weight)
+        else:
+            rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+            ends = self._leave_out(plain, X, y, weight, rows)
+        self.conformity_scores_ = self._scores(y[rows], *ends)
+        self.calibration_indices_ = rows
+        self.n_calibration_ = len(rows)
+        self._weight = None if weight is None else weight[rows]
+        typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
+        self.quantile_ = float(self._margin(self.coverage, typical)[0])
+        if np.isinf(self.quantile_):
+            self._warn_of_infinity(self.coverage, "every interval", stacklevel=4)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -340,7 +340,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
                 f"cv={self.cv!r}, method={self.method!r}"
             )
 
-    def _warn_of_infinity(self, coverage: float, what: str) -> None:
+    def _warn_of_infinity(self, coverage: float, what: str, stacklevel: int = 3) -> None:
         needed = int(np.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12)))
         weights = "" if self._weight is None else " of equal weight"
         n_undefined = int(np.isinf(self.conformity_scores_).sum())
@@ -349,7 +349,7 @@ class Conformal(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             f"{what} must be infinite: a coverage of {coverage:g} needs at least {needed} "
             f"calibration rows{weights}, got n_calibration_ = {self.n_calibration_}{undefined}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel.estimator import Searchable, unchanged_on_failure
+from fenchel.estimator import Searchable, all_or_nothing
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from fenchel.model_selection._candidates import Grid, column, make_grid
 from fenchel.model_selection._fold_scores import (
@@ -169,6 +169,7 @@ class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Gene
 
     best_estimator_: Estimator
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
@@ -215,17 +216,16 @@ class PathSearchCV(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Gene
         grid = make_grid(estimator, self._candidates(), data.arguments)
         tasks = self._tasks(estimator, grid, data)
         report = Tasks.of(self, len(tasks) + bool(self.refit))
-        with unchanged_on_failure(self):
-            self._choose(estimator, grid, self._scores(grid, tasks, report))
-            self.alpha_ = float(self.best_params_.get("alpha", estimator.alpha))
-            if self.refit:
-                task = report.begin("refit")
-                best = estimator.with_parameters(**self.best_params_)
-                self.best_estimator_ = best.fit(**given.arguments)
-                report.end(task)
-                for name in ("n_features_in_", "feature_names_in_"):
-                    if hasattr(best, name):
-                        setattr(self, name, getattr(best, name))
+        self._choose(estimator, grid, self._scores(grid, tasks, report))
+        self.alpha_ = float(self.best_params_.get("alpha", estimator.alpha))
+        if self.refit:
+            task = report.begin("refit")
+            best = estimator.with_parameters(**self.best_params_)
+            self.best_estimator_ = best.fit(**given.arguments)
+            report.end(task)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(best, name):
+                    setattr(self, name, getattr(best, name))
         report.end(report.root)
         return self
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import check_magnitude, check_number, check_weights, random_of
-from fenchel.estimator import unchanged_on_failure
+from fenchel.estimator import all_or_nothing
 from fenchel.online._pace import SCHEDULES, make_pace
 
 
@@ -54,6 +54,7 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
         ):
             raise ValueError(f"average must be True, False or an integer >= 1, got {average!r}")
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, and learn the rows ``n_epochs`` times.
 
@@ -73,14 +74,14 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             For parameters or data that are not allowed, and for a step that diverges; the
             estimator is then as it was.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            X, y = self._validated(X, y, reset=True)
-            weight = np.ones(len(X))
-            self._begin(X, weight)
-            self._learn(X, y, weight, self._orders(len(X)))
+        self.check_parameters()
+        X, y = self._validated(X, y, reset=True)
+        weight = np.ones(len(X))
+        self._begin(X, weight)
+        self._learn(X, y, weight, self._orders(len(X)))
         return self
 
+    @all_or_nothing
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -104,14 +105,13 @@ class OnlineRegressor(RegressorMixin, BaseEstimator):
             For parameters or data that are not allowed, and for a step that diverges; the
             model is then the one before the call.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            first = not self.__sklearn_is_fitted__()
-            X, y = self._validated(X, y, reset=first)
-            weight = check_weights(X, sample_weight, all_zero=True)
-            if first:
-                self._begin(X, weight)
-            self._learn(X, y, weight, [np.flatnonzero(weight)])
+        self.check_parameters()
+        first = not self.__sklearn_is_fitted__()
+        X, y = self._validated(X, y, reset=first)
+        weight = check_weights(X, sample_weight, all_zero=True)
+        if first:
+            self._begin(X, weight)
+        self._learn(X, y, weight, [np.flatnonzero(weight)])
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:

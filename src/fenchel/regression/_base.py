@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.design import Design
-from fenchel.estimator import KeptRows, KernelEstimator, strengths, unchanged_on_failure
+from fenchel.estimator import KeptRows, KernelEstimator, all_or_nothing, strengths
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
 from fenchel.problem import Problem
@@ -60,6 +60,7 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         """Return S with S Sᵀ the output matrix of the kernel."""
         return np.eye(n_targets)
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit all outputs at once.
 
@@ -81,15 +82,14 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
         ValueError, TypeError
             For parameters or data that are not allowed; the sentence names which.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            prepared = self.prepare(X, y, sample_weight)
-            start = self.fit_prepared(prepared, self._previous(prepared))
-            self._last = None
-            if self.warm_start:
-                whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
-                whole[prepared.inputs.kept] = start.dual
-                self._last = WarmStart(whole, self.offset_, start.alpha)
+        self.check_parameters()
+        prepared = self.prepare(X, y, sample_weight)
+        start = self.fit_prepared(prepared, self._previous(prepared))
+        self._last = None
+        if self.warm_start:
+            whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
+            whole[prepared.inputs.kept] = start.dual
+            self._last = WarmStart(whole, self.offset_, start.alpha)
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:

@@ -10,8 +10,9 @@ from sklearn.base import RegressorMixin
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_magnitude, check_number, check_weights
+from fenchel.certificate import Callback
 from fenchel.design import CentredRows
-from fenchel.estimator import CertifiedEstimator, unchanged_on_failure
+from fenchel.estimator import CertifiedEstimator, all_or_nothing
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.solvers import Solution
@@ -28,6 +29,7 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows X (n_samples, n_features) and targets y.
 
@@ -35,9 +37,8 @@ class LinearModel(RegressorMixin, CertifiedEstimator):
         is the same as repeating the row. Parameters or data that are not allowed raise a
         ValueError or TypeError whose sentence names which.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            self.fit_prepared(self.prepare(X, y, sample_weight))
+        self.check_parameters()
+        self.fit_prepared(self.prepare(X, y, sample_weight))
         return self
 
     def prepare(
@@ -77,6 +78,8 @@ class NormModel(LinearModel):
     tol: float
     max_iter: int
     verbose: int
+    callback: Callback | None
+    max_time: float | None
 
     def check_parameters(self) -> None:
         if self.alpha is not None and self.radius is not None:
@@ -89,6 +92,7 @@ class NormModel(LinearModel):
                 check_number(self, name, low=0.0, open_low=True)
         check_number(self, "tol", low=0.0, open_low=True)
         check_number(self, "max_iter", low=1, integer=True)
+        self._check_stopping()
 
     def make_norm(self, n_features: int) -> GroupNorm:
         """Return the norm of the coefficients."""

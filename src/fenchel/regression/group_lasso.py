@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
@@ -45,7 +46,7 @@ class GroupLasso(NormModel):
         The norms inside of groups and over groups. Only p = 1 sets whole groups to zero.
     max_iter : int, default=20000
         Limit on the number of gradient steps.
-    fit_intercept, tol, verbose
+    fit_intercept, tol, verbose, callback, max_time
         As in :class:`Lasso`.
 
     Attributes
@@ -97,6 +98,8 @@ class GroupLasso(NormModel):
         tol: float = 1e-6,
         max_iter: int = 20_000,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.groups = groups
         self.alpha = alpha
@@ -107,6 +110,8 @@ class GroupLasso(NormModel):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
