@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -60,7 +59,7 @@ class Outputwise:
             start = warm_start
             if start is not None:
                 start = start._replace(dual=start.dual[:, [j]], offset=start.offset[[j]])
-            parts.append(self.choose(part).solve(part, start, partial(whole.take, j)))
+            parts.append(self.choose(part).solve(part, start, _Part(whole, j)))
             whole.end(j, parts[-1])
         dual = np.hstack([part.dual for part in parts])
         offset = np.concatenate([part.offset for part in parts])
@@ -72,7 +71,7 @@ class Outputwise:
 
 
 class _Whole:
-    """The callback of the parts: it tells that of the whole of the sum of their certificates.
+    """What the callbacks of the parts tell that of the whole: the sum of their certificates.
 
     Outputs that have not been solved count with their best constants and a bound of zero. Once
     it was asked to stop, the others end at their first certificate.
@@ -93,6 +92,20 @@ class _Whole:
         """Go on to the next output."""
         self.steps += solution.n_iter
         self.known[j] = solution.certificate
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The callback of one part."""
+
+    whole: _Whole
+    j: int
+
+    def __call__(self, progress: Progress) -> str | None:
+        return self.whole.take(self.j, progress)
+
+    def seconds_left(self) -> float:
+        return self.whole.loop.seconds_left
 
 
 def _output(problem: Problem, j: int) -> Problem:
