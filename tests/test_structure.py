@@ -167,3 +167,28 @@ def test_circles_are_found(tmp_path):
     (tmp_path / "b.py").write_text("def f():\n    from fenchel.a import y\n", encoding="utf-8")
     (tmp_path / "c.py").write_text("from fenchel.a import y\n", encoding="utf-8")
     assert circles(edges(tmp_path)) == [["a", "b", "a"]]
+
+
+def compiled_loops() -> Iterator[tuple[Path, ast.FunctionDef]]:
+    """All functions that numba compiles."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                decorators = " ".join(ast.unparse(each) for each in node.decorator_list)
+                if "njit" in decorators or "_compiled" in decorators:
+                    yield path, node
+
+
+def test_compiled_loops_return_no_arrays():
+    """For an array that is returned numba calls Python, and an interrupt of that call is lost.
+
+    It surfaces as a SystemError then, in place of a KeyboardInterrupt.
+    """
+    loops = list(compiled_loops())
+    assert len(loops) > 30
+    returning = [
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for path, node in loops
+        if node.returns is None or "Array" in ast.unparse(node.returns)
+    ]
+    assert not returning, "they must write into arrays that they are given: " + str(returning)

@@ -219,6 +219,7 @@ class CheckedParameters:
     constraints: ClassVar[Mapping[str, Check]] = declared(
         C=POSITIVE,
         alpha=POSITIVE,
+        callback=NONE | CALLABLE,
         coverage=SHARE,
         cv=FOLDS,
         epsilon=NOT_NEGATIVE,
@@ -226,6 +227,7 @@ class CheckedParameters:
         kappa=POSITIVE,
         level=SHARE,
         max_iter=COUNT,
+        max_time=NONE | POSITIVE,
         n_jobs=NONE | COUNT | Number(high=-1, integer=True),
         random_state=That("None, an integer in [0, 2**32 - 1] or a RandomState", _random_state),
         rank=NONE | COUNT,

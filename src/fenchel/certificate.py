@@ -121,6 +121,9 @@ class Progress(NamedTuple):
 
 
 Callback = Callable[[Progress], object]
-"""Called after each outer iteration; a truthy return value stops the solver."""
+"""Called for each certificate; a truthy return value stops the solver, and a string says why.
+
+One with a method ``seconds_left`` is asked by solvers that take a limit on their time.
+"""
 
 __all__ = ["Callback", "Certificate", "Certified", "Progress", "Status"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -29,7 +29,7 @@ from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.features import FEATURES_CHOICE, FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
-from fenchel.solvers.base import printer
+from fenchel.solvers.loop import Watch
 
 _OVERFLOWS = (
     "X, y, sample_weight and alpha must be of sizes with which the objective neither overflows "
@@ -38,23 +38,31 @@ _OVERFLOWS = (
 _PARTS = ("coef_", "intercept_", "weights_", "dual_coef_", "offset_", "center_")
 _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
-@contextmanager
-def unchanged_on_failure(estimator: BaseEstimator) -> Iterator[None]:
-    """Undo all changes of attributes on an error; arrays must not be changed in place.
 
-    What overflows is not warned of on the way: the end says so, where the model is not finite.
+def all_or_nothing(fit: _Method) -> _Method:
+    """Decorate a method that fits: nothing of the estimator changes until all is there.
+
+    The method runs on a twin, whose attributes take the place of those of the estimator in a
+    single step at its end: whatever is raised, and whenever, there is nothing to undo. Arrays
+    of the last fit must not be changed in place. What overflows is not warned of on the way: the
+    end says so, where the model is not finite.
     """
-    before = vars(estimator).copy()
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            yield
-    except BaseException as error:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        if isinstance(error, (np.linalg.LinAlgError, ArithmeticError)):
+
+    @wraps(fit)
+    def fitted(estimator: Any, *data: Any, **options: Any) -> Any:
+        twin = object.__new__(type(estimator))
+        vars(twin).update(vars(estimator))
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                fit(twin, *data, **options)
+        except (np.linalg.LinAlgError, ArithmeticError) as error:
             raise ValueError(_OVERFLOWS.format(f"a step has no result ({error})")) from error
-        raise
+        estimator.__dict__ = vars(twin)
+        return estimator
+
+    return cast(_Method, fitted)
 
 
 class KeptRows(NamedTuple):
@@ -180,7 +188,7 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
         check_is_fitted(self)
         return rows_of(self, X, reset=False)
 
-    def _keep_end(self, solution: Any, stacklevel: int = 4) -> None:
+    def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
         """Set the attributes of the solver's end, and warn where it was early.
 
         A model that is not finite raises a sentence.
@@ -196,7 +204,12 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
 
     def _callback(self) -> Callback | None:
-        return printer(type(self).__name__) if getattr(self, "verbose", 0) else None
+        """What the solver calls: ``verbose``, ``callback`` and ``max_time``, from now on."""
+        name, verbose = type(self).__name__, bool(getattr(self, "verbose", 0))
+        callback, max_time = getattr(self, "callback", None), getattr(self, "max_time", None)
+        if not verbose and callback is None and max_time is None:
+            return None
+        return Watch(name, verbose, callback, max_time)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -242,6 +255,8 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     max_iter: int
     random_state: Any
     verbose: int
+    callback: Callback | None
+    max_time: float | None
     kernel_: Any
     certified_kernel_: str
     """The kernel that the certificate is of: as "given", or that of the "features"."""
@@ -291,7 +306,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
             self.features, kernel, self.rank, self.random_state, rows, takes_gram(self.solver)
         )
 
-    def _keep_map(self, kept: KeptRows, *, named: bool = False, stacklevel: int = 5) -> None:
+    def _keep_map(self, kept: KeptRows, *, named: bool = False, stacklevel: int = 6) -> None:
         """Set the attributes of kernel and features, and warn where much is left out.
 
         With ``named``, certificates are of the kernel as given if that is possible, and tell

@@ -317,6 +317,12 @@ def test_an_early_stop_is_a_warning_and_a_field(here, capsys):
     assert (here / "m.skops").exists()
 
 
+def test_a_limit_on_the_seconds(here, capsys):
+    record, err = fit_json(capsys, "engel", "--max-time", "1e-9")
+    assert record["converged"] is False
+    assert "max_time=1e-09 seconds were over" in err
+
+
 def test_quiet(here, capsys):
     assert main(["fit", "engel", "--quiet", "--out", "m.skops"]) == 0
     assert capsys.readouterr() == ("", "")
@@ -401,6 +407,7 @@ BAD = {
     "width 0": ([*FIT, "--length-scale", "0"], "--length-scale must be a number > 0"),
     "no width": ([*FIT, "--kernel", "linear", "--length-scale", "1"], "no meaning for the linear"),
     "tol": ([*FIT, "--tol", "0"], "--tol must be a number > 0"),
+    "max_time": ([*FIT, "--max-time", "-1"], "--max-time must be a number > 0"),
     "one fold": ([*FIT, "--cv", "1"], "--cv must be between 2 and the number of rows, 30, got 1"),
     "folds": ([*FIT, "--cv", "31"], "--cv must be between 2 and"),
     "option": ([*FIT, "--depth", "3"], "No such option"),

@@ -74,6 +74,10 @@ _Cv = Annotated[
 ]
 _Seed = Annotated[int, typer.Option(help="Seed of folds and subsamples.", min=0, max=2**32 - 1)]
 _Tol = Annotated[float, typer.Option(help="Relative duality gap to reach.")]
+_MaxTime = Annotated[
+    float | None,
+    typer.Option(help="Seconds after which each fit is stopped, with the best model so far."),
+]
 _Out = Annotated[str | None, typer.Option(help="Where to write the model (.skops).")]
 _Plot = Annotated[str | None, typer.Option(help="Where to write a picture (.png, .pdf, .svg).")]
 _PlotFeature = Annotated[
@@ -97,6 +101,7 @@ def fit(
     cv: _Cv = None,
     seed: _Seed = 0,
     tol: _Tol = 1e-6,
+    max_time: _MaxTime = None,
     out: _Out = None,
     plot: _Plot = None,
     plot_feature: _PlotFeature = None,
@@ -121,6 +126,7 @@ def fit(
         cv=cv,
         seed=seed,
         tol=tol,
+        max_time=max_time,
     )
     commands.fit(
         data,

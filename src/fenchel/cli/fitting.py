@@ -47,6 +47,7 @@ class Settings:
     cv: int | None = None
     seed: int = 0
     tol: float = 1e-6
+    max_time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -178,9 +179,10 @@ def make_estimator(settings: Settings) -> Any:
     """Return the unfitted estimator; what was not asked for is the library's default."""
     if settings.model not in ESTIMATORS:
         raise InputError(f"--model must be one of {', '.join(ESTIMATORS)}, got {settings.model}")
-    for name, value in (("--alpha", settings.alpha), ("--tol", settings.tol)):
+    numbers = {"alpha": settings.alpha, "tol": settings.tol, "max-time": settings.max_time}
+    for name, value in numbers.items():
         if value is not None:
-            _check_positive(name, value)
+            _check_positive(f"--{name}", value)
     if settings.epsilon is not None and not 0.0 <= settings.epsilon <= _LARGEST:
         raise InputError(
             f"--epsilon must be a number >= 0 of at most {_LARGEST:g}, got {settings.epsilon:g}"
@@ -196,7 +198,7 @@ def make_estimator(settings: Settings) -> Any:
             if getattr(settings, name) is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise InputError(f"{option} has no meaning for --model {settings.model}")
-    for name in ("alpha", "epsilon", "level_gamma"):
+    for name in ("alpha", "epsilon", "level_gamma", "max_time"):
         if getattr(settings, name) is not None:
             given[name] = getattr(settings, name)
     return ESTIMATORS[settings.model](**given)

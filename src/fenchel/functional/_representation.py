@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.design import Design, Gram, Masked
 from fenchel.design.base import Spectrum
+from fenchel.estimator import KeptRows
 from fenchel.features import FeatureMap
 from fenchel.functional.curves import Curves
 from fenchel.losses import Loss, curve_loss
@@ -166,6 +168,34 @@ class Represented:
                 push *= self.outputs.mask
         rows = self._rows
         return rows.blocks.sum(lambda block: (rows.pull(block, push[block]),))[0]
+
+
+@dataclass
+class PreparedCurves:
+    """Curves of positive weight, ready for any loss and strength."""
+
+    inputs: KeptRows
+    curves: Curves
+    output_kernel: Any
+    between: FloatArray
+    """The output kernel between the points of the grid."""
+    center: FloatArray
+    """What was taken off all curves, (m,)."""
+    represented: dict[Any, Represented] = field(default_factory=dict)
+    """The representations that were in use, with the rows for them and their spectra."""
+    _wider: PreparedCurves | None = None
+
+    def wider(self, share: float) -> PreparedCurves | None:
+        """The same curves with more features of their rows; kept for later fits."""
+        inputs = self.inputs.wider(share) if self._wider is None else None
+        if inputs is not None:
+            self._wider = replace(self, inputs=inputs, represented={})
+        return self._wider
+
+    def adopt(self, other: PreparedCurves) -> None:
+        """Take the features of another one: those that later fits need as well."""
+        self.inputs, self.represented = other.inputs, other.represented
+        self._wider = other._wider
 
 
 def represent(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -24,11 +24,13 @@ from fenchel._validation import (
     declared,
     rows_of,
 )
-from fenchel.estimator import KeptRows, unchanged_on_failure
+from fenchel.certificate import Callback
+from fenchel.estimator import all_or_nothing
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._representation import (
     Eigen,
     LossChoice,
+    PreparedCurves,
     Represented,
     Spline,
     represent,
@@ -64,34 +66,6 @@ class Sparsity(NamedTuple):
     """Of single coefficients, where a curve is observed."""
     rows: float
     """Of whole curves."""
-
-
-@dataclass
-class PreparedCurves:
-    """Curves of positive weight, ready for any loss and strength."""
-
-    inputs: KeptRows
-    curves: Curves
-    output_kernel: Any
-    between: FloatArray
-    """The output kernel between the points of the grid."""
-    center: FloatArray
-    """What was taken off all curves, (m,)."""
-    represented: dict[Any, Represented] = field(default_factory=dict)
-    """The representations that were in use, with the rows for them and their spectra."""
-    _wider: PreparedCurves | None = None
-
-    def wider(self, share: float) -> PreparedCurves | None:
-        """The same curves with more features of their rows; kept for later fits."""
-        inputs = self.inputs.wider(share) if self._wider is None else None
-        if inputs is not None:
-            self._wider = replace(self, inputs=inputs, represented={})
-        return self._wider
-
-    def adopt(self, other: PreparedCurves) -> None:
-        """Take the features of another one: those that later fits need as well."""
-        self.inputs, self.represented = other.inputs, other.represented
-        self._wider = other._wider
 
 
 class FunctionalRegressor(RegressorMixin, SearchableCurves):
@@ -155,7 +129,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         curves, and "fista" elsewhere.
     max_iter : int, default=1000
         Limit on the turns of the splitting; on the steps of "fista" it is twenty times that.
-    rank, tol, warm_start, random_state, verbose
+    rank, tol, warm_start, random_state, verbose, callback, max_time
         As in :class:`fenchel.QuantileRegressor`.
 
     Attributes
@@ -245,6 +219,8 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.loss = loss
         self.norm = norm
@@ -266,7 +242,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
+    @all_or_nothing
     def fit(
         self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
@@ -289,12 +268,11 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         FunctionalRegressor
             The fitted estimator.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            prepared = self.prepare(X, y, theta, sample_weight)
-            last = getattr(self, "_last", None) if self.warm_start else None
-            nearby = self.fit_prepared(prepared, last)
-            self._last = nearby if self.warm_start else None
+        self.check_parameters()
+        prepared = self.prepare(X, y, theta, sample_weight)
+        last = getattr(self, "_last", None) if self.warm_start else None
+        nearby = self.fit_prepared(prepared, last)
+        self._last = nearby if self.warm_start else None
         return self
 
     def prepare(
@@ -348,6 +326,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
 
         Points are scaled curves of all rows, (n, m), near the dual solution.
         """
+        with threads_that_pay(max(prepared.curves.values.shape)):
+            return self._fit_prepared(prepared, start)
+
+    def _fit_prepared(self, prepared: PreparedCurves, start: FloatArray | None) -> FloatArray:
         curves, inputs = prepared.curves, prepared.inputs
         outputs = self._represented(prepared, self._choice()).outputs
         size = (inputs.n_rows, curves.values.shape[1])
@@ -355,21 +337,22 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         if start is not None and start.shape == size:
             nearby = outputs.from_grid(start[inputs.kept])
             warm = WarmStart(nearby, np.zeros(nearby.shape[1]), float(self.alpha))
-        with threads_that_pay(len(curves)):
-            used, problem, solution = solve_named(
-                prepared, self.make_problem, self._solve, warm, self._tolerance
-            )
+        watch = self._callback()
+        used, problem, solution = solve_named(
+            prepared,
+            self.make_problem,
+            lambda problem, near: self._solver(problem).solve(problem, near, watch),
+            warm,
+            self._tolerance,
+        )
         prepared.adopt(used)
-        self._keep_map(prepared.inputs, named=True)
+        self._keep_map(prepared.inputs, named=True, stacklevel=7)
         self._keep(prepared, self._represented(prepared, self._choice()), problem, solution)
-        self._keep_end(solution)
+        self._keep_end(solution, stacklevel=6)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
         following[inputs.kept] = outputs.on_grid(found)
         return following
-
-    def _solve(self, problem: Problem, start: WarmStart | None) -> Solution:
-        return self._solver(problem).solve(problem, start, self._callback())
 
     def _solver(self, problem: Problem) -> Solver:
         tol, limit = float(self.tol), int(self.max_iter)

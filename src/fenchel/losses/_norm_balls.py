@@ -45,7 +45,8 @@ def project(
         return Projected(point * scale, (inverse - 1.0)[:, 0])
     radii = np.ascontiguousarray(np.broadcast_to(radius, (len(point), 1))[:, 0])
     project_rows = _project_l1 if order == 1.0 else _project_lr
-    result, pull = project_rows(np.ascontiguousarray(point), root, radii, float(order))
+    result, pull = np.array(point, order="C"), np.zeros(len(point))
+    project_rows(np.ascontiguousarray(point), root, radii, float(order), result, pull)
     return Projected(result, pull)
 
 
@@ -74,12 +75,16 @@ def project_jacobian(
 
 @njit(cache=True, error_model="numpy")
 def _project_l1(
-    point: FloatArray, root: FloatArray, radii: FloatArray, order: float
-) -> tuple[FloatArray, FloatArray]:
+    point: FloatArray,
+    root: FloatArray,
+    radii: FloatArray,
+    order: float,
+    result: FloatArray,
+    pulls: FloatArray,
+) -> None:
+    """Rows of ``result``, which are those of ``point`` before, and their pulls."""
     n, m = point.shape
     own = len(root) > 1
-    result = point.copy()
-    pulls = np.zeros(n)
     for i in range(n):
         weight = root[i] if own else root[0]
         pull = 0.0
@@ -103,7 +108,6 @@ def _project_l1(
                 total += weight[j] * left
             if total > radii[i]:  # what rounding has left outside, for points far away
                 result[i] *= radii[i] / total
-    return result, pulls
 
 
 @njit(cache=True, error_model="numpy")
@@ -133,12 +137,16 @@ def _pulled(size: float, strength: float, order: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def _project_lr(
-    point: FloatArray, root: FloatArray, radii: FloatArray, order: float
-) -> tuple[FloatArray, FloatArray]:
+    point: FloatArray,
+    root: FloatArray,
+    radii: FloatArray,
+    order: float,
+    result: FloatArray,
+    pulls: FloatArray,
+) -> None:
+    """Rows of ``result``, which are those of ``point`` before, and their pulls."""
     n, m = point.shape
     own = len(root) > 1
-    result = point.copy()
-    pulls = np.zeros(n)
     sizes = np.zeros(m)  # of the values x / √μ in units of the radius, which powers can bear
     for i in range(n):
         scale = root[i] if own else root[0]
@@ -172,7 +180,6 @@ def _project_lr(
         if total > 1.0:  # what rounding has left outside
             result[i] /= total ** (1.0 / order)
         pulls[i] = pull * radius ** (2.0 - order)
-    return result, pulls
 
 
 @njit(cache=True, error_model="numpy")

@@ -150,13 +150,15 @@ def envelope(
     order: IntArray,
     lower: FloatArray,
     upper: FloatArray,
-) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    """All that :meth:`Loss.envelope` returns, in one pass."""
+    dual: FloatArray,
+    value: FloatArray,
+    active: IntArray,
+    jacobian: FloatArray,
+) -> int:
+    """All that :meth:`Loss.envelope` returns, in one pass, and how many rows are active."""
     n, p = residual.shape
     ends, sums, values = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
     point = np.empty(p)
-    dual, value = np.empty((n, p)), np.empty(n)
-    active, jacobian = np.empty(n, np.int64), np.empty((n, p, p))
     half = 0.5 / step
     m = 0
     for i in range(n):
@@ -172,7 +174,7 @@ def envelope(
         if _fill_jacobian(order, n_pools, ends, values, jacobian[m]):
             active[m] = i
             m += 1
-    return dual, value, active[:m], jacobian[:m]
+    return m
 
 
 @njit(cache=True, nogil=True)

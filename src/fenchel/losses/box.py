@@ -176,12 +176,13 @@ class BoxQuadratic(Loss):
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102
         uncoupled = self._uncoupled(residual)
         run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
-        dual, value, active, jacobian = run(
-            anchor, residual, step, *self.parameters(residual.shape[1]), self.epsilon
-        )
+        n, p = residual.shape
+        found = Envelope.empty(n, (p,) if uncoupled else (p, p))
+        m = run(anchor, residual, step, *self.parameters(p), self.epsilon, *found)
+        found = found.until(m)
         if uncoupled and not self.separable:
-            jacobian = jacobian[:, :, None]
-        return Envelope(dual, value, active, jacobian)
+            return found._replace(jacobian=found.jacobian[:, :, None])
+        return found
 
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
         """Exact for each output where they do not interact, by Newton otherwise."""

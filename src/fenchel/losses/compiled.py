@@ -115,13 +115,13 @@ def envelope_separable(
     below: FloatArray,
     above: FloatArray,
     epsilon: float,
-) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
-    """Proximal dual, its value, and the Jacobian on the rows where it is not zero."""
+    dual: FloatArray,
+    value: FloatArray,
+    active: IntArray,
+    jacobian: FloatArray,
+) -> int:
+    """Proximal dual, its value, and the Jacobian on the rows where it is not zero: how many."""
     n, p = residual.shape
-    dual = np.empty((n, p))
-    value = np.empty(n)
-    active = np.empty(n, dtype=np.intp)
-    jacobian = np.empty((n, p))
     threshold = step * epsilon
     half = 0.5 / step
     m = 0
@@ -146,7 +146,7 @@ def envelope_separable(
         if moves:
             active[m] = i
             m += 1
-    return dual, value, active[:m], jacobian[:m]
+    return m
 
 
 @njit(cache=True, nogil=True)
@@ -269,13 +269,13 @@ def envelope_coupled(
     below: FloatArray,
     above: FloatArray,
     epsilon: float,
-) -> tuple[FloatArray, FloatArray, IntArray, FloatArray]:
+    dual: FloatArray,
+    value: FloatArray,
+    active: IntArray,
+    jacobian: FloatArray,
+) -> int:
     """As :func:`envelope_separable`, with the l2 norm of the row in the conjugate."""
     n, p = residual.shape
-    dual = np.empty((n, p))
-    value = np.empty(n)
-    active = np.empty(n, dtype=np.intp)
-    jacobian = np.empty((n, p, p))
     point = np.empty(p)
     slope = np.empty(p)
     bound = np.empty(p)
@@ -298,7 +298,7 @@ def envelope_coupled(
         if moves:
             active[m] = i
             m += 1
-    return dual, value, active[:m], jacobian[:m]
+    return m
 
 
 @njit(cache=True, nogil=True)

@@ -27,6 +27,17 @@ class Envelope(NamedTuple):
     jacobian: FloatArray
     """(m, p) or (m, p, p): generalized Jacobian of the prox on the active rows."""
 
+    @classmethod
+    def empty(cls, n_rows: int, block: tuple[int, ...]) -> Envelope:
+        """Return room for what compiled loops find, with Jacobians of a shape for each row."""
+        active = np.empty(n_rows, dtype=np.intp)
+        dual = np.empty((n_rows, block[0]))
+        return cls(dual, np.empty(n_rows), active, np.empty((n_rows, *block)))
+
+    def until(self, n_active: int) -> Envelope:
+        """Return the same with the first of the active rows only."""
+        return self._replace(active=self.active[:n_active], jacobian=self.jacobian[:n_active])
+
 
 class Box(NamedTuple):
     r"""A conjugate that is a quadratic on a box, see :meth:`Loss.box`.

@@ -112,9 +112,12 @@ class NonCrossing(Loss):
         return dual, residual
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102
-        return Envelope(
-            *_ordered.envelope(anchor, residual, step, self._order, self._lower, self._upper)
+        n, p = residual.shape
+        found = Envelope.empty(n, (p, p))
+        m = _ordered.envelope(
+            anchor, residual, step, self._order, self._lower, self._upper, *found
         )
+        return found.until(m)
 
     def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:
         """Move the part in the box towards a corner of it, and keep the multipliers.

@@ -32,7 +32,7 @@ from fenchel._validation import (
     said_of,
     targets_of,
 )
-from fenchel.estimator import CheckedRegressor, unchanged_on_failure
+from fenchel.estimator import CheckedRegressor, all_or_nothing
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -89,6 +89,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         """The outputs of the estimator that are the two ends."""
         raise NotImplementedError
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the estimator and calibrate its intervals.
 
@@ -116,29 +117,28 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         UserWarning
             If there are too few calibration rows for the coverage: intervals are infinite.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            plain = self._plain()
-            X, y, weight = self._validated(plain, X, y, sample_weight)
-            self._columns = self._ends(plain)
-            self._held_out: HeldOut | None = None
-            self._fold: IntArray | None = None
-            if self.method == "split":
-                rows, ends = self._split(plain, X, y, weight)
-            else:
-                rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-                ends = self._leave_out(plain, X, y, weight, rows)
-            self.conformity_scores_ = self._scores(y[rows], *ends)
-            self.calibration_indices_ = rows
-            self.n_calibration_ = len(rows)
-            self._weight = None if weight is None else weight[rows]
-            typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
-            self.quantile_ = float(self._margin(self.coverage, typical)[0])
-            if np.isinf(self.quantile_):
-                self._warn_of_infinity(self.coverage, "every interval")
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self.estimator_, name):
-                    setattr(self, name, getattr(self.estimator_, name))
+        self.check_parameters()
+        plain = self._plain()
+        X, y, weight = self._validated(plain, X, y, sample_weight)
+        self._columns = self._ends(plain)
+        self._held_out: HeldOut | None = None
+        self._fold: IntArray | None = None
+        if self.method == "split":
+            rows, ends = self._split(plain, X, y, weight)
+        else:
+            rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+            ends = self._leave_out(plain, X, y, weight, rows)
+        self.conformity_scores_ = self._scores(y[rows], *ends)
+        self.calibration_indices_ = rows
+        self.n_calibration_ = len(rows)
+        self._weight = None if weight is None else weight[rows]
+        typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
+        self.quantile_ = float(self._margin(self.coverage, typical)[0])
+        if np.isinf(self.quantile_):
+            self._warn_of_infinity(self.coverage, "every interval", stacklevel=4)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -343,7 +343,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 f"cv={self.cv!r}, method={self.method!r}"
             )
 
-    def _warn_of_infinity(self, coverage: float, what: str) -> None:
+    def _warn_of_infinity(self, coverage: float, what: str, stacklevel: int = 3) -> None:
         needed = int(np.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12)))
         weights = "" if self._weight is None else " of equal weight"
         n_undefined = int(np.isinf(self.conformity_scores_).sum())
@@ -352,7 +352,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             f"{what} must be infinite: a coverage of {coverage:g} needs at least {needed} "
             f"calibration rows{weights}, got n_calibration_ = {self.n_calibration_}{undefined}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import validate_data
 
-from fenchel._threads import threads_that_pay
+from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.kernels import Precomputed
 from fenchel.solvers import WarmStart
@@ -174,10 +174,10 @@ class LeaveOneOutKernel(_OneFeatureMap):
         failures = []
         for i in range(n):
             near = start._replace(dual=np.delete(start.dual, i, axis=0))
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")  # on the feature map, the full fit has spoken
+            with without_warnings(UserWarning):  # on the feature map, the full fit has spoken
                 left = _without(model, prepared, i, near)
-            failures += [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+            if not left.status_.converged:
+                failures.append(left.status_.message)
             weights = left.weights_
             if gram:
                 weights = np.zeros((n, left.dual_coef_.shape[1]))
@@ -188,9 +188,9 @@ class LeaveOneOutKernel(_OneFeatureMap):
         if failures:
             warnings.warn(
                 f"{len(failures)} of {n} leave-one-out fits have not converged, the last one "
-                f"because: {failures[-1].message}",
+                f"because: {failures[-1]}",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         own = np.einsum("ir,jri->ji", inputs.features, self.weights) + self.offsets
         self.own = own[list(self.columns)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _safe_split
 
+from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray, IntArray
 from fenchel.model_selection._candidates import Grid
 
@@ -87,8 +87,7 @@ def scores_of_fold(
             for j, point in enumerate(grid.along):
                 model.set_params(**other, **point, **alpha).check_parameters()
                 at = float(next(iter(point.values()), 0.0))
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)  # counted below
+                with without_warnings(ConvergenceWarning):  # counted below
                     start = model.fit_prepared(prepared, line.ahead(at, start))
                 line.take(at, start)
                 first = start if j == 0 else first

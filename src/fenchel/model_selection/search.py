@@ -32,7 +32,7 @@ from fenchel._validation import (
     declared,
     said_of,
 )
-from fenchel.estimator import Searchable, unchanged_on_failure
+from fenchel.estimator import Searchable, all_or_nothing
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from fenchel.model_selection._candidates import Grid, column, make_grid
 from fenchel.model_selection._fold_scores import (
@@ -199,6 +199,7 @@ class PathSearchCV(
 
     best_estimator_: Estimator
 
+    @all_or_nothing
     @with_callbacks
     def fit(
         self,
@@ -250,17 +251,16 @@ class PathSearchCV(
         grid = make_grid(estimator, self._candidates(), data.arguments)
         tasks = self._tasks(estimator, grid, data)
         report = Tasks.of(self, len(tasks) + bool(self.refit))
-        with unchanged_on_failure(self):
-            self._choose(estimator, grid, self._scores(grid, tasks, report))
-            self.alpha_ = float(self.best_params_.get("alpha", estimator.alpha))
-            if self.refit:
-                task = report.begin("refit")
-                best = estimator.with_parameters(**self.best_params_)
-                self.best_estimator_ = best.fit(**given.arguments)
-                report.end(task)
-                for name in ("n_features_in_", "feature_names_in_"):
-                    if hasattr(best, name):
-                        setattr(self, name, getattr(best, name))
+        self._choose(estimator, grid, self._scores(grid, tasks, report))
+        self.alpha_ = float(self.best_params_.get("alpha", estimator.alpha))
+        if self.refit:
+            task = report.begin("refit")
+            best = estimator.with_parameters(**self.best_params_)
+            self.best_estimator_ = best.fit(**given.arguments)
+            report.end(task)
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(best, name):
+                    setattr(self, name, getattr(best, name))
         report.end(report.root)
         return self
 

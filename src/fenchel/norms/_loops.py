@@ -15,9 +15,8 @@ _ROOT_STEPS = 200
 
 
 @njit(cache=True, nogil=True)
-def lengths(v: FloatArray, starts: IntArray, q: int) -> FloatArray:
+def lengths(v: FloatArray, starts: IntArray, q: int, out: FloatArray) -> None:
     """The q-norms of the groups."""
-    out = np.zeros(len(starts) - 1)
     for j in range(len(out)):
         largest = 0.0
         total = 0.0
@@ -33,16 +32,13 @@ def lengths(v: FloatArray, starts: IntArray, q: int) -> FloatArray:
             for i in range(starts[j], starts[j + 1]):
                 squares += (v[i] / largest) ** 2
             out[j] = largest * np.sqrt(squares)
-    return out
 
 
 @njit(cache=True, nogil=True)
-def descending(v: FloatArray, starts: IntArray) -> FloatArray:
-    """Absolute values, sorted from large to small inside of groups."""
-    out = np.abs(v)
+def sort_descending(v: FloatArray, starts: IntArray) -> None:
+    """Sort from large to small inside of groups, in place."""
     for j in range(len(starts) - 1):
-        out[starts[j] : starts[j + 1]] = np.sort(out[starts[j] : starts[j + 1]])[::-1]
-    return out
+        v[starts[j] : starts[j + 1]] = np.sort(v[starts[j] : starts[j + 1]])[::-1]
 
 
 @njit(cache=True, nogil=True)
@@ -94,17 +90,19 @@ def sum_of_maxima_threshold(ordered: FloatArray, starts: IntArray, radius: float
 
 @njit(cache=True, nogil=True)
 def squared_levels(
-    ordered: FloatArray, starts: IntArray, q: int, nu: float
-) -> tuple[FloatArray, FloatArray]:
+    ordered: FloatArray,
+    starts: IntArray,
+    q: int,
+    nu: float,
+    level: FloatArray,
+    slope: FloatArray,
+) -> None:
     """Per group the dual length of v - w, w the prox of ‖·‖_q² / (2 ν), and its slope in ν.
 
     For q = 1 this is the threshold S_k/(k + ν), for q = ∞ the cut-off sum S_k/(k ν + 1), with
     S_k the sum of the k entries that are larger than the threshold or than the level.
     """
-    n_groups = len(starts) - 1
-    level = np.zeros(n_groups)
-    slope = np.zeros(n_groups)
-    for j in range(n_groups):
+    for j in range(len(starts) - 1):
         group = ordered[starts[j] : starts[j + 1]]
         total = 0.0
         for k in range(1, len(group) + 1):
@@ -116,7 +114,6 @@ def squared_levels(
                 level[j] = value
                 slope[j] = -value / below * (1.0 if q == 1 else k)
                 break
-    return level, slope
 
 
 @njit(cache=True, nogil=True)
@@ -126,11 +123,13 @@ def squared_root(ordered: FloatArray, starts: IntArray, q: int, t: float) -> flo
     Newton on 1 / length, which is linear in ν for one group and almost for several, in a
     bracket. The length at ν = 0 must be above t.
     """
+    level = np.zeros(len(starts) - 1)
+    slope = np.zeros(len(starts) - 1)
     low = 0.0
     high = np.inf
     nu = 0.0
     for _ in range(_ROOT_STEPS):
-        level, slope = squared_levels(ordered, starts, q, nu)
+        squared_levels(ordered, starts, q, nu, level, slope)
         length = np.sqrt(np.sum(level * level))
         if length > t:
             low = nu
@@ -147,39 +146,7 @@ def squared_root(ordered: FloatArray, starts: IntArray, q: int, t: float) -> flo
 
 
 @njit(cache=True, nogil=True)
-def soft(v: FloatArray, starts: IntArray, thresholds: FloatArray) -> FloatArray:
-    """Entries of group j brought nearer to zero by thresholds[j]."""
-    out = np.empty_like(v)
-    for j in range(len(starts) - 1):
-        for i in range(starts[j], starts[j + 1]):
-            out[i] = np.sign(v[i]) * max(abs(v[i]) - thresholds[j], 0.0)
-    return out
-
-
-@njit(cache=True, nogil=True)
-def clipped(v: FloatArray, starts: IntArray, levels: FloatArray) -> FloatArray:
-    """Entries of group j cut off at ± levels[j]."""
-    out = np.empty_like(v)
-    for j in range(len(starts) - 1):
-        for i in range(starts[j], starts[j + 1]):
-            out[i] = min(max(v[i], -levels[j]), levels[j])
-    return out
-
-
-@njit(cache=True, nogil=True)
-def scaled(v: FloatArray, starts: IntArray, factors: FloatArray) -> FloatArray:
-    """Group j times factors[j]."""
-    out = np.empty_like(v)
-    for j in range(len(starts) - 1):
-        for i in range(starts[j], starts[j + 1]):
-            out[i] = v[i] * factors[j]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def max_levels(ordered: FloatArray, starts: IntArray, t: float) -> FloatArray:
+def max_levels(ordered: FloatArray, starts: IntArray, t: float, levels: FloatArray) -> None:
     """Maxima of the proxes of t‖·‖_∞, group by group."""
-    levels = np.empty(len(starts) - 1)
     for j in range(len(levels)):
         levels[j] = l1_threshold(ordered[starts[j] : starts[j + 1]], t)
-    return levels

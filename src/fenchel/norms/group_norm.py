@@ -80,7 +80,7 @@ class GroupNorm:
     def lengths(self, W: FloatArray) -> FloatArray:
         """q-norms of the groups, (k,)."""
         starts = self.rows_before * W.shape[1]
-        return loops.lengths(W[self.order].ravel(), starts, _CODES[self.q])
+        return _lengths(W[self.order].ravel(), starts, _CODES[self.q])
 
     def value(self, W: FloatArray) -> float:
         """‖W‖."""
@@ -105,11 +105,11 @@ class GroupNorm:
 def _sum(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
     """Prox of t Σ_j ‖v_j‖_q: group by group."""
     if q == 1.0:
-        return loops.soft(v, starts, np.full(len(starts) - 1, t))
+        return _soft(v, t)
     if q == np.inf:
-        levels = loops.max_levels(loops.descending(v, starts), starts, t)
-        return loops.clipped(v, starts, levels)
-    return loops.scaled(v, starts, _shrunk(loops.lengths(v, starts, 2), t))
+        levels = _max_levels(_descending(v, starts), starts, t)
+        return _clipped(v, starts, levels)
+    return v * _each(starts, _shrunk(_lengths(v, starts, 2), t))
 
 
 def _root_of_squares(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
@@ -118,37 +118,38 @@ def _root_of_squares(v: FloatArray, starts: IntArray, q: float, t: float) -> Flo
     Where it is not zero, with value G, it is that of Σ_j ‖·‖_q² / (2 ν), ν = G / t.
     """
     if q == 2.0:
-        length = np.linalg.norm(loops.lengths(v, starts, 2))
+        length = np.linalg.norm(_lengths(v, starts, 2))
         return v * _shrunk(np.array([length]), t)
-    dual_lengths = loops.lengths(v, starts, 0 if q == 1.0 else 1)
+    dual_lengths = _lengths(v, starts, 0 if q == 1.0 else 1)
     if np.linalg.norm(dual_lengths) <= t:
         return np.zeros_like(v)
-    ordered = loops.descending(v, starts)
+    ordered = _descending(v, starts)
     nu = loops.squared_root(ordered, starts, _CODES[q], t)
-    levels = loops.squared_levels(ordered, starts, _CODES[q], nu)[0]
+    levels, slopes = np.zeros((2, len(starts) - 1))
+    loops.squared_levels(ordered, starts, _CODES[q], nu, levels, slopes)
     if q == 1.0:
-        return loops.soft(v, starts, levels)
-    return loops.clipped(v, starts, nu * levels)
+        return _soft(v, _each(starts, levels))
+    return _clipped(v, starts, nu * levels)
 
 
 def _maximum(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
     """Prox of t max_j ‖v_j‖_q: what projection on the ball of L_{q*,1} leaves."""
     whole = np.array([0, len(v)], dtype=np.intp)
     if q == np.inf:  # the largest entry of all: a cut
-        level = loops.max_levels(loops.descending(v, whole), whole, t)
-        return loops.clipped(v, whole, level)
+        level = _max_levels(_descending(v, whole), whole, t)
+        return _clipped(v, whole, level)
     if q == 2.0:  # the longest group: lengths are cut
-        lengths = loops.lengths(v, starts, 2)
+        lengths = _lengths(v, starts, 2)
         among = np.array([0, len(lengths)], dtype=np.intp)
-        level = loops.max_levels(loops.descending(lengths, among), among, t)[0]
+        level = _max_levels(_descending(lengths, among), among, t)[0]
         factors = np.divide(level, lengths, out=np.ones_like(lengths), where=lengths > level)
-        return loops.scaled(v, starts, factors)
+        return v * _each(starts, factors)
     # the group with the largest sum: v - u, u the projection on Σ_j ‖u_j‖_∞ <= t
-    ordered = loops.descending(v, starts)
-    if np.sum(loops.lengths(v, starts, 0)) <= t:
+    ordered = _descending(v, starts)
+    if np.sum(_lengths(v, starts, 0)) <= t:
         return np.zeros_like(v)
     threshold = loops.sum_of_maxima_threshold(ordered, starts, t)
-    return v - loops.clipped(v, starts, loops.max_levels(ordered, starts, threshold))
+    return v - _clipped(v, starts, _max_levels(ordered, starts, threshold))
 
 
 def _shrunk(lengths: FloatArray, t: float) -> FloatArray:
@@ -156,3 +157,40 @@ def _shrunk(lengths: FloatArray, t: float) -> FloatArray:
     factors = np.zeros_like(lengths)
     np.divide(lengths - t, lengths, out=factors, where=lengths > t)
     return factors
+
+
+def _lengths(v: FloatArray, starts: IntArray, code: int) -> FloatArray:
+    """Norms of the groups."""
+    out = np.zeros(len(starts) - 1)
+    loops.lengths(v, starts, code, out)
+    return out
+
+
+def _descending(v: FloatArray, starts: IntArray) -> FloatArray:
+    """Absolute values, sorted from large to small inside of groups."""
+    out = np.abs(v)
+    loops.sort_descending(out, starts)
+    return out
+
+
+def _max_levels(ordered: FloatArray, starts: IntArray, t: float) -> FloatArray:
+    """Maxima of the proxes of t‖·‖_∞, group by group."""
+    levels = np.empty(len(starts) - 1)
+    loops.max_levels(ordered, starts, t, levels)
+    return levels
+
+
+def _each(starts: IntArray, values: FloatArray) -> FloatArray:
+    """The value of its group for each entry."""
+    return np.repeat(values, np.diff(starts))
+
+
+def _soft(v: FloatArray, threshold: FloatArray | float) -> FloatArray:
+    """Entries brought nearer to zero."""
+    return np.asarray(np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0))
+
+
+def _clipped(v: FloatArray, starts: IntArray, levels: FloatArray) -> FloatArray:
+    """Entries of group j cut off at ± levels[j]."""
+    level = _each(starts, levels)
+    return np.clip(v, -level, level)

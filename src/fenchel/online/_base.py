@@ -25,7 +25,7 @@ from fenchel._validation import (
     rows_of,
     targets_of,
 )
-from fenchel.estimator import CheckedRegressor, unchanged_on_failure
+from fenchel.estimator import CheckedRegressor, all_or_nothing
 from fenchel.online._pace import SCHEDULES, make_pace
 
 
@@ -62,6 +62,7 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
     def _predicted(self, X: FloatArray) -> FloatArray:
         raise NotImplementedError
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Forget everything, and learn the rows ``n_epochs`` times.
 
@@ -81,14 +82,14 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
             For parameters or data that are not allowed, and for a step that diverges; the
             estimator is then as it was.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            X, y = self._validated(X, y, reset=True)
-            weight = np.ones(len(X))
-            self._begin(X, weight)
-            self._learn(X, y, weight, self._orders(len(X)))
+        self.check_parameters()
+        X, y = self._validated(X, y, reset=True)
+        weight = np.ones(len(X))
+        self._begin(X, weight)
+        self._learn(X, y, weight, self._orders(len(X)))
         return self
 
+    @all_or_nothing
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -112,14 +113,13 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
             For parameters or data that are not allowed, and for a step that diverges; the
             model is then the one before the call.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            first = not self.__sklearn_is_fitted__()
-            X, y = self._validated(X, y, reset=first)
-            weight = check_weights(X, sample_weight, all_zero=True)
-            if first:
-                self._begin(X, weight)
-            self._learn(X, y, weight, [np.flatnonzero(weight)])
+        self.check_parameters()
+        first = not self.__sklearn_is_fitted__()
+        X, y = self._validated(X, y, reset=first)
+        weight = check_weights(X, sample_weight, all_zero=True)
+        if first:
+            self._begin(X, weight)
+        self._learn(X, y, weight, [np.flatnonzero(weight)])
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NOT_NEGATIVE, declared
-from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, unchanged_on_failure
+from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
 from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
 from fenchel.kernels import as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
@@ -79,33 +79,33 @@ class PositiveEstimator(KernelEstimator):
         """Set the attributes that predictions need, in the units of the targets."""
         raise NotImplementedError
 
+    @all_or_nothing
     def _fit(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            prepared = self.prepare(X, y, sample_weight)
-            inputs, last = prepared.inputs, getattr(self, "_last", None)
-            if not self.warm_start or last is None or len(last.dual) != inputs.n_rows:
-                start = self.fit_prepared(prepared)
-            else:
-                start = self.fit_prepared(prepared, last._replace(dual=last.dual[inputs.kept]))
-            self._last = None
-            if self.warm_start:
-                whole = np.zeros((inputs.n_rows, start.dual.shape[1]))
-                whole[inputs.kept] = start.dual
-                self._last = start._replace(dual=whole)
+        self.check_parameters()
+        prepared = self.prepare(X, y, sample_weight)
+        inputs, last = prepared.inputs, getattr(self, "_last", None)
+        if not self.warm_start or last is None or len(last.dual) != inputs.n_rows:
+            start = self.fit_prepared(prepared)
+        else:
+            start = self.fit_prepared(prepared, last._replace(dual=last.dual[inputs.kept]))
+        self._last = None
+        if self.warm_start:
+            whole = np.zeros((inputs.n_rows, start.dual.shape[1]))
+            whole[inputs.kept] = start.dual
+            self._last = start._replace(dual=whole)
         return self
 
     def fit_prepared(self, prepared: Prepared, start: Start | None = None) -> Start:
         """Solve on prepared rows, set the fitted attributes, and return a point to start from."""
         inputs = prepared.inputs
-        self._keep_map(inputs, stacklevel=6)
+        self._keep_map(inputs, stacklevel=7)
         solution = self._solve(prepared, start)
         share = inputs.weight / inputs.weight.sum()
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
         self.dual_coef_[inputs.kept] = share[:, None] * solution.dual
         self._keep(prepared, solution)
-        self._keep_end(solution, stacklevel=5)
+        self._keep_end(solution, stacklevel=6)
         return Start(solution.dual, solution.multipliers)
 
     def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:

@@ -68,6 +68,12 @@ class InequalitySplitting:
         unit = 0.5 * float(self.weight @ np.einsum("ij,ij->i", centred, centred))
         self.unit = unit or 0.5 * float(self.weight @ np.einsum("ij,ij->i", targets, targets)) or 1
 
+    @property
+    def size(self) -> int:
+        """Unknowns of the linear systems."""
+        n, r = self.features.shape
+        return min(n, r * (r + 1) // 2)
+
     def predictions(self, matrices: FloatArray) -> FloatArray:
         """φᵀ A_s φ, (n, p)."""
         columns = [np.einsum("ij,ij->i", self.features @ a, self.features) for a in matrices]

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
+from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NONE, NUMBERS, OneOf, declared
+from fenchel.certificate import Callback
 from fenchel.losses import Squared
 from fenchel.positive._base import PositiveRegressor, Prepared, Start, with_constant
 from fenchel.positive._inequalities import InequalitySplitting
@@ -92,7 +94,7 @@ class ConeRegressor(PositiveRegressor):
         directions.
     tol : float, default=1e-6
         Duality gap to reach, relative to the loss of the best constant.
-    kernel, features, rank, max_iter, warm_start, random_state, verbose
+    kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
@@ -177,6 +179,8 @@ feature_names_in_
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.cone = cone
         self.generators = generators
@@ -191,6 +195,8 @@ feature_names_in_
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict outputs in the cone for rows X, (n_samples,) or (n_samples, n_outputs)."""
@@ -270,7 +276,9 @@ feature_names_in_
             features, prepared.targets, inputs.weight, self.cone_, _inner_point(self.cone_), alpha
         )
         given = None if start is None else start.multipliers
-        return splitting.solve(float(self.tol), int(self.max_iter), given, self._callback())
+        tol, limit, callback = float(self.tol), int(self.max_iter), self._callback()
+        with threads_that_pay(splitting.size):
+            return splitting.solve(tol, limit, given, callback)
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.shift_, self.scale_ = prepared.shift, float(prepared.scale[0])

@@ -8,8 +8,10 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import WITH_DATA, check_weights, declared, rows_of
+from fenchel.certificate import Callback
 from fenchel.kernels import Box, Gaussian, as_box, resolve
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._solution import PSDSolution
@@ -53,7 +55,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         "auto" is "newton".
     tol : float, default=1e-6
         Duality gap to reach, in nats for each row.
-    features, rank, max_iter, warm_start, random_state, verbose
+    features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
@@ -112,6 +114,8 @@ feature_names_in_
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.trace_penalty = trace_penalty
@@ -125,6 +129,8 @@ feature_names_in_
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the density to rows X (n_samples, n_features)."""
@@ -137,7 +143,8 @@ feature_names_in_
         X = rows_of(self, X, least=2)
         support = self._checked_support(X)
         inputs = self._mapped(X, sample_weight)
-        integrals = np.array(moment(inputs.feature_map, support).matrix)
+        with threads_that_pay(max(inputs.features.shape)):
+            integrals = np.array(moment(inputs.feature_map, support).matrix)
         features, share = inputs.features, inputs.weight / inputs.weight.sum()
         volume = float(share @ np.einsum("ij,ij->i", features @ integrals, features))
         volume /= float(share @ np.einsum("ij,ij->i", features, features))

@@ -9,6 +9,7 @@ from scipy.stats import norm
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import NUMBERS, SHARE, Number, check_weights, declared, targets_of
+from fenchel.certificate import Callback
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
@@ -158,7 +159,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         "auto" is "newton".
     tol : float, default=1e-6
         Duality gap to reach, in nats for each row.
-    kernel, features, rank, max_iter, warm_start, random_state, verbose
+    kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
@@ -225,6 +226,8 @@ feature_names_in_
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.trace_penalty = trace_penalty
@@ -238,6 +241,8 @@ feature_names_in_
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def predict(
         self, X: ArrayLike, return_std: bool = False

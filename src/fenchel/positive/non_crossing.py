@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, declared
+from fenchel.certificate import Callback
 from fenchel.losses import Pinball
 from fenchel.losses.atoms import check_levels
 from fenchel.metrics import central_interval, d2_pinball_score, position_of_level
@@ -59,7 +60,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         "auto" is "proximal_newton".
     tol : float, default=1e-6
         Duality gap to reach, relative to the mean loss of the best constants.
-    kernel, features, rank, max_iter, warm_start, random_state, verbose
+    kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
@@ -144,6 +145,8 @@ feature_names_in_
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.levels = levels
         self.anchor = anchor
@@ -160,6 +163,8 @@ feature_names_in_
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict every level for rows X (n_samples, n_features), in the order of ``levels``.

@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
+from fenchel.certificate import Callback
 from fenchel.losses import Loss, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
@@ -78,6 +79,8 @@ class NonNegativeRegressor(PositiveRegressor):
         Seed of random features and subsamples; None is a fixed seed.
     verbose : int, default=0
         If positive, one line for each certificate is printed.
+    callback, max_time
+        As in :class:`fenchel.QuantileRegressor`.
 
     Attributes
     ----------
@@ -151,6 +154,8 @@ class NonNegativeRegressor(PositiveRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.loss = loss
         self.level = level
@@ -167,6 +172,8 @@ class NonNegativeRegressor(PositiveRegressor):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict for rows X (n_samples, n_features): numbers >= 0, (n_samples,)."""

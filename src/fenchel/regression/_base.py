@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -14,8 +15,8 @@ from fenchel.estimator import (
     CheckedRegressor,
     KeptRows,
     KernelEstimator,
+    all_or_nothing,
     strengths,
-    unchanged_on_failure,
 )
 from fenchel.kernels import OperatorKernel
 from fenchel.losses import Loss
@@ -87,6 +88,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         """Return S with S Sᵀ the output matrix of the kernel."""
         return np.eye(n_targets)
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit all outputs at once.
 
@@ -108,15 +110,14 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         ValueError, TypeError
             For parameters or data that are not allowed; the sentence names which.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            prepared = self.prepare(X, y, sample_weight)
-            start = self.fit_prepared(prepared, self._previous(prepared))
-            self._last = None
-            if self.warm_start:
-                whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
-                whole[prepared.inputs.kept] = start.dual
-                self._last = WarmStart(whole, start.offset + prepared.shift, start.alpha)
+        self.check_parameters()
+        prepared = self.prepare(X, y, sample_weight)
+        start = self.fit_prepared(prepared, self._previous(prepared))
+        self._last = None
+        if self.warm_start:
+            whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
+            whole[prepared.inputs.kept] = start.dual
+            self._last = WarmStart(whole, start.offset + prepared.shift, start.alpha)
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -170,7 +171,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         inputs = prepared.inputs
         with threads_that_pay(min(len(inputs.features), inputs.features.shape[-1])):
             used, problem, solution = solve_named(
-                prepared, self.make_problem, self._solve, start, self._tolerance
+                prepared, self.make_problem, self._solve(), start, self._tolerance
             )
             prepared.adopt(used)
             offset, solution = self._as_stored(prepared, problem, solution)
@@ -181,9 +182,15 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         self._keep_end(solution)
         return WarmStart(solution.dual, solution.offset, float(self.alpha))
 
-    def _solve(self, problem: Problem, start: WarmStart | None) -> Solution:
-        solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
-        return solver.solve(problem, start, self._callback())
+    def _solve(self) -> Callable[[Problem, WarmStart | None], Solution]:
+        """What solves problems, all on one clock."""
+        watch = self._callback()
+
+        def solve(problem: Problem, start: WarmStart | None) -> Solution:
+            solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
+            return solver.solve(problem, start, watch)
+
+        return solve
 
     def _as_stored(
         self, prepared: Prepared, problem: Problem, solution: Solution

@@ -6,6 +6,7 @@ from typing import Any
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import Number, declared
+from fenchel.certificate import Callback
 from fenchel.kernels import level_coupling
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
@@ -36,6 +37,8 @@ class LevelRegressor(KernelRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.levels = levels
         self.kernel = kernel
@@ -51,6 +54,8 @@ class LevelRegressor(KernelRegressor):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def _level_loss(self, levels: Any) -> Loss:
         """The loss that elicits the statistic at these levels."""

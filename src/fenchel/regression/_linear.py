@@ -16,8 +16,9 @@ from fenchel._validation import (
     check_weights,
     declared,
 )
+from fenchel.certificate import Callback
 from fenchel.design import CentredRows
-from fenchel.estimator import CertifiedEstimator, CheckedRegressor, unchanged_on_failure
+from fenchel.estimator import CertifiedEstimator, CheckedRegressor, all_or_nothing
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.solvers import LeastSquares, Solution, judged_again
@@ -31,6 +32,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
     _multi_output = True
     fit_intercept: bool
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows X (n_samples, n_features) and targets y.
 
@@ -38,9 +40,8 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         is the same as repeating the row. Parameters or data that are not allowed raise a
         ValueError or TypeError whose sentence names which.
         """
-        with unchanged_on_failure(self):
-            self.check_parameters()
-            self.fit_prepared(self.prepare(X, y, sample_weight))
+        self.check_parameters()
+        self.fit_prepared(self.prepare(X, y, sample_weight))
         return self
 
     def prepare(
@@ -90,6 +91,8 @@ class NormModel(LinearModel):
     tol: float
     max_iter: int
     verbose: int
+    callback: Callback | None
+    max_time: float | None
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import WITH_DATA, That, declared, shown
+from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
@@ -51,7 +52,7 @@ class GroupLasso(NormModel):
         The norms inside of groups and over groups. Only p = 1 sets whole groups to zero.
     max_iter : int, default=20000
         Limit on the number of gradient steps.
-    fit_intercept, tol, verbose
+    fit_intercept, tol, verbose, callback, max_time
         As in :class:`Lasso`.
 
     Attributes
@@ -105,6 +106,8 @@ class GroupLasso(NormModel):
         tol: float = 1e-6,
         max_iter: int = 20_000,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.groups = groups
         self.alpha = alpha
@@ -115,6 +118,8 @@ class GroupLasso(NormModel):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
         labels = group_labels(self.groups, n_features)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
@@ -41,6 +42,8 @@ class Lasso(NormModel):
         Limit on the number of sweeps of coordinate descent, or of gradient steps.
     verbose : int, default=0
         If positive, one line for each certificate is printed.
+    callback, max_time
+        As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
@@ -105,6 +108,8 @@ class Lasso(NormModel):
         tol: float = 1e-6,
         max_iter: int = 10_000,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.radius = radius
@@ -112,6 +117,8 @@ class Lasso(NormModel):
         self.tol = tol
         self.max_iter = max_iter
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
         return GroupNorm(np.zeros(n_features, dtype=np.intp), 1.0, 1.0)
@@ -125,9 +132,9 @@ class Lasso(NormModel):
             solver = Lars(tol, int(self.max_iter))
         parts = [problem.output(j) for j in range(problem.n_outputs)]
         starts = [None if start is None else start[:, [j]] for j in range(problem.n_outputs)]
+        callback = self._callback()  # one clock for all
         found = [
-            solver.solve(part, own, self._callback())
-            for part, own in zip(parts, starts, strict=True)
+            solver.solve(part, own, callback) for part, own in zip(parts, starts, strict=True)
         ]
         solution = side_by_side(found, tol)
         self.selected_ = np.flatnonzero(np.any(solution.weights != 0.0, axis=1))

@@ -6,6 +6,7 @@ from typing import Any
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NONE, OneOf, declared
+from fenchel.certificate import Callback
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.regression._levels import LevelRegressor
@@ -64,7 +65,12 @@ class QuantileRegressor(LevelRegressor):
     random_state : int, RandomState or None, default=None
         Seed of subsamples and random features; None is a fixed seed.
     verbose : int, default=0
-        If positive, one line for each outer iteration is printed.
+        If positive, one line for each certificate is printed.
+    callback : callable, optional
+        Called with each entry of ``history_`` as it is made, a
+        :class:`fenchel.certificate.Progress`; a truthy return value stops the fit.
+    max_time : float, optional
+        Seconds after which the solver stops, > 0. See the notes.
 
     Attributes
     ----------
@@ -113,6 +119,15 @@ class QuantileRegressor(LevelRegressor):
     refuses. With ``non_crossing="train"`` the left one is certain for the lowest level only and
     the right one for the highest: curves that touch have their levels in the mean, and the
     interval between the outermost ones holds at least its share.
+
+    A fit that is stopped, by ``callback`` or after ``max_time``, keeps the best point so far with
+    its certificate, which is as true as any other; ``status_`` says why, and a ConvergenceWarning
+    is given. Both act at the certificates that a solver asks for on its way, and the first is
+    always waited for. A solver that asks for one only cannot be stopped by a callback:
+    "closed_form", and "conic", which is given the seconds as a limit of its own. What comes
+    before the solver, kernel values and features, is not counted. In searches and conformal
+    wrappers the seconds are those of each single fit. An interrupt (Ctrl-C) leaves the estimator
+    as it was.
 
     With ``non_crossing="train"`` the certificate is that of the constrained problem, and the
     fitted model satisfies the constraint, not only nearly so: whatever a solver leaves of
@@ -168,6 +183,8 @@ class QuantileRegressor(LevelRegressor):
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         super().__init__(
             levels,
@@ -184,6 +201,8 @@ class QuantileRegressor(LevelRegressor):
             warm_start=warm_start,
             random_state=random_state,
             verbose=verbose,
+            callback=callback,
+            max_time=max_time,
         )
         self.non_crossing = non_crossing
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import declared
+from fenchel.certificate import Callback
 from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
@@ -138,6 +139,8 @@ history_, n_features_in_, feature_names_in_
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -151,6 +154,8 @@ history_, n_features_in_, feature_names_in_
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     @property
     def loo_residuals_(self) -> FloatArray:
@@ -175,7 +180,8 @@ history_, n_features_in_, feature_names_in_
         gram, features = self._train_gram, self._train
         if not self._train_mapped:
             to_features = self.kernel_ if gram else self.feature_map_.transform
-            features = np.asarray(to_features(features))
+            with threads_that_pay(min(len(features), len(self.weights_))):
+                features = np.asarray(to_features(features))
         weight = self._train_weight
         residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
         where = np.searchsorted(self._kept, self.support_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fenchel._validation import declared
+from fenchel.certificate import Callback
 from fenchel.losses import Loss, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.regression._base import KernelRegressor
@@ -45,7 +46,8 @@ class SVR(KernelRegressor):
         Strength of the regularization, > 0. The C of scikit-learn and of the textbook is
         1 / (alpha * n_samples); with the squared loss, which carries ½ here and none there,
         it is 1 / (2 * alpha * n_samples).
-    fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
+    fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose, \
+callback, max_time
         As in :class:`QuantileRegressor`.
 
     Attributes
@@ -114,6 +116,8 @@ history_, n_features_in_, feature_names_in_
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        callback: Callback | None = None,
+        max_time: float | None = None,
     ) -> None:
         self.loss = loss
         self.epsilon = epsilon
@@ -130,6 +134,8 @@ history_, n_features_in_, feature_names_in_
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
+        self.max_time = max_time
 
     def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         return make_loss(

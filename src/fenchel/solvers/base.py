@@ -145,18 +145,6 @@ class NormSolver(Protocol):
         ...
 
 
-def printer(name: str) -> Callback:
-    """Return a callback that prints one line for each certificate."""
-
-    def report(progress: Progress) -> None:
-        print(  # noqa: T201  (asked for by verbose)
-            f"[{name}] step {progress.iteration}: relative gap "
-            f"{progress.relative_gap:.2e} after {progress.seconds:.2f} s"
-        )
-
-    return report
-
-
 def solution_of(
     loop: Loop[Certified],
     status: Status,

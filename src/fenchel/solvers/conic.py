@@ -33,7 +33,8 @@ class Conic:
     where s is split by sign too if its curvature is not the same on both sides. Where curves
     must not cross, the order of the residuals is one inequality more for each row and pair of
     neighbouring levels. The dual point is the multiplier of the equality, certified as any
-    other. Needs the package ``clarabel``; cost and memory grow fast with n, p and the rank.
+    other. Needs the package ``clarabel``; cost and memory grow fast with n, p and the rank. It
+    certifies once, at its end: a callback cannot stop it, a limit on its time can.
 
     Parameters
     ----------
@@ -77,6 +78,7 @@ class Conic:
         settings.verbose = False
         settings.max_iter = self.max_iter
         settings.max_threads = 1
+        settings.time_limit = loop.seconds_left
         settings.tol_gap_rel = settings.tol_feas = min(1e-8, 1e-2 * self.tol)
         settings.tol_gap_abs = 1e-12 * problem.baseline / problem.alpha
         cones = [getattr(clarabel, name)(size) for name, size in program.cones]
@@ -86,7 +88,10 @@ class Conic:
         # where outputs interact, the program's own offset is the better one
         offset = None if problem.separable else program.offset(np.array(result.x))
         certified = problem.certify(-multiplier / problem.weight[:, None], offset)
-        how = f"Clarabel ended with {result.status}; increase max_iter, or use solver='newton'"
+        how = (
+            f"Clarabel ended with {result.status}; increase max_iter or max_time, or use "
+            "solver='newton'"
+        )
         return settled(loop, certified, int(result.iterations), how)
 
 

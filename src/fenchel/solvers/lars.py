@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -10,6 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Certified
 from fenchel.norm_problem import NormProblem
@@ -120,8 +120,7 @@ def knots(features: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatA
         return np.zeros(1), np.zeros((1, features.shape[1]))
     scale = _TOP * longest / first
     once = _different(features)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # judged here by what is returned
+    with without_warnings(ConvergenceWarning):  # judged here by what is returned
         alphas, _, coefs = lars_path(
             features[:, once] / longest,
             targets * scale,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray
 from fenchel.certificate import Certified
 from fenchel.norm_problem import NormProblem
@@ -57,8 +57,7 @@ class LassoDescent(LoopSolver):
         from sklearn.linear_model import enet_path  # noqa: PLC0415  (not with every estimator)
 
         rows = len(problem.targets)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate says it
+        with without_warnings(ConvergenceWarning):  # the certificate says it
             _, coefs, _, sweeps = enet_path(
                 np.asfortranarray(problem.features),
                 np.ascontiguousarray(problem.targets[:, 0]),

@@ -37,8 +37,8 @@ class Loop(Generic[Found]):
 
     An algorithm is a generator of iterates, one for each certificate that it asks for. The loop
     keeps the best point and the history, calls back, and stops it: on the gap, on a truthy
-    value of the callback, or where the generator ends by itself. What it leaves in ``reason``
-    says why it ended early.
+    value of the callback, or where the generator ends by itself. ``reason`` says why it ended
+    early: the generator may set it, and a callback does.
 
     Parameters
     ----------
@@ -72,7 +72,11 @@ class Loop(Generic[Found]):
         self.count = count
         if self.best is None or self._gap(point) < self._gap(self.best):
             self.best = point
-        certificate = self.best.certificate
+        self.tell(count, self.best.certificate)
+        return self.stopped or self.reached
+
+    def tell(self, count: int, certificate: Certificate) -> None:
+        """Add a line to the history, and call back unless that has asked to stop before."""
         progress = Progress(
             iteration=count,
             seconds=time.perf_counter() - self.started,
@@ -81,14 +85,20 @@ class Loop(Generic[Found]):
             relative_gap=certificate.relative_gap,
         )
         self.history.append(progress)
-        if self.callback is not None and self.callback(progress):
-            self.stopped = True
-        return self.stopped or self.reached
+        answer = None if self.callback is None or self.stopped else self.callback(progress)
+        if answer:
+            self.stopped, self.reason = True, reason_of(answer)
 
     @property
     def gap(self) -> float:
         """Relative gap of the best point, infinite before there is one."""
         return float("inf") if self.best is None else self._gap(self.best)
+
+    @property
+    def seconds_left(self) -> float:
+        """For solvers that cannot be stopped on their way: infinite where there is no limit."""
+        left = getattr(self.callback, "seconds_left", None)
+        return float("inf") if left is None else float(left())
 
     @property
     def reached(self) -> bool:
@@ -100,11 +110,10 @@ class Loop(Generic[Found]):
         gap = self.gap if gap is None else gap
         if gap <= self.tol:
             return Status(True, f"converged to a relative gap of {gap:.1e} in {self.count} {unit}")
-        why = "the callback asked for it" if self.stopped else self.reason or remedy
         return Status(
             False,
             f"stopped at a relative gap of {gap:.1e} > tol={self.tol:g} after {self.count} "
-            f"{unit}: {why}",
+            f"{unit}: {self.reason or remedy}",
         )
 
     @staticmethod
@@ -112,4 +121,56 @@ class Loop(Generic[Found]):
         return point.certificate.relative_gap
 
 
-__all__ = ["Iterate", "Judged", "Loop"]
+@dataclass
+class Watch:
+    """The callback of an estimator: prints, asks the user's callback, and looks at the clock.
+
+    Once it has asked to stop it keeps asking, so that of several problems which are solved one
+    after the other the later ones end at their first certificate.
+
+    Parameters
+    ----------
+    name : str
+        Of the estimator.
+    verbose : bool
+        Whether to print a line for each certificate.
+    callback : callable or None
+        The user's.
+    max_time : float or None
+        Seconds from now after which to stop.
+    """
+
+    name: str
+    verbose: bool = False
+    callback: Callback | None = None
+    max_time: float | None = None
+    started: float = field(default_factory=time.perf_counter)
+    reason: str | None = None
+
+    def __call__(self, progress: Progress) -> str | None:
+        """Take note of a certificate; return why to stop, or None."""
+        if self.verbose:
+            print(  # noqa: T201  (asked for)
+                f"[{self.name}] step {progress.iteration}: relative gap "
+                f"{progress.relative_gap:.2e} after {progress.seconds:.2f} s"
+            )
+        if self.reason is None and self.callback is not None:
+            answer = self.callback(progress)
+            self.reason = reason_of(answer) if answer else None
+        if self.reason is None and self.seconds_left() <= 0.0:
+            self.reason = f"max_time={self.max_time:g} seconds were over; increase max_time or tol"
+        return self.reason
+
+    def seconds_left(self) -> float:
+        """Until ``max_time``."""
+        if self.max_time is None:
+            return float("inf")
+        return max(self.started + self.max_time - time.perf_counter(), 0.0)
+
+
+def reason_of(answer: object) -> str:
+    """Why a callback stops a solver: what it returned if that is a sentence."""
+    return answer if isinstance(answer, str) else "the callback asked for it"
+
+
+__all__ = ["Iterate", "Judged", "Loop", "Watch"]

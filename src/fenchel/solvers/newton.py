@@ -181,12 +181,18 @@ class _Inner:
         worth = 0.5 * function.dot(function) + self.scale.spread * float(np.abs(offset).sum())
         return _Gradient(function, offset, worth)
 
-    def minimize(self, point: _Point, tolerance: float, budget: int) -> tuple[_Point, int]:
-        """Newton until the gradient is worth less than ``tolerance``; counts its steps."""
+    def minimize(
+        self, point: _Point, tolerance: float, budget: int, loop: Loop[Certified] | None = None
+    ) -> tuple[_Point, int]:
+        """Newton until the gradient is worth less than ``tolerance``; counts its steps.
+
+        Or until the time of a loop is over.
+        """
         full_steps = True
         gradient = self.gradient(point)
         for steps in range(budget):
-            if gradient.worth <= tolerance:
+            late = loop is not None and steps > 0 and loop.seconds_left <= 0.0
+            if late or gradient.worth <= tolerance:
                 return point, steps
             move = self.space.move(
                 point.kinks, gradient.function, gradient.offset, self._damping(point, gradient)
@@ -324,9 +330,9 @@ class _Run:
             inner = _Inner(problem, space, scale, dual, offset, step, ridge)
             tolerance = 0.02 * unit * max(tol, 0.1 * min(self.loop.gap, 1e-3))
             try:
-                point, used = inner.minimize(
-                    inner.at(function, offset), tolerance, self.solver.max_iter - self.steps
-                )
+                budget = self.solver.max_iter - self.steps
+                at = inner.at(function, offset)
+                point, used = inner.minimize(at, tolerance, budget, self.loop)
             except np.linalg.LinAlgError:
                 self.loop.reason = _ROUNDED
                 return

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Callback, Certificate, Certified, Progress
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, Solver, WarmStart, needs_scalar_kernel, settled
 from fenchel.solvers.loop import Loop
@@ -53,13 +53,14 @@ class Outputwise:
     ) -> Solution:
         """Return the solutions of all outputs, certified together."""
         loop: Loop[Certified] = Loop(self.tol, callback)
-        parts = []
-        for j in range(problem.n_outputs):
-            part = _output(problem, j)
+        problems = [_output(problem, j) for j in range(problem.n_outputs)]
+        whole, parts = _Whole(loop, problems), []
+        for j, part in enumerate(problems):
             start = warm_start
             if start is not None:
                 start = start._replace(dual=start.dual[:, [j]], offset=start.offset[[j]])
-            parts.append(self.choose(part).solve(part, start))
+            parts.append(self.choose(part).solve(part, start, _Part(whole, j)))
+            whole.end(j, parts[-1])
         dual = np.hstack([part.dual for part in parts])
         offset = np.concatenate([part.offset for part in parts])
         steps = sum(part.n_iter for part in parts)
@@ -67,6 +68,44 @@ class Outputwise:
         how = "solved output by output; " + (failed[0] if failed else "decrease tol")
         weights = problem.design.join([part.weights for part in parts])
         return settled(loop, problem.certify(dual, offset, weights), steps, how)
+
+
+class _Whole:
+    """What the callbacks of the parts tell that of the whole: the sum of their certificates.
+
+    Outputs that have not been solved count with their best constants and a bound of zero. Once
+    it was asked to stop, the others end at their first certificate.
+    """
+
+    def __init__(self, loop: Loop[Certified], problems: list[Problem]) -> None:
+        self.loop = loop
+        self.known = [Certificate(part.baseline, 0.0, part.baseline) for part in problems]
+        self.steps = 0
+
+    def take(self, j: int, progress: Progress) -> str | None:
+        """Put a certificate of output j in its place; return why to stop, or None."""
+        self.known[j] = replace(self.known[j], primal=progress.primal, dual=progress.dual)
+        self.loop.tell(self.steps + progress.iteration, Certificate.of_sum(self.known))
+        return self.loop.reason
+
+    def end(self, j: int, solution: Solution) -> None:
+        """Go on to the next output."""
+        self.steps += solution.n_iter
+        self.known[j] = solution.certificate
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The callback of one part."""
+
+    whole: _Whole
+    j: int
+
+    def __call__(self, progress: Progress) -> str | None:
+        return self.whole.take(self.j, progress)
+
+    def seconds_left(self) -> float:
+        return self.whole.loop.seconds_left
 
 
 def _output(problem: Problem, j: int) -> Problem:
