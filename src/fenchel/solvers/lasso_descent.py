@@ -73,6 +73,3 @@ class LassoDescent(LoopSolver):
             )
         weights: FloatArray = coefs
         return weights, int(sweeps[0])
-
-
-__all__ = ["LassoDescent"]

@@ -110,6 +110,3 @@ class Loop(Generic[Found]):
     @staticmethod
     def _gap(point: Found) -> float:
         return point.certificate.relative_gap
-
-
-__all__ = ["Iterate", "Judged", "Loop"]
