@@ -127,7 +127,7 @@ def test_hostile_names_harm_no_picture(draw, name, ax, tmp_path):
 def test_all_letters_are_shown_as_they_are(hostile, ax, tmp_path):
     (line,) = ax.plot([0, 1])
     _style.label_axes(ax, hostile, hostile, f"at {short_name(hostile)} = 1")
-    made = _style.legend(ax, [line, line], [hostile, "plain"], short_name(hostile))
+    made = _style.legend(ax, [(line, hostile), (line, "plain")], short_name(hostile))
     ax.figure.savefig(tmp_path / "picture.svg")
     picture = (tmp_path / "picture.svg").read_text(encoding="utf-8")
     assert "<b>" not in picture

@@ -1,7 +1,5 @@
 """Generalization bounds: of classes of functions, and of fitted estimators."""
 
-from __future__ import annotations
-
 from fenchel.bounds._result import Bound
 from fenchel.bounds.complexity import (
     Estimate,

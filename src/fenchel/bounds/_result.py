@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
 from fenchel._validation import Number
@@ -55,15 +55,20 @@ class Bound:
     (0.1515, False)
     """
 
-    value: float
-    terms: dict[str, float]
+    terms: Mapping[str, float]
+    _: KW_ONLY
     assumptions: tuple[str, ...]
-    constants: dict[str, float]
+    constants: Mapping[str, float]
     source: str
     risk: str
     trivial: float
     caveats: tuple[str, ...] = ()
     lower: bool = False
+
+    @property
+    def value(self) -> float:
+        """The sum of the terms."""
+        return sum(self.terms.values())
 
     @property
     def vacuous(self) -> bool:
@@ -88,24 +93,6 @@ class Bound:
         parts = ", ".join(f"{name} {term:.4g}" for name, term in self.terms.items())
         note = ", vacuous" if self.vacuous else ""
         return f"Bound({self.value:.4g} = {parts}{note}; {self.source})"
-
-
-def summed(
-    terms: Mapping[str, float],
-    *,
-    assumptions: tuple[str, ...],
-    constants: Mapping[str, float],
-    source: str,
-    risk: str,
-    trivial: float,
-    caveats: tuple[str, ...] = (),
-    lower: bool = False,
-) -> Bound:
-    """Make a bound from its terms."""
-    named = {name: float(term) for name, term in terms.items()}
-    numbers = {name: float(number) for name, number in constants.items()}
-    value = sum(named.values())
-    return Bound(value, named, assumptions, numbers, source, risk, float(trivial), caveats, lower)
 
 
 def check_real(name: str, value: object, *, low: float = 0.0, open_low: bool = False) -> float:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fenchel._typing import FloatArray
 from fenchel.bounds._losses import local, risk_of, scale_of
 from fenchel.bounds._reading import Fit, read
-from fenchel.bounds._result import IID, Bound, check_delta, check_real, summed
+from fenchel.bounds._result import IID, Bound, check_delta, check_real
 from fenchel.bounds.general import tail
 from fenchel.losses import Local
 
@@ -177,7 +177,7 @@ def _bound(
     terms["confidence"] = confidence
     terms["choice of the class"] = most * tail(share, n, empirical) - confidence
     clipped = ", of predictions clipped to the range of y" if clip else ""
-    return summed(
+    return Bound(
         terms,
         assumptions=_assumptions(fit, interval, stated, norm_bound is None),
         constants={

@@ -12,7 +12,6 @@ from fenchel.bounds._result import (
     check_count,
     check_delta,
     check_real,
-    summed,
 )
 
 
@@ -72,7 +71,7 @@ def finite_class_bound(
     n, size = check_count("n", n), check_count("n_hypotheses", n_hypotheses)
     most, delta = check_real("loss_bound", loss_bound), check_delta(delta)
     share = delta / size / (2.0 if two_sided else 1.0)
-    return summed(
+    return Bound(
         {
             "empirical risk": check_real("empirical_risk", empirical_risk),
             "confidence": most * tail(share, n),
@@ -128,7 +127,7 @@ def lipschitz_bound(
     n, delta = check_count("n", n), check_delta(delta)
     slope, most = check_real("lipschitz", lipschitz), check_real("loss_bound", loss_bound)
     average = check_real("rademacher", rademacher)
-    return summed(
+    return Bound(
         {
             "empirical risk": check_real("empirical_risk", empirical_risk),
             "complexity": 2.0 * slope * average,
@@ -205,7 +204,7 @@ def pseudo_dimension_bound(
     effective = min(d, n)
     growth = effective * math.log(math.e * n / effective) if effective else 0.0
     growth *= 2.0 if of == "functions" else 1.0
-    return summed(
+    return Bound(
         {
             "empirical risk": check_real("empirical_risk", empirical_risk),
             "complexity": most * math.sqrt(2.0 * growth / n),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fenchel.bounds._result import AHEAD, IID, Bound, check_count, check_real, summed
+from fenchel.bounds._result import AHEAD, IID, Bound, check_count, check_real
 from fenchel.bounds.complexity import positive_model_complexity
 
 POSITIVE = "Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions"
@@ -42,7 +42,7 @@ def positive_excess_bound(n: int, *, norm: float, radius: float, lipschitz: floa
     n = check_count("n", n)
     norm, radius = check_real("norm", norm), check_real("radius", radius)
     slope = check_real("lipschitz", lipschitz)
-    return summed(
+    return Bound(
         {"complexity": 2.0 * slope * positive_model_complexity(norm, radius, n)},
         assumptions=(
             IID,

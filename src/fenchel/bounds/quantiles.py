@@ -18,7 +18,6 @@ from fenchel.bounds._result import (
     check_count,
     check_delta,
     check_real,
-    summed,
 )
 from fenchel.bounds.general import tail
 from fenchel.losses.atoms import check_levels
@@ -115,7 +114,7 @@ def joint_quantile_bound(
         offset = "offsets were fixed in advance, at most target_bound in absolute value"
     else:
         raise ValueError(f"contraction must be 'outputs' or 'vector', got {contraction!r}")
-    return summed(
+    return Bound(
         {
             "empirical risk": check_real("empirical_risk", empirical_risk),
             "complexity": complexity,
@@ -232,7 +231,7 @@ def quantile_deviation_bound(
     }
 
     def end(sign: float, ramp: FloatArray) -> Bound:
-        return summed(
+        return Bound(
             {
                 "ramp": float(np.clip(ramp, 0, 1).mean()),
                 "complexity": sign * complexity,
@@ -302,7 +301,7 @@ def insensitive_excess_bound(
     slope, M = check_real("lipschitz", lipschitz), check_real("residual_bound", residual_bound)
     average, epsilon = check_real("rademacher", rademacher), check_real("epsilon", epsilon)
     factor = 1.0 if p == 1 else math.sqrt(2.0)
-    return summed(
+    return Bound(
         {
             "complexity": 2.0 * factor * slope * average,
             "confidence": 2.0 * slope * M * tail(delta / 2.0, n),

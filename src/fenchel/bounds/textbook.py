@@ -12,7 +12,6 @@ from fenchel.bounds._result import (
     check_count,
     check_delta,
     check_real,
-    summed,
 )
 from fenchel.bounds.complexity import kernel_ball_complexity, l1_ball_complexity
 from fenchel.bounds.general import tail
@@ -201,7 +200,7 @@ def lasso_bound(
     n, delta = check_count("n", n), check_delta(delta)
     M = check_real("residual_bound", residual_bound)
     average = l1_ball_complexity(radius, norm, n_features, n)
-    return summed(
+    return Bound(
         {
             "empirical risk": check_real("empirical_risk", empirical_risk),
             "complexity": 4.0 * M * average,
@@ -261,7 +260,7 @@ class _Ball(NamedTuple):
                     "some k(x, x) exceeds radius²"
                 )
         complexity = kernel_ball_complexity(n * radius**2 if trace is None else trace, norm, n)
-        return summed(
+        return Bound(
             {
                 "empirical risk": check_real("empirical_risk", empirical_risk),
                 "complexity": 2.0 * slope * complexity,

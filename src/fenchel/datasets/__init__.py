@@ -4,8 +4,6 @@ Small real data sets are bundled; the others are read from ``$FENCHEL_DATA`` or 
 downloaded with a checksum. Nothing here needs pandas unless ``as_frame=True``.
 """
 
-from __future__ import annotations
-
 from fenchel.datasets._dti import load_dti
 from fenchel.datasets._functional import (
     extend_symmetrically,

@@ -1,7 +1,5 @@
 """Functions as outputs: curves, losses of functions, and the regression on them."""
 
-from __future__ import annotations
-
 from fenchel.functional._inputs import is_array
 from fenchel.functional.curves import Curves, as_curves, as_grid, quadrature_weights
 from fenchel.functional.regressor import FunctionalRegressor, Sparsity

@@ -9,7 +9,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.design import Design, Gram, Masked
-from fenchel.design.base import Spectrum
+from fenchel.design.base import Spectrum, in_order
 from fenchel.estimator import KeptRows
 from fenchel.features import FeatureMap
 from fenchel.functional.curves import Curves
@@ -71,8 +71,7 @@ class Spline(Outputs):
         self._common = root = np.sqrt(measure)
         self._root = root[None, :] if self.mask is None else root * self.mask
         self.targets = self._root * np.where(np.isnan(curves.values), 0.0, curves.values)
-        values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
-        self.spectrum = Spectrum(np.maximum(values, 0.0), vectors)
+        self.spectrum = in_order(*np.linalg.eigh(root[:, None] * kernel * root))
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss with the measure of the points."""

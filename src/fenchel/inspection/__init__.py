@@ -1,7 +1,5 @@
 """What is read off fitted estimators and tables, for pictures, reports and the command line."""
 
-from __future__ import annotations
-
 from fenchel.inspection.models import (
     final_estimator,
     fitted_model,

@@ -1,7 +1,5 @@
 """Kernels, of vectors, between curves and operator-valued, and length scales read off the data."""
 
-from __future__ import annotations
-
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
 from fenchel.kernels.levels import level_coupling

@@ -1,7 +1,5 @@
 """Losses: value, conjugate, prox of the conjugate, and their calculus."""
 
-from __future__ import annotations
-
 from fenchel.losses.atoms import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.losses.base import ConvexFunction, Insensitive, Loss, Rescaled
 from fenchel.losses.box import BoxQuadratic

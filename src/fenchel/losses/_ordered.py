@@ -1,7 +1,7 @@
 """Compiled loops for a separable box loss on residuals that are in decreasing order.
 
-Rows are visited in the given ``order`` of their entries. A box is two arrays (lower, upper) in
-the order of the entries themselves, lower <= 0 <= upper: slopes of a piecewise linear loss.
+A box is three arrays: the order in which the entries of a row are visited, and lower <= 0 <= upper
+in the order of the entries themselves, the slopes of a piecewise linear loss.
 """
 
 from __future__ import annotations
@@ -11,22 +11,21 @@ from numba import njit
 
 from fenchel._typing import FloatArray, IntArray
 
+Ordered = tuple[IntArray, FloatArray, FloatArray]
+"""Order of the entries, lower, upper."""
+Pools = tuple[IntArray, FloatArray, FloatArray]
+"""Buffers: where each pool stops, sums over it, and its value."""
+
 
 @njit(cache=True, nogil=True)
-def _pools(
-    point: FloatArray,
-    order: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    ends: IntArray,
-    sums: FloatArray,
-    values: FloatArray,
-) -> int:
+def _pools(point: FloatArray, box: Ordered, pools: Pools) -> int:
     """Minimize the loss of s plus ||s - point||²/2 over decreasing s; return how many pools.
 
     Pool adjacent violators: ``ends`` is where each pool stops, ``values`` the common value of s
     on it. ``sums`` (3, p) holds the sums of point, lower and upper over each pool.
     """
+    order, lower, upper = box
+    ends, sums, values = pools
     m = 0
     for k in range(len(order)):
         j = order[k]
@@ -59,15 +58,10 @@ def _common(sums: FloatArray, pool: int, size: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _fill_dual(
-    point: FloatArray,
-    order: IntArray,
-    n_pools: int,
-    ends: IntArray,
-    sums: FloatArray,
-    values: FloatArray,
-    dual: FloatArray,
+    point: FloatArray, order: IntArray, n_pools: int, pools: Pools, dual: FloatArray
 ) -> None:
     """Write point - s, so that a pool of one gets its slope exactly."""
+    ends, sums, values = pools
     start = 0
     for m in range(n_pools):
         size = ends[m] - start
@@ -84,10 +78,9 @@ def _fill_dual(
 
 
 @njit(cache=True, nogil=True)
-def _fill_jacobian(
-    order: IntArray, n_pools: int, ends: IntArray, values: FloatArray, jacobian: FloatArray
-) -> bool:
+def _fill_jacobian(order: IntArray, n_pools: int, pools: Pools, jacobian: FloatArray) -> bool:
     """Write the derivative of point - s; return whether it is not zero."""
+    ends, _, values = pools
     jacobian[:] = 0.0
     moves = False
     start = 0
@@ -105,20 +98,15 @@ def _fill_jacobian(
 
 
 @njit(cache=True, nogil=True)
-def project(
-    point: FloatArray,
-    order: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    dual: FloatArray,
-    residual: FloatArray,
-) -> None:
+def project(point: FloatArray, box: Ordered, dual: FloatArray, residual: FloatArray) -> None:
     """Split each row of ``point`` in its projection ``dual`` on the domain and the rest."""
+    order = box[0]
     n, p = point.shape
-    ends, sums, values = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
+    pools = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
+    ends, _, values = pools
     for i in range(n):
-        n_pools = _pools(point[i], order, lower, upper, ends, sums, values)
-        _fill_dual(point[i], order, n_pools, ends, sums, values, dual[i])
+        n_pools = _pools(point[i], box, pools)
+        _fill_dual(point[i], order, n_pools, pools, dual[i])
         start = 0
         for m in range(n_pools):
             for k in range(start, ends[m]):
@@ -127,19 +115,14 @@ def project(
 
 
 @njit(cache=True, nogil=True)
-def projection_jacobian(
-    point: FloatArray,
-    order: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    jacobian: FloatArray,
-) -> None:
+def projection_jacobian(point: FloatArray, box: Ordered, jacobian: FloatArray) -> None:
     """Jacobian of the projection of each row."""
+    order = box[0]
     n, p = point.shape
-    ends, sums, values = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
+    pools = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
     for i in range(n):
-        n_pools = _pools(point[i], order, lower, upper, ends, sums, values)
-        _fill_jacobian(order, n_pools, ends, values, jacobian[i])
+        n_pools = _pools(point[i], box, pools)
+        _fill_jacobian(order, n_pools, pools, jacobian[i])
 
 
 @njit(cache=True, nogil=True)
@@ -147,45 +130,39 @@ def envelope(
     anchor: FloatArray,
     residual: FloatArray,
     step: float,
-    order: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    box: Ordered,
     dual: FloatArray,
     value: FloatArray,
     active: IntArray,
     jacobian: FloatArray,
 ) -> int:
     """All that :meth:`Loss.envelope` returns, in one pass, and how many rows are active."""
+    order = box[0]
     n, p = residual.shape
-    ends, sums, values = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
+    pools = np.empty(p, np.int64), np.empty((3, p)), np.empty(p)
     point = np.empty(p)
     half = 0.5 / step
     m = 0
     for i in range(n):
         for j in range(p):
             point[j] = anchor[i, j] + step * residual[i, j]
-        n_pools = _pools(point, order, lower, upper, ends, sums, values)
-        _fill_dual(point, order, n_pools, ends, sums, values, dual[i])
+        n_pools = _pools(point, box, pools)
+        _fill_dual(point, order, n_pools, pools, dual[i])
         total = 0.0
         for j in range(p):
             move = dual[i, j] - anchor[i, j]
             total += dual[i, j] * residual[i, j] - half * move * move
         value[i] = total
-        if _fill_jacobian(order, n_pools, ends, values, jacobian[m]):
+        if _fill_jacobian(order, n_pools, pools, jacobian[m]):
             active[m] = i
             m += 1
     return m
 
 
 @njit(cache=True, nogil=True)
-def value(
-    residual: FloatArray,
-    order: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    total: FloatArray,
-) -> None:
+def value(residual: FloatArray, box: Ordered, total: FloatArray) -> None:
     """Loss of each row, inf where an entry is larger than the one before it."""
+    order, lower, upper = box
     n, p = residual.shape
     for i in range(n):
         total[i] = 0.0
@@ -198,14 +175,9 @@ def value(
 
 
 @njit(cache=True, nogil=True)
-def excess(
-    dual: FloatArray,
-    order: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    excess: FloatArray,
-) -> None:
+def excess(dual: FloatArray, box: Ordered, excess: FloatArray) -> None:
     """How far sums of first and of last entries are out of bounds, relative to the terms."""
+    order, lower, upper = box
     n, p = dual.shape
     for i in range(n):
         size = 0.0
@@ -222,19 +194,13 @@ def excess(
 
 
 @njit(cache=True, nogil=True)
-def split(
-    dual: FloatArray,
-    order: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    box: FloatArray,
-    rest: FloatArray,
-) -> None:
+def split(dual: FloatArray, box: Ordered, inside: FloatArray, rest: FloatArray) -> None:
     """Write each row as a point of the box plus a rest: sums of its first entries <= 0, total 0.
 
     What is above the box is handed to earlier entries, what is below is taken from later ones.
     A row outside the domain has something left over at an end, which is dropped.
     """
+    order, lower, upper = box
     n, p = dual.shape
     flow = np.empty(p + 1)  # from entry k of the order to entry k - 1
     for i in range(n):
@@ -243,8 +209,8 @@ def split(
         for k in range(p - 1, -1, -1):
             j = order[k]
             x = dual[i, j] + carry
-            box[i, j] = min(x, upper[j])
-            carry = x - box[i, j]
+            inside[i, j] = min(x, upper[j])
+            carry = x - inside[i, j]
             if k > 0:
                 flow[k] = carry
         carry = 0.0
@@ -252,8 +218,8 @@ def split(
             j = order[k]
             if k > 0:
                 flow[k] += carry
-            x = box[i, j] - carry
-            box[i, j] = max(x, lower[j])
-            carry = box[i, j] - x
+            x = inside[i, j] - carry
+            inside[i, j] = max(x, lower[j])
+            carry = inside[i, j] - x
         for k in range(p):
             rest[i, order[k]] = flow[k] - flow[k + 1]

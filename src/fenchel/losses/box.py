@@ -96,7 +96,10 @@ class BoxQuadratic(Loss):
 
     def box(self, n_outputs: int) -> Box:
         """Return the parameters, one entry for each of so many outputs."""
-        return Box(*self.parameters(n_outputs), self.epsilon)
+        return Box(*self._sides(n_outputs))
+
+    def _sides(self, n_outputs: int) -> compiled.Sides:
+        return (*self.parameters(n_outputs), self.epsilon)
 
     def conic_parts(self, n_outputs: int) -> ConicParts:
         """Return the box and the ball."""
@@ -144,13 +147,13 @@ class BoxQuadratic(Loss):
         run = compiled.value_separable if uncoupled else compiled.value_coupled
         value = np.empty(len(residual))
         residual = np.ascontiguousarray(residual)
-        run(residual, *self.parameters(residual.shape[1]), self.epsilon, value)
+        run(residual, self._sides(residual.shape[1]), value)
         return value
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         value, slack = np.empty(len(dual)), 1.0 + ROUNDING
         dual = np.ascontiguousarray(dual)
-        compiled.conjugate(dual, *self.parameters(dual.shape[1]), self.epsilon, slack, value)
+        compiled.conjugate(dual, self._sides(dual.shape[1]), slack, value)
         return value
 
     def _prox(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
@@ -162,7 +165,7 @@ class BoxQuadratic(Loss):
         jacobian = np.empty((n, p) if uncoupled else (n, p, p))
         prox = compiled.prox_separable if uncoupled else compiled.prox_coupled
         steps = np.broadcast_to(np.asarray(step, float), (n, 1))[:, 0].copy()
-        prox(point, steps, *self.parameters(p), self.epsilon, dual, jacobian)
+        prox(point, steps, self._sides(p), dual, jacobian)
         if not uncoupled or self.separable:
             return dual, jacobian
         return dual, jacobian[:, :, None]  # one output of a loss for any number of them
@@ -178,7 +181,7 @@ class BoxQuadratic(Loss):
         run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
         n, p = residual.shape
         found = Envelope.empty(n, (p,) if uncoupled else (p, p))
-        m = run(anchor, residual, step, *self.parameters(p), self.epsilon, *found)
+        m = run(anchor, residual, step, self._sides(p), *found)
         found = found.until(m)
         if uncoupled and not self.separable:
             return found._replace(jacobian=found.jacobian[:, :, None])
@@ -188,32 +191,23 @@ class BoxQuadratic(Loss):
         """Exact for each output where they do not interact, by Newton otherwise."""
         if not self._uncoupled(residual):
             return super().minimizing_offset(residual, sample_weight)
-        boxes = zip(*self.parameters(residual.shape[1]), strict=True)
-        columns = zip(residual.T, boxes, strict=True)
-        return np.array([_offset(r, sample_weight, *box, self.epsilon) for r, box in columns])
+        ends = zip(*self.parameters(residual.shape[1]), strict=True)
+        columns = zip(residual.T, ends, strict=True)
+        return np.array([_offset(r, sample_weight, (*end, self.epsilon)) for r, end in columns])
 
 
-def _offset(
-    residual: FloatArray,
-    weight: FloatArray,
-    lower: float,
-    upper: float,
-    below: float,
-    above: float,
-    epsilon: float,
-) -> float:
+def _offset(residual: FloatArray, weight: FloatArray, curve: compiled.Curve) -> float:
     """Minimize the weighted sum of one output's loss(residual - b) over b, exactly."""
+    lower, upper, below, above, epsilon = curve
     if below == above == 0.0:
         return _weighted_breakpoint(residual, weight, lower, upper, epsilon)
     if below == above and -lower == upper == np.inf and epsilon == 0.0:
         return float(np.average(residual, weights=weight))
-    below, above = max(below, 1e-300), max(above, 1e-300)
+    curve = lower, upper, max(below, 1e-300), max(above, 1e-300), epsilon
     low, high = float(residual.min()), float(residual.max())
     offset = float(np.average(residual, weights=weight))
     for _ in range(200):
-        total, slope = compiled.weighted_dual_sum(
-            residual, weight, offset, lower, upper, below, above, epsilon
-        )
+        total, slope = compiled.weighted_dual_sum(residual, weight, offset, curve)
         if total > 0.0:
             low = offset
         elif total < 0.0:

@@ -1,7 +1,6 @@
 """Compiled loops for conjugates of the form quadratic + box + epsilon * l2 norm.
 
-Per output j and sign of beta the conjugate has a curvature q and a bound: parameters come
-as four arrays (lower, upper, curvature_below, curvature_above), lower <= 0 <= upper.
+Per output j and sign of beta the conjugate has a curvature q and a bound: those of a ``Box``.
 """
 
 from __future__ import annotations
@@ -10,6 +9,11 @@ import numpy as np
 from numba import njit
 
 from fenchel._typing import FloatArray, IntArray
+
+Sides = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
+"""What a ``Box`` holds, as a plain tuple, which compiled functions take in a microsecond less."""
+Curve = tuple[float, float, float, float, float]
+"""The same of one output."""
 
 
 @njit(cache=True, nogil=True)
@@ -71,17 +75,10 @@ def row_length(
 
 @njit(cache=True, nogil=True)
 def prox_separable(
-    point: FloatArray,
-    steps: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
-    dual: FloatArray,
-    jacobian: FloatArray,
+    point: FloatArray, steps: FloatArray, box: Sides, dual: FloatArray, jacobian: FloatArray
 ) -> None:
     """Prox and its diagonal Jacobian, coordinate by coordinate."""
+    lower, upper, below, above, epsilon = box
     n, p = point.shape
     for i in range(n):
         step = steps[i]
@@ -110,17 +107,14 @@ def envelope_separable(
     anchor: FloatArray,
     residual: FloatArray,
     step: float,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
+    box: Sides,
     dual: FloatArray,
     value: FloatArray,
     active: IntArray,
     jacobian: FloatArray,
 ) -> int:
     """Proximal dual, its value, and the Jacobian on the rows where it is not zero: how many."""
+    lower, upper, below, above, epsilon = box
     n, p = residual.shape
     threshold = step * epsilon
     half = 0.5 / step
@@ -151,17 +145,10 @@ def envelope_separable(
 
 @njit(cache=True, nogil=True)
 def _side(
-    point: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    step: float,
-    one: float,
-    slope: FloatArray,
-    bound: FloatArray,
+    point: FloatArray, box: Sides, step: float, one: float, slope: FloatArray, bound: FloatArray
 ) -> None:
     """Curvature (one + step * q) and bound on the side that each coordinate points to."""
+    lower, upper, below, above, _ = box
     for j in range(len(point)):
         positive = point[j] > 0.0
         slope[j] = one + step * (above[j] if positive else below[j])
@@ -210,22 +197,14 @@ def _fill_row(
 
 @njit(cache=True, nogil=True)
 def prox_row(
-    point: FloatArray,
-    step: float,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
-    coupled: bool,
-    slope: FloatArray,
-    bound: FloatArray,
+    point: FloatArray, step: float, box: Sides, coupled: bool, slope: FloatArray, bound: FloatArray
 ) -> None:
     """Prox of one row in its place; ``slope`` and ``bound`` are buffers of its length."""
+    lower, upper, below, above, epsilon = box
     threshold = step * epsilon
     rho = 1.0
     if coupled:
-        _side(point, lower, upper, below, above, step, 1.0, slope, bound)
+        _side(point, box, step, 1.0, slope, bound)
         rho = row_length(point, slope, bound, threshold, len(point))
     for j in range(len(point)):
         v = point[j]
@@ -239,15 +218,7 @@ def prox_row(
 
 @njit(cache=True, nogil=True)
 def prox_coupled(
-    point: FloatArray,
-    steps: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
-    dual: FloatArray,
-    jacobian: FloatArray,
+    point: FloatArray, steps: FloatArray, box: Sides, dual: FloatArray, jacobian: FloatArray
 ) -> None:
     """Prox and Jacobian with the l2 norm of the row."""
     n, p = point.shape
@@ -255,8 +226,8 @@ def prox_coupled(
     bound = np.empty(p)
     for i in range(n):
         step = steps[i]
-        _side(point[i], lower, upper, below, above, step, 1.0, slope, bound)
-        _fill_row(point[i], step * epsilon, slope, bound, dual[i], jacobian[i])
+        _side(point[i], box, step, 1.0, slope, bound)
+        _fill_row(point[i], step * box[4], slope, bound, dual[i], jacobian[i])
 
 
 @njit(cache=True, nogil=True)
@@ -264,17 +235,14 @@ def envelope_coupled(
     anchor: FloatArray,
     residual: FloatArray,
     step: float,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
+    box: Sides,
     dual: FloatArray,
     value: FloatArray,
     active: IntArray,
     jacobian: FloatArray,
 ) -> int:
     """As :func:`envelope_separable`, with the l2 norm of the row in the conjugate."""
+    _, _, below, above, epsilon = box
     n, p = residual.shape
     point = np.empty(p)
     slope = np.empty(p)
@@ -284,7 +252,7 @@ def envelope_coupled(
     for i in range(n):
         for j in range(p):
             point[j] = anchor[i, j] + step * residual[i, j]
-        _side(point, lower, upper, below, above, step, 1.0, slope, bound)
+        _side(point, box, step, 1.0, slope, bound)
         moves = _fill_row(point, step * epsilon, slope, bound, dual[i], jacobian[m])
         total = 0.0
         squares = 0.0
@@ -302,16 +270,9 @@ def envelope_coupled(
 
 
 @njit(cache=True, nogil=True)
-def value_separable(
-    residual: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
-    value: FloatArray,
-) -> None:
+def value_separable(residual: FloatArray, box: Sides, value: FloatArray) -> None:
     """Value of the loss of each row, output by output."""
+    lower, upper, below, above, epsilon = box
     n, p = residual.shape
     for i in range(n):
         total = 0.0
@@ -328,17 +289,9 @@ def value_separable(
 
 
 @njit(cache=True, nogil=True)
-def conjugate(
-    dual: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
-    slack: float,
-    value: FloatArray,
-) -> None:
+def conjugate(dual: FloatArray, box: Sides, slack: float, value: FloatArray) -> None:
     """Conjugate of each row, inf outside the box widened by the factor ``slack``."""
+    lower, upper, below, above, epsilon = box
     n, p = dual.shape
     for i in range(n):
         total = 0.0
@@ -354,21 +307,14 @@ def conjugate(
 
 
 @njit(cache=True, nogil=True)
-def value_coupled(
-    residual: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    below: FloatArray,
-    above: FloatArray,
-    epsilon: float,
-    value: FloatArray,
-) -> None:
+def value_coupled(residual: FloatArray, box: Sides, value: FloatArray) -> None:
     """Exact value of the infimal convolution: the maximum over dual vectors of each row."""
     n, p = residual.shape
+    epsilon = box[4]
     slope = np.empty(p)
     bound = np.empty(p)
     for i in range(n):
-        _side(residual[i], lower, upper, below, above, 1.0, 0.0, slope, bound)
+        _side(residual[i], box, 1.0, 0.0, slope, bound)
         rho = row_length(residual[i], slope, bound, epsilon, p)
         total = 0.0
         if rho > 0.0:
@@ -383,16 +329,10 @@ def value_coupled(
 
 @njit(cache=True, nogil=True)
 def weighted_dual_sum(
-    residual: FloatArray,
-    weight: FloatArray,
-    offset: float,
-    lower: float,
-    upper: float,
-    below: float,
-    above: float,
-    epsilon: float,
+    residual: FloatArray, weight: FloatArray, offset: float, curve: Curve
 ) -> tuple[float, float]:
     """Sum of weight * gradient at (residual - offset), and minus its derivative."""
+    lower, upper, below, above, epsilon = curve
     total = 0.0
     slope = 0.0
     for i in range(len(residual)):

@@ -55,6 +55,10 @@ class NonCrossing(Loss):
         self._order = np.argsort(pinball.levels)
         self._lower, self._upper = pinball.parameters(self.n_outputs)[:2]
 
+    @property
+    def _box(self) -> _ordered.Ordered:
+        return self._order, self._lower, self._upper
+
     def _arguments(self) -> str:
         return repr(self.pinball)
 
@@ -78,46 +82,41 @@ class NonCrossing(Loss):
 
     def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
         total = np.empty(len(residual))
-        _ordered.value(
-            np.ascontiguousarray(residual), self._order, self._lower, self._upper, total
-        )
+        _ordered.value(np.ascontiguousarray(residual), self._box, total)
         return total
 
     def nearest(self, residual: FloatArray) -> FloatArray:
         """Isotonic regression of each row."""
         zero = np.zeros(len(self._order))
-        return self._projected(residual, zero, zero)[1]
+        return self._projected(residual, (self._order, zero, zero))[1]
 
     def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
         excess = np.empty(len(dual))
-        _ordered.excess(np.ascontiguousarray(dual), self._order, self._lower, self._upper, excess)
+        _ordered.excess(np.ascontiguousarray(dual), self._box, excess)
         return np.where(excess <= ROUNDING, 0.0, np.inf)
 
     def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         """Projection on the domain, whatever the step."""
-        return self._projected(point, self._lower, self._upper)[0]
+        return self._projected(point, self._box)[0]
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
         point = np.ascontiguousarray(point)
         jacobian = np.empty((*point.shape, point.shape[1]))
-        _ordered.projection_jacobian(point, self._order, self._lower, self._upper, jacobian)
+        _ordered.projection_jacobian(point, self._box, jacobian)
         return jacobian
 
     def _projected(
-        self, point: FloatArray, lower: FloatArray, upper: FloatArray
+        self, point: FloatArray, box: _ordered.Ordered
     ) -> tuple[FloatArray, FloatArray]:
         point = np.ascontiguousarray(point)
         dual, residual = np.empty_like(point), np.empty_like(point)
-        _ordered.project(point, self._order, lower, upper, dual, residual)
+        _ordered.project(point, box, dual, residual)
         return dual, residual
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102
         n, p = residual.shape
         found = Envelope.empty(n, (p, p))
-        m = _ordered.envelope(
-            anchor, residual, step, self._order, self._lower, self._upper, *found
-        )
-        return found.until(m)
+        return found.until(_ordered.envelope(anchor, residual, step, self._box, *found))
 
     def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:
         """Move the part in the box towards a corner of it, and keep the multipliers.
@@ -127,7 +126,7 @@ class NonCrossing(Loss):
         """
         dual = np.ascontiguousarray(dual)
         box, rest = np.empty_like(dual), np.empty_like(dual)
-        _ordered.split(dual, self._order, self._lower, self._upper, box, rest)
+        _ordered.split(dual, self._box, box, rest)
         alive = np.asarray(dual.any(axis=1), dtype=np.float64)
         mass = float(weight @ alive)
         low, high = mass * self._lower, mass * self._upper

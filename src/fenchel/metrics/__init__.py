@@ -1,7 +1,5 @@
 """Metrics of quantiles, expectiles and intervals, in the manner of scikit-learn's."""
 
-from __future__ import annotations
-
 from fenchel.metrics.explained import (
     d2_pinball_score,
     d2_poisson_score,

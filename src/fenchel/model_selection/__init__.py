@@ -1,7 +1,5 @@
 """Choosing parameters along warm-started paths, and intervals calibrated on held-out rows."""
 
-from __future__ import annotations
-
 from fenchel.model_selection.conformal import ConformalQuantileRegressor, ConformalRegressor
 from fenchel.model_selection.search import KernelRidgeCV, PathSearchCV
 

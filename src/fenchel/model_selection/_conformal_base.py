@@ -77,9 +77,11 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self.cv = cv
         self.random_state = random_state
 
+    _default: type  # of the estimator, where none is given
+
     def _base(self) -> Any:
         """The estimator as it was given, or the one by default."""
-        raise NotImplementedError
+        return self._default() if self.estimator is None else self.estimator
 
     def _plain(self) -> Any:
         """The estimator that is fitted, or was."""

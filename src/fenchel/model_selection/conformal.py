@@ -138,8 +138,7 @@ class ConformalRegressor(Conformal):
     True
     """
 
-    def _base(self) -> Any:
-        return KernelRidge() if self.estimator is None else self.estimator
+    _default = KernelRidge
 
     def _ends(self, plain: Any) -> Columns:
         return 0, 0
@@ -208,8 +207,7 @@ feature_names_in_
     True
     """
 
-    def _base(self) -> Any:
-        return QuantileRegressor() if self.estimator is None else self.estimator
+    _default = QuantileRegressor
 
     def _plain(self) -> Any:
         estimator = self._base()

@@ -469,6 +469,3 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
 
 def _standard_error(folds: FloatArray) -> float:
     return float(folds.std(ddof=1) / np.sqrt(len(folds))) if len(folds) > 1 else 0.0
-
-
-__all__ = ["KernelRidgeCV", "PathSearchCV"]

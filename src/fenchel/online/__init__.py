@@ -6,8 +6,6 @@ With :func:`fenchel.datasets.stream` for files that do not fit into memory::
         model.partial_fit(X, y)
 """
 
-from __future__ import annotations
-
 from fenchel.online.dual import OnlineQuadraticSVR, OnlineSVR
 from fenchel.online.linear import OnlineLasso, OnlineRidge, WidrowHoff
 

@@ -36,6 +36,11 @@ class Coordinates:
         """α', α and the sum over iterates, (m, 3), of the points and the new rows."""
         return self._dual[: max(self.count, len(self.stored))]
 
+    @property
+    def state(self) -> tuple[IntArray, FloatArray, AnyArray]:
+        """What steps read and change: ``own``, ``dual`` and ``stored``."""
+        return self.own, self.dual, self.stored
+
     def enter(self, rows: FloatArray, block: IntArray) -> tuple[FloatArray, bool]:
         """Make room for a block of rows; their kernel with all points, as ``Points.against``."""
         self.own = self._point_of[block]

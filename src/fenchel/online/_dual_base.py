@@ -92,6 +92,9 @@ class DualLearner(OnlineRegressor):
     ) -> None:
         coordinates = Coordinates(self.kernel_, self._rows, self._dual, len(X))
         track = self._track.copy()
+        shape = np.append(self._shape(), float(bool(self.fit_intercept)))
+        budget = _NO_BUDGET if self.budget is None else int(self.budget)
+        limits = shape, (budget, self.removal == "oldest")
         with threads_that_pay(_BLOCK_ROWS):
             for order in orders:
                 done = 0
@@ -100,9 +103,10 @@ class DualLearner(OnlineRegressor):
                     block = order[done : done + min(size, _BLOCK_ROWS)]
                     done += len(block)
                     rows = X[block]
-                    values, logarithm = coordinates.enter(rows, block)
-                    data = self.kernel_.diag(rows), y[block], weight[block]
-                    k = self._steps(values, logarithm, data, coordinates, track)
+                    kernel = coordinates.enter(rows, block)
+                    diagonal = np.ascontiguousarray(self.kernel_.diag(rows), dtype=np.float64)
+                    data, points = (diagonal, y[block], weight[block]), coordinates.state
+                    k = dual_steps(kernel, data, points, track, self._pace(), *limits)
                     if k >= 0 or not np.all(np.isfinite(coordinates.dual)):
                         top = float(track[LARGEST_CURVATURE])
                         raise self._too_long(self._curvature_name(), top, int(block[k]))
@@ -110,34 +114,6 @@ class DualLearner(OnlineRegressor):
         self._rows, self._track = coordinates.points.rows, track
         self._dual = coordinates.dual.copy()
         self._show()
-
-    def _steps(
-        self,
-        values: FloatArray,
-        logarithm: bool,
-        data: tuple[FloatArray, FloatArray, FloatArray],
-        coordinates: Coordinates,
-        track: FloatArray,
-    ) -> int:
-        """Learn a block; the place of the row that diverges, or -1."""
-        diagonal, y, weight = data
-        return int(
-            dual_steps(
-                values,
-                logarithm,
-                np.ascontiguousarray(diagonal, dtype=np.float64),
-                y,
-                weight,
-                coordinates.own,
-                coordinates.dual,
-                coordinates.stored,
-                track,
-                self._pace(),
-                np.append(self._shape(), float(bool(self.fit_intercept))),
-                _NO_BUDGET if self.budget is None else int(self.budget),
-                self.removal == "oldest",
-            )
-        )
 
     def _show(self) -> None:
         """Set the public attributes."""

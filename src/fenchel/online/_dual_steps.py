@@ -70,28 +70,26 @@ def _give_up(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def dual_steps(
-    values: FloatArray,
-    logarithm: bool,
-    diagonal: FloatArray,
-    y: FloatArray,
-    weight: FloatArray,
-    own: IntArray,
-    dual: FloatArray,
-    stored: AnyArray,
+    kernel: tuple[FloatArray, bool],
+    data: tuple[FloatArray, FloatArray, FloatArray],
+    points: tuple[IntArray, FloatArray, AnyArray],
     track: FloatArray,
     pace: FloatArray,
     shape: FloatArray,
-    budget: int,
-    oldest: bool,
+    limit: tuple[int, bool],
 ) -> int:
     """Coordinate steps for the rows of a block, in place.
 
-    ``values`` (b, m) are the kernel of the rows and of all points that may be stored, or its
-    ``logarithm``; ``own`` (b,) is the point that a row is. ``dual`` (m, 3) holds α', α and the
-    sum of α' - α over the averaged iterates. ``shape`` is (ε, C, bend, offset): the bound of
-    a row of weight s is C s, and the dual objective has bend/s and the kernel plus offset on
-    its diagonal. Returns the place of the row at which the coefficients diverge, or -1.
+    ``kernel`` are its values (b, m) for the rows and all points that may be stored, and whether
+    these are logarithms; ``data`` its diagonal, targets and weights of the rows. Of the
+    ``points``, ``own`` (b,) is the one that a row is, ``dual`` (m, 3) holds α', α and the sum of
+    α' - α over the averaged iterates, ``stored`` says which have any. ``shape`` is (ε, C, bend,
+    offset): the bound of a row of weight s is C s, and the dual objective has bend/s and the
+    kernel plus offset on its diagonal. ``limit`` is the number of points, and whether the oldest
+    is given up. Returns the place of the row at which the coefficients diverge, or -1.
     """
+    (values, logarithm), (diagonal, y, weight), (own, dual, stored) = kernel, data, points
+    budget, oldest = limit
     epsilon, offset = shape[0], shape[3]
     coef = dual[:, 0] - dual[:, 1]
     total = offset * coef.sum()

@@ -12,25 +12,20 @@ from numba import njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, next_step
 
+Three = tuple[FloatArray, FloatArray, FloatArray]
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def squared_steps(
-    X: FloatArray,
-    y: FloatArray,
-    weight: FloatArray,
-    order: IntArray,
-    w: FloatArray,
-    mean: FloatArray,
-    track: FloatArray,
-    pace: FloatArray,
-    alpha: float,
-    offset: float,
+    rows: Three, order: IntArray, state: Three, pace: FloatArray, alpha: float, offset: float
 ) -> int:
     """w - 2η s [(w·x - y) x + αw] for the rows in this order, in place.
 
-    ``w`` is (1, d + 1) with the offset, which is not shrunk, last; ``offset`` is 1 or 0.
-    Returns the place in ``order`` at which the weights have diverged, or -1.
+    ``rows`` are X, y and their weights, ``state`` is w, its mean and the track: w is (1, d + 1)
+    with the offset, which is not shrunk, last; ``offset`` is 1 or 0. Returns the place in
+    ``order`` at which the weights have diverged, or -1.
     """
+    (X, y, weight), (w, mean, track) = rows, state
     d = X.shape[1]
     for k in range(order.size):
         x, s = X[order[k]], weight[order[k]]
@@ -56,18 +51,10 @@ def squared_steps(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lasso_steps(
-    X: FloatArray,
-    y: FloatArray,
-    weight: FloatArray,
-    order: IntArray,
-    w: FloatArray,
-    mean: FloatArray,
-    track: FloatArray,
-    pace: FloatArray,
-    alpha: float,
-    offset: float,
+    rows: Three, order: IntArray, state: Three, pace: FloatArray, alpha: float, offset: float
 ) -> int:
     """max(0, w± - η s [α ∓ (y - (w⁺ - w⁻)·x) x]); as :func:`squared_steps`, with w (2, d + 1)."""
+    (X, y, weight), (w, mean, track) = rows, state
     d = X.shape[1]
     for k in range(order.size):
         x, s = X[order[k]], weight[order[k]]

@@ -32,10 +32,11 @@ class _Linear(OnlineRegressor):
     def _learn(
         self, X: FloatArray, y: FloatArray, weight: FloatArray, orders: Iterable[IntArray]
     ) -> None:
-        state, mean, track = self._state.copy(), self._mean.copy(), self._track.copy()
+        parts = self._state.copy(), self._mean.copy(), self._track.copy()
+        state, mean, track = parts
         pace, alpha, offset = self._pace(), self._strength(), float(bool(self.fit_intercept))
         for order in orders:
-            k = self._steps(X, y, weight, order, state, mean, track, pace, alpha, offset)
+            k = self._steps((X, y, weight), order, parts, pace, alpha, offset)
             if k >= 0 or not np.all(np.isfinite(state)):
                 row = int(order[k])  # the last one, if it is only now that numbers overflow
                 raise self._too_long(self._curvature_name(), float(track[LARGEST_CURVATURE]), row)

@@ -4,8 +4,6 @@ They need matplotlib: without it each raises an ImportError that says how to ins
 All keep matplotlib's axes as ``ax_`` and the figure as ``figure_``.
 """
 
-from __future__ import annotations
-
 from fenchel.plotting.calibration import QuantileCalibrationDisplay
 from fenchel.plotting.coefficient_path import CoefficientPathDisplay
 from fenchel.plotting.coefficients import CoefficientMatrixDisplay

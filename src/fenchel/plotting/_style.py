@@ -6,8 +6,10 @@ Nothing here changes matplotlib's settings; all is set on the artists themselves
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from fenchel.inspection import short_name
 
@@ -80,10 +82,9 @@ def label_axes(ax: Any, x: object, y: object, note: str = "") -> None:
         ax.spines[side].set_visible(False)
 
 
-def legend(
-    ax: Any, handles: Sequence[Any], names: Sequence[object], title: str = "", **options: Any
-) -> Any:
-    """A legend with these names, whatever letters they begin with."""
+def legend(ax: Any, entries: Iterable[tuple[Any, object]], title: str = "", **options: Any) -> Any:
+    """A legend of handles with their names, whatever letters these begin with."""
+    handles, names = zip(*entries, strict=True)
     settings: dict[str, Any] = {
         "loc": "best",
         "handlelength": 2.8,
@@ -100,6 +101,14 @@ def legend(
         set_text(made.get_title(), title)
     made.set_alignment("left")
     return made
+
+
+def shades(name: str, end: float) -> Any:
+    """A colour map of matplotlib, from its beginning to a share of it."""
+    from matplotlib import colormaps  # noqa: PLC0415  (an optional dependency)
+    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+
+    return ListedColormap(colormaps[name](np.linspace(0.0, end, 256)))
 
 
 def scatter(ax: Any, x: Any, y: Any, **options: Any) -> Any:

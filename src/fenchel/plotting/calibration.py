@@ -109,7 +109,6 @@ class QuantileCalibrationDisplay(Display):
         ValueError
             If the model has no levels, or these are levels of expectiles.
         """
-        _style.require_matplotlib()
         model = fitted_model(estimator, "levels_", what="the levels of its quantiles")
         if statistic_of(model) == "expectiles":
             raise ValueError(
@@ -142,7 +141,6 @@ class QuantileCalibrationDisplay(Display):
         ValueError
             If lengths differ, or a level or the confidence is not in (0, 1).
         """
-        _style.require_matplotlib()
         curves = matrix(predictions, "predictions")
         targets = vector(y, "y", len(curves))
         display = cls(
@@ -178,8 +176,9 @@ class QuantileCalibrationDisplay(Display):
         )
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         _style.label_axes(ax, "nominal level", "observed level: share of rows at or below")
-        names = [f"model, {self.n_samples} rows", "calibrated"]
-        names.append(f"{percent(self.confidence)} of samples of a calibrated model")
-        _style.legend(
-            ax, [self.points_, self.diagonal_, self.band_], names, loc="upper left", fontsize=8.5
-        )
+        shown = [
+            (self.points_, f"model, {self.n_samples} rows"),
+            (self.diagonal_, "calibrated"),
+            (self.band_, f"{percent(self.confidence)} of samples of a calibrated model"),
+        ]
+        _style.legend(ax, shown, loc="upper left", fontsize=8.5)

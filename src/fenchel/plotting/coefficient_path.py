@@ -86,7 +86,6 @@ class CoefficientPathDisplay(Display):
         ValueError
             If ``against`` is unknown or there is another number of names than coefficients.
         """
-        _style.require_matplotlib()
         if against not in AGAINST:
             raise ValueError(f"against must be one of {AGAINST}, got {against!r}")
         n_features = path.coefs.shape[1]
@@ -131,13 +130,9 @@ class CoefficientPathDisplay(Display):
             ax.xaxis.set_inverted(True)
             label = "alpha"
         _style.label_axes(ax, label, "coefficient")
-        handles = [self.lines_[j] for j in self.named_]
-        shown = [names[j] for j in self.named_]
+        shown = [(self.lines_[j], names[j]) for j in self.named_]
         if len(self.named_) < n_features:
             rest = int(np.argmin(np.isin(np.arange(n_features), self.named_)))
-            handles.append(self.lines_[rest])
-            shown.append(f"{n_features - len(self.named_)} others")
+            shown.append((self.lines_[rest], f"{n_features - len(self.named_)} others"))
         # beside the curves, which leave no corner free
-        _style.legend(
-            ax, handles, shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0
-        )
+        _style.legend(ax, shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)

@@ -91,7 +91,6 @@ class CoefficientMatrixDisplay(Display):
         ValueError
             If the estimator has no such matrix, or Y is of another shape.
         """
-        _style.require_matplotlib()
         model = fitted_model(
             estimator, "dual_coef_", "grid_", what="its coefficients and their grid"
         )
@@ -128,7 +127,6 @@ class CoefficientMatrixDisplay(Display):
         ValueError
             If the matrix does not have two dimensions or the grid another length.
         """
-        _style.require_matplotlib()
         values = np.asarray(matrix, dtype=np.float64)
         if values.ndim != 2 or values.size == 0:
             raise ValueError(f"matrix must have two dimensions, got shape {values.shape}")
@@ -145,7 +143,9 @@ class CoefficientMatrixDisplay(Display):
             seen = np.where(np.isnan(self.matrix), 1.0, np.nan)
             self.missing_ = self._mesh(seen, "Greys", vmin=0.0, vmax=4.0)
         values = np.where(self.matrix == 0.0, np.nan, self.matrix)
-        self.image_ = self._mesh(values, _shades(), vmin=-largest, vmax=largest)
+        self.image_ = self._mesh(
+            values, _style.shades("cividis", _LIGHTEST), vmin=-largest, vmax=largest
+        )
         ax.set_facecolor(_ZERO)
         self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, pad=0.02, extend=extend)
         self.colorbar_.outline.set_visible(False)
@@ -177,26 +177,18 @@ class CoefficientMatrixDisplay(Display):
     def _legend(self) -> None:
         from matplotlib.patches import Patch  # noqa: PLC0415
 
-        colors, names = [_ZERO], ["exactly zero"]
+        shown = [(_ZERO, "exactly zero")]
         if self.missing_ is not None:
-            colors.append(self.missing_.cmap(0.25))
-            names.append("not observed")
+            shown.append((self.missing_.cmap(0.25), "not observed"))
+        edge: dict[str, Any] = {"edgecolor": _style.GREY, "linewidth": 0.6}
         _style.legend(
             self.ax_,
-            [Patch(facecolor=color, edgecolor=_style.GREY, linewidth=0.6) for color in colors],
-            names,
+            [(Patch(facecolor=color, **edge), name) for color, name in shown],
             loc="upper right",
             bbox_to_anchor=(1.0, -0.08),
             handlelength=1.2,
             ncols=2,
         )
-
-
-def _shades() -> Any:
-    from matplotlib import colormaps  # noqa: PLC0415
-    from matplotlib.colors import ListedColormap  # noqa: PLC0415
-
-    return ListedColormap(colormaps["cividis"](np.linspace(0.0, _LIGHTEST, 256)))
 
 
 def _edges(grid: FloatArray) -> FloatArray:

@@ -85,7 +85,6 @@ class ConvergenceDisplay(Display):
         ValueError
             If the estimator keeps no history, or ``against`` is unknown.
         """
-        _style.require_matplotlib()
         model = fitted_model(estimator, "history_", what="the record of its solver")
         return cls.from_histories(
             {name or type(model).__name__: model.history_},
@@ -117,7 +116,6 @@ class ConvergenceDisplay(Display):
         ValueError
             If there is nothing to draw, or ``against`` is unknown.
         """
-        _style.require_matplotlib()
         if against not in AXES:
             raise ValueError(f"against must be one of {tuple(AXES)}, got {against!r}")
         empty = [name for name, history in histories.items() if len(history) == 0]
@@ -150,11 +148,10 @@ class ConvergenceDisplay(Display):
                 zorder=3,
             )
             self.lines_.append(line)
-        handles, names = [*self.lines_], list(self.histories)
+        shown = list(zip(self.lines_, self.histories, strict=True))
         if self.tol is not None:
             self.tol_line_ = ax.axhline(self.tol, color=_style.GREY, lw=1, ls="--", zorder=2)
-            handles.append(self.tol_line_)
-            names.append(f"asked for: {self.tol:g}")
+            shown.append((self.tol_line_, f"asked for: {self.tol:g}"))
         ax.set_yscale("log")
         _style.label_axes(ax, AXES[self.against], "relative duality gap")
-        _style.legend(ax, handles, names)
+        _style.legend(ax, shown)

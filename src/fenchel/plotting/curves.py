@@ -111,7 +111,6 @@ class CurvesDisplay(Display):
         ValueError
             If grids or numbers of rows do not fit.
         """
-        _style.require_matplotlib()
         grid = getattr(final_estimator(estimator), "grid_", None)
         if theta is None and grid is not None and is_array(Y):
             theta = grid
@@ -161,7 +160,6 @@ class CurvesDisplay(Display):
         ValueError
             If shapes do not agree, or a row does not exist.
         """
-        _style.require_matplotlib()
         names = {"theta_name": theta_name, "curve_name": curve_name}
         return cls._of(as_curves(Y, theta, quadrature), predicted, rows, names, ax)
 
@@ -237,7 +235,7 @@ class CurvesDisplay(Display):
         _style.label_axes(ax, self.theta_name, self.curve_name, "points observed, lines predicted")
         handles = list(zip(self.observed_, self.predicted_, strict=True))
         names = [f"row {row}: residual {self.norms[row]:.3g}" for row in self.rows]
-        _style.legend(ax, handles, names)
+        _style.legend(ax, zip(handles, names, strict=True))
 
     def _norms(self, ax: Any) -> None:
         order = np.argsort(self.norms, kind="stable")

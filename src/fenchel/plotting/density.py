@@ -122,7 +122,6 @@ class DensityDisplay(Display):
         TypeError
             If the estimator has no ``score_samples``.
         """
-        _style.require_matplotlib()
         if not hasattr(estimator, "score_samples"):
             raise TypeError(
                 f"estimator must have score_samples, got {type(estimator).__name__} without it"
@@ -165,7 +164,7 @@ class DensityDisplay(Display):
     def _curve(self) -> None:
         ax, (grid,) = self.ax_, self.grids
         (self.line_,) = ax.plot(grid, self.density, color=_style.BLUE, lw=2, zorder=3)
-        handles, names = [self.line_], ["density"]
+        shown = [(self.line_, "density")]
         if self.data is not None:
             values = self.data[np.isfinite(self.data[:, 0]), 0]
             bins = int(np.clip(np.sqrt(len(values)), _FEWEST_BINS, _MOST_BINS))
@@ -189,17 +188,16 @@ class DensityDisplay(Display):
                 alpha=0.6,
                 zorder=2,
             )
-            handles += [self.histogram_, self.rug_]
             part = f" (one in {step})" if step > 1 else ""
-            names += [f"histogram of {len(values)} rows", f"rows{part}"]
+            shown.append((self.histogram_, f"histogram of {len(values)} rows"))
+            shown.append((self.rug_, f"rows{part}"))
         ax.set_xlim(grid[0], grid[-1])
         ax.set_ylim(bottom=0.0)
         name = short_name(self.feature_names[0], 24)
         _style.label_axes(ax, self.feature_names[0], f"density, per unit of {name}")
         _style.legend(
             ax,
-            handles,
-            names,
+            shown,
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
             ncols=3,
@@ -207,11 +205,8 @@ class DensityDisplay(Display):
         )
 
     def _contours(self) -> None:
-        from matplotlib import colormaps  # noqa: PLC0415
-        from matplotlib.colors import ListedColormap  # noqa: PLC0415
-
         ax, (first, second) = self.ax_, self.grids
-        blues = ListedColormap(colormaps["Blues"](np.linspace(0.0, _DARKEST, 256)))
+        blues = _style.shades("Blues", _DARKEST)
         self.mesh_ = ax.pcolormesh(
             first, second, self.density, cmap=blues, vmin=0.0, shading="gouraud", zorder=0
         )

@@ -132,7 +132,6 @@ class FanDisplay(Display):
         ValueError
             If the feature is unknown or not a number, or the kind is unknown.
         """
-        _style.require_matplotlib()
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
         if kind == "average":
@@ -201,7 +200,6 @@ class FanDisplay(Display):
         ValueError
             If lengths differ, or a level is not in (0, 1).
         """
-        _style.require_matplotlib()
         curves = matrix(predictions, "predictions")
         values = vector(x, "x", len(curves))
         if levels is not None:
@@ -278,8 +276,8 @@ class FanDisplay(Display):
             handles = [self.lines_[j] for j in np.argsort(self.levels)[::-1]]
         if self.points_ is not None:
             handles.append(self.points_)
-        names = [handle.get_label() for handle in handles]
-        _style.legend(ax, handles, names, "" if self.levels is None else self.label)
+        shown = [(handle, handle.get_label()) for handle in handles]
+        _style.legend(ax, shown, "" if self.levels is None else self.label)
 
 
 def _pairs(levels: FloatArray) -> list[tuple[int, int]]:

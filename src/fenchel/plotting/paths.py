@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -124,7 +125,6 @@ class PathDisplay(Display):
         ValueError
             If the estimator has searched nothing, or not over this parameter.
         """
-        _style.require_matplotlib()
         if not hasattr(estimator, "cv_results_"):
             raise ValueError(
                 "estimator must be fitted and have cv_results_, the scores of its search, got "
@@ -156,18 +156,16 @@ class PathDisplay(Display):
             path.alphas, path.mean, color=_style.BLUE, lw=1.8, marker="o", ms=3, zorder=3
         )
         self.band_ = self.threshold_ = self.one_standard_error_ = None
-        handles, names = [self.line_], ["mean over folds" if path.error is not None else "score"]
+        shown = [(self.line_, "mean over folds" if path.error is not None else "score")]
         if path.error is not None:
             low, high = path.mean - path.error, path.mean + path.error
             self.band_ = ax.fill_between(
                 path.alphas, low, high, color=_style.SKY, alpha=0.3, linewidth=0, zorder=2
             )
-            handles.append(self.band_)
-            names.append("one standard error")
-        self._choices(handles, names)
+            shown.append((self.band_, "one standard error"))
+        shown += self._choices()
         if self.others_:
-            handles.append(self.others_[0])
-            names.append("other parameters")
+            shown.append((self.others_[0], "other parameters"))
         ax.set_xscale("log")
         ax.set_ylim(self._limits())
         note = ", ".join(
@@ -177,8 +175,7 @@ class PathDisplay(Display):
         # below, as bands and paths leave no corner free
         _style.legend(
             ax,
-            handles,
-            names,
+            shown,
             loc="upper left",
             bbox_to_anchor=(-0.1, -0.15),
             ncols=2,
@@ -202,7 +199,8 @@ class PathDisplay(Display):
         path = self.paths[self.best]
         return float(path.mean[int(np.argmin(np.abs(path.alphas - alpha)))])
 
-    def _choices(self, handles: list[Any], names: list[str]) -> None:
+    def _choices(self) -> Iterator[tuple[Any, str]]:
+        """Mark the choices: the marks and their names."""
         path = self.paths[self.best]
         candidates = [(self.best_alpha, "best_", "D", _style.BLACK, "best")]
         if self.one_standard_error_alpha is not None and path.error is not None:
@@ -221,12 +219,10 @@ class PathDisplay(Display):
             setattr(self, attribute, mark)
             if taken and self.chosen_ is None:
                 self.chosen_ = mark
-            handles.append(mark)
-            names.append(f"{name}: {alpha:.3g}" + (" (taken)" if taken else ""))
+            yield mark, f"{name}: {alpha:.3g}" + (" (taken)" if taken else "")
         if self.chosen_ is None:
             self.chosen_ = self._mark(self.chosen, "^", _style.GREEN, True)
-            handles.append(self.chosen_)
-            names.append(f"taken: {self.chosen:.3g}")
+            yield self.chosen_, f"taken: {self.chosen:.3g}"
 
     def _mark(self, alpha: float, marker: str, color: str, filled: bool) -> Any:
         height = self._score_at(alpha)

@@ -102,7 +102,6 @@ class SupportDisplay(Display):
         ValueError
             If the model has no support, X is not of its rows, or a feature or output is unknown.
         """
-        _style.require_matplotlib()
         model = fitted_model(
             estimator, "support_", "dual_coef_", what="coefficients of training rows"
         )
@@ -152,13 +151,12 @@ class SupportDisplay(Display):
         if not self.signed:
             kinds = [(~idle, "o", _style.BLUE, "carries the model")]
         self.carrying_ = [self._marks(*kind[:3]) for kind in kinds]
-        handles = [*self.carrying_, self.idle_]
         names = [*(kind[3] for kind in kinds), "not needed"]
         carrying = int(np.count_nonzero(~idle))
         share = percent(carrying / len(idle), 3)
         note = f"{carrying} of {len(idle)} rows ({share}) carry the model"
         _style.label_axes(ax, self.feature_name, self.target_name, note)
-        made = _style.legend(ax, handles, names)
+        made = _style.legend(ax, zip([*self.carrying_, self.idle_], names, strict=True))
         for handle in made.legend_handles:
             handle.set_sizes([30.0])
 

@@ -1,7 +1,5 @@
 """Reports: what a fitted model does on some rows, as one page that stands by itself."""
 
-from __future__ import annotations
-
 from fenchel.report._report import Report, make_report
 from fenchel.report._training import Training
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,23 +9,28 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.inspection import level_losses, levels_of, percent, statistic_of
-from fenchel.losses import Loss
+from fenchel.losses import Absolute, Loss, Squared
 from fenchel.metrics import explained_share
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A loss of one column of predictions, and the constant that is best for it."""
+    """A multiple of a loss of one column of predictions."""
 
     name: str
     column: int
     output: int
-    loss: Callable[[FloatArray], FloatArray]
-    best: Callable[[FloatArray], float]
+    loss: Loss
+    factor: float = 1.0
+
+    def values(self, residual: FloatArray) -> FloatArray:
+        """What each row loses."""
+        return self.factor * self.loss.value(residual[:, None])
 
     def constant(self, targets: FloatArray) -> float:
         """The constant with the least mean loss."""
-        return float(self.best(targets[:, self.output]))
+        column = targets[:, [self.output]]
+        return float(self.loss.minimizing_offset(column, np.ones(len(column)))[0])
 
 
 @dataclass(frozen=True)
@@ -57,23 +61,16 @@ def measures_of(estimator: Any, n_outputs: int) -> list[Measure]:
         return [m for k in range(n_outputs) for m in _of_residuals(k, n_outputs)]
     squared = "squared " if statistic_of(estimator) == "expectiles" else ""
     return [
-        _of_level(j, f"{squared}pinball loss at {percent(float(level))}", loss)
+        Measure(f"{squared}pinball loss at {percent(float(level))}", j, 0, loss)
         for j, (level, loss) in enumerate(zip(levels, losses, strict=True))
     ]
-
-
-def _of_level(column: int, name: str, loss: Loss) -> Measure:
-    def best(y: FloatArray) -> float:
-        return float(loss.minimizing_offset(y[:, None], np.ones(len(y)))[0])
-
-    return Measure(name, column, 0, lambda r: np.asarray(loss.value(r[:, None])), best)
 
 
 def _of_residuals(output: int, n_outputs: int) -> list[Measure]:
     of = f" of output {output}" if n_outputs > 1 else ""
     return [
-        Measure(f"squared error{of}", output, output, np.square, lambda y: float(y.mean())),
-        Measure(f"absolute error{of}", output, output, np.abs, lambda y: float(np.median(y))),
+        Measure(f"squared error{of}", output, output, Squared(), factor=2.0),
+        Measure(f"absolute error{of}", output, output, Absolute()),
     ]
 
 
@@ -87,8 +84,8 @@ def scores(
     found = []
     for measure, constant in zip(measures, constants, strict=True):
         y = targets[:, measure.output]
-        mine = measure.loss(y - predictions[:, measure.column])
-        theirs = measure.loss(y - constant)
+        mine = measure.values(y - predictions[:, measure.column])
+        theirs = measure.values(y - constant)
         gains = theirs - mine
         error = float(gains.std(ddof=1) / np.sqrt(len(y))) if len(y) > 1 else float("nan")
         model, baseline, gain = (float(each.mean()) for each in (mine, theirs, gains))

@@ -20,6 +20,7 @@ from fenchel._typing import AnyArray, FloatArray, IntArray
 _FAR = np.float32(1e30)
 _ZERO, _TWO = np.float32(0.0), np.float32(2.0)
 _CURVED = np.float32(1e-6)  # least curvature of a step, in units of the kernel
+Costs = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
 
 
@@ -86,15 +87,9 @@ def _partner(
 
 
 @_compiled
-def _alone(
-    pull: AnyArray,
-    up: AnyArray,
-    down: AnyArray,
-    bend_up: AnyArray,
-    bend_down: AnyArray,
-    gain: AnyArray,
-) -> np.int32:
+def _alone(pull: AnyArray, costs: Costs, gain: AnyArray) -> np.int32:
     """Coordinate with the largest gain by itself."""
+    _, up, down, bend_up, bend_down = costs
     for k in range(pull.size):
         grow = max(-(pull[k] + up[k]), _ZERO)
         shrink = max(pull[k] + down[k], _ZERO)
@@ -116,23 +111,26 @@ def _shift_alone(pull: AnyArray, size: np.float32, row: AnyArray) -> None:
 
 
 @_compiled
-def _settle(
-    k: int,
-    dual: FloatArray,
-    box: FloatArray,
-    epsilon: np.float32,
-    diagonal: AnyArray,
-    up: AnyArray,
-    down: AnyArray,
-    bend_up: AnyArray,
-    bend_down: AnyArray,
-) -> None:
+def _settle(k: int, dual: FloatArray, box: FloatArray, epsilon: np.float32, costs: Costs) -> None:
     """What a coordinate allows and costs from where it is; box has rows l, u, q⁻, q⁺."""
+    diagonal, up, down, bend_up, bend_down = costs
     here = dual[k]
     up[k] = _FAR if here >= box[1, k] else (epsilon if here >= 0.0 else -epsilon)
     down[k] = -_FAR if here <= box[0, k] else (epsilon if here > 0.0 else -epsilon)
     bend_up[k] = max(diagonal[k] + np.float32(box[3 if here >= 0.0 else 2, k]), _CURVED)
     bend_down[k] = max(diagonal[k] + np.float32(box[3 if here > 0.0 else 2, k]), _CURVED)
+
+
+@_compiled
+def _settled(gram: AnyArray, dual: FloatArray, box: FloatArray, epsilon: np.float32) -> Costs:
+    """Diagonal of the kernel, and up, down and their curvatures for all coordinates."""
+    n = dual.size
+    diagonal, up, down = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
+    costs = diagonal, up, down, np.empty(n, np.float32), np.empty(n, np.float32)
+    for k in range(n):
+        diagonal[k] = gram[k, k]
+        _settle(k, dual, box, epsilon, costs)
+    return costs
 
 
 @_compiled
@@ -157,13 +155,9 @@ def ascend_in_pairs(
     ``tol``; returns the number of steps, that slope, and the offset.
     """
     n, eps = dual.size, np.float32(epsilon)
-    up, down = np.empty(n, np.float32), np.empty(n, np.float32)
-    bend_up, bend_down = np.empty(n, np.float32), np.empty(n, np.float32)
+    costs = _settled(gram, dual, box, eps)
+    _, up, down, bend_up, bend_down = costs
     first, second = np.empty(n, np.float32), np.empty(n, np.float32)
-    diagonal = np.empty(n, np.float32)
-    for k in range(n):
-        diagonal[k] = gram[k, k]
-        _settle(k, dual, box, eps, diagonal, up, down, bend_up, bend_down)
     steps = 0
     while True:
         i, j = _steepest(pull, up, down, first, second)
@@ -184,8 +178,8 @@ def ascend_in_pairs(
         _shift(pull, np.float32(size), row, gram[j])
         pull[i] += np.float32(qi * size)
         pull[j] -= np.float32(qj * size)
-        _settle(i, dual, box, eps, diagonal, up, down, bend_up, bend_down)
-        _settle(j, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+        _settle(i, dual, box, eps, costs)
+        _settle(j, dual, box, eps, costs)
         steps += 1
 
 
@@ -201,16 +195,11 @@ def ascend_alone(
 ) -> tuple[int, float, float]:
     """Steps on the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
     n, eps = dual.size, np.float32(epsilon)
-    up, down = np.empty(n, np.float32), np.empty(n, np.float32)
-    bend_up, bend_down = np.empty(n, np.float32), np.empty(n, np.float32)
-    gain = np.empty(n, np.float32)
-    diagonal = np.empty(n, np.float32)
-    for k in range(n):
-        diagonal[k] = gram[k, k]
-        _settle(k, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+    costs, gain = _settled(gram, dual, box, eps), np.empty(n, np.float32)
+    _, up, down, bend_up, bend_down = costs
     steps = 0
     while True:
-        k = _alone(pull, up, down, bend_up, bend_down, gain)
+        k = _alone(pull, costs, gain)
         rise, fall = -(pull[k] + up[k]), pull[k] + down[k]
         # the gain is the squared slope over the curvature: both are needed to stop
         if max(rise, fall) <= tol or steps >= max_steps:
@@ -227,5 +216,5 @@ def ascend_alone(
         dual[k] = end if size == end - dual[k] else dual[k] + size
         _shift_alone(pull, np.float32(size), gram[k])
         pull[k] += np.float32(q * size)
-        _settle(k, dual, box, eps, diagonal, up, down, bend_up, bend_down)
+        _settle(k, dual, box, eps, costs)
         steps += 1

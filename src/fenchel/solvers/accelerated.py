@@ -59,6 +59,3 @@ def every(
         steps = min(check, max_iter - done)
         done += steps
         yield done, next(islice(points, steps - 1, None))
-
-
-__all__ = ["Moving", "accelerated", "every"]

@@ -19,8 +19,6 @@ class Anderson:
     ----------
     size : int
         Number of numbers in a point.
-    memory : int
-        Number of differences kept.
 
     References
     ----------
@@ -28,11 +26,10 @@ class Anderson:
     (2020), Globally convergent type-I Anderson acceleration, for the use with splittings.
     """
 
-    def __init__(self, size: int, memory: int = _MEMORY) -> None:
-        self._moves = np.empty((memory, size))
-        self._changes = np.empty((memory, size))
-        self._gram = np.zeros((memory, memory))
-        self._memory = memory
+    def __init__(self, size: int) -> None:
+        self._moves = np.empty((_MEMORY, size))
+        self._changes = np.empty((_MEMORY, size))
+        self._gram = np.zeros((_MEMORY, _MEMORY))
         self._step = np.zeros(size)
         self.forget()
 
@@ -65,15 +62,15 @@ class Anderson:
         if length > self._length:
             self._drop()
         if self._point is not None:
-            at = self._count % self._memory
+            at = self._count % _MEMORY
             np.subtract(point, self._point, out=self._moves[at])
             np.subtract(step, self._step, out=self._changes[at])
             self._count += 1
-            known = min(self._count, self._memory)
+            known = min(self._count, _MEMORY)
             self._gram[at, :known] = self._changes[:known] @ self._changes[at]
             self._gram[:known, at] = self._gram[at, :known]
         self._point, self._step, self._length = point, step, length
-        known = min(self._count, self._memory)
+        known = min(self._count, _MEMORY)
         following = point + step
         if known:
             gram = self._gram[:known, :known]
@@ -83,6 +80,3 @@ class Anderson:
                 following -= mix @ self._moves[:known]
                 following -= mix @ self._changes[:known]
         return following
-
-
-__all__ = ["Anderson"]

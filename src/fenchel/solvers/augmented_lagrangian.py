@@ -11,14 +11,7 @@ import numpy as np
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.base import LoopSolver, WarmStart, start_of
-from fenchel.solvers.coordinates import (
-    State,
-    block_curvature,
-    judged,
-    parts_of,
-    pdcd_sweep,
-    unsuitable,
-)
+from fenchel.solvers.coordinates import State, Sweeps, judged, unsuitable
 from fenchel.solvers.loop import Iterate
 
 
@@ -69,11 +62,9 @@ class AugmentedLagrangian(LoopSolver):
         self, problem: Problem, warm_start: WarmStart | None
     ) -> Iterator[Iterate[Certified]]:
         n, p = problem.n_rows, problem.n_outputs
-        features, coupling, box = parts_of(problem)
+        sweeps = Sweeps(problem)
         random = np.random.default_rng(self.random_state)
-        mu = self.mu * float(np.einsum("ij,ij->", features, features)) / n**2
-        curvature = block_curvature(features, coupling)
-        coupled = box.epsilon > 0.0 and p > 1
+        mu = self.mu * float(np.einsum("ij,ij->", sweeps.features, sweeps.features)) / n**2
         dual, offset = start_of(problem, warm_start)
         state = State.of(problem, dual, np.zeros(p))
         passes = 0
@@ -83,11 +74,6 @@ class AugmentedLagrangian(LoopSolver):
                 return
             targets = np.ascontiguousarray(problem.targets - offset)
             for _ in range(self.inner):
-                order = np.asarray(random.integers(0, n, n))
-                rows = features, targets, coupling, problem.weight
-                arrays = state.alpha, state.weights, state.theta
-                pdcd_sweep(
-                    order, rows, box[:4], box.epsilon, coupled, curvature, False, mu, arrays
-                )
+                sweeps.over(state, np.asarray(random.integers(0, n, n)), targets, mu)
             passes += self.inner
             offset = offset + mu * state.alpha.sum(axis=0)

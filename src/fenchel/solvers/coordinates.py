@@ -9,8 +9,7 @@ from numba import njit
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
-from fenchel.losses.compiled import prox_row
-from fenchel.losses.forms import Box
+from fenchel.losses.compiled import Sides, prox_row
 from fenchel.problem import Problem
 from fenchel.solvers.base import needs_plain_features
 from fenchel.solvers.loop import Iterate
@@ -47,13 +46,40 @@ Huber with norm 1, or an insensitive version of them); solver='newton' takes any
     return None
 
 
-def parts_of(problem: Problem) -> tuple[FloatArray, FloatArray, Box]:
-    """Features, coupling and box of a problem that is suitable."""
-    box, design = problem.loss.box(problem.n_outputs), problem.design
-    assert design.features is not None
-    assert design.coupling is not None
-    assert box is not None
-    return design.features, design.coupling, box
+class Sweeps:
+    """The compiled sweeps, with what does not change between them."""
+
+    def __init__(self, problem: Problem, block: bool = True) -> None:
+        box, design = problem.loss.box(problem.n_outputs), problem.design
+        assert design.features is not None
+        assert design.coupling is not None
+        assert box is not None
+        self._problem, self._block = problem, block
+        self._box: Sides = (*box[:4], box.epsilon)
+        self.features, self._coupling = design.features, design.coupling
+        curvature = _block_curvature if block else _coordinate_curvature
+        self._curvature = curvature(self.features, self._coupling)
+
+    def over(
+        self,
+        state: State,
+        order: IntArray,
+        targets: FloatArray | None = None,
+        penalty: float = 0.0,
+    ) -> None:
+        """One step for each row or coordinate, in this order.
+
+        The offset is free, unless ``targets`` less a fixed one are given with a ``penalty``.
+        """
+        problem, free = self._problem, self._problem.fit_intercept and targets is None
+        given = problem.targets if targets is None else targets
+        rows = self.features, given, self._coupling, problem.weight
+        arrays = state.alpha, state.weights, state.theta
+        if self._block:
+            coupled = self._box[4] > 0.0 and problem.n_outputs > 1
+            _sweep(order, rows, self._box, coupled, self._curvature, free, penalty, arrays)
+        else:
+            _coordinate_sweep(order, rows, self._box, self._curvature, free, arrays)
 
 
 def judged(
@@ -63,13 +89,13 @@ def judged(
     return Iterate(count, problem.certify(dual, None if problem.separable else offset))
 
 
-def block_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
+def _block_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
     """Curvature of the quadratic in each row's α_i, (n,)."""
     largest = float(np.linalg.eigvalsh(coupling @ coupling.T)[-1])
     return np.maximum(largest * _squares(features), _FLAT)
 
 
-def coordinate_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
+def _coordinate_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
     """Curvature of the quadratic in each coordinate of α, (n, p)."""
     outputs = np.einsum("jq,jq->j", coupling, coupling)
     return np.maximum(np.outer(_squares(features), outputs), _FLAT)
@@ -80,11 +106,10 @@ def _squares(features: FloatArray) -> FloatArray:
 
 
 @njit(cache=True, nogil=True)
-def pdcd_sweep(
+def _sweep(
     order: IntArray,
     rows: Four,
-    box: Four,
-    epsilon: float,
+    box: Sides,
     coupled: bool,
     curvature: FloatArray,
     free_offset: bool,
@@ -103,7 +128,6 @@ def pdcd_sweep(
     alpha, weights, theta = state
     n, p = alpha.shape
     r, q = weights.shape
-    lower, upper, below, above = box
     mass = 0.0
     held = np.zeros(p)  # Σ θ_i/ν_i + Σ α_i
     for i in range(n):
@@ -130,9 +154,7 @@ def pdcd_sweep(
             else:
                 gradient += penalty * held[j]
             point[j] = (alpha[i, j] - step * gradient) / weight[i]
-        prox_row(
-            point, step / weight[i], lower, upper, below, above, epsilon, coupled, slope, bound
-        )
+        prox_row(point, step / weight[i], box, coupled, slope, bound)
         image[:] = 0.0
         for j in range(p):
             if free_offset:
@@ -150,18 +172,18 @@ def pdcd_sweep(
 
 
 @njit(cache=True, nogil=True)
-def pdcd_coordinate_sweep(
+def _coordinate_sweep(
     order: IntArray,
     rows: Four,
-    box: Four,
-    epsilon: float,
+    box: Sides,
     curvature: FloatArray,
     free_offset: bool,
     state: Three,
 ) -> None:
-    """As :func:`pdcd_sweep`, one coordinate i * p + j of ``order`` at a time."""
+    """As :func:`_sweep`, one coordinate i * p + j of ``order`` at a time."""
     features, targets, coupling, weight = rows
     alpha, weights, theta = state
+    lower, upper, below, above, epsilon = box
     n, p = alpha.shape
     r, q = weights.shape
     mass = np.zeros(p)
@@ -188,10 +210,9 @@ def pdcd_coordinate_sweep(
             held[j] += 0.1 * (mean - theta[i, j]) / curvature[i, j]
             theta[i, j] = mean
         point[0] = (alpha[i, j] - step * gradient) / weight[i]
-        own = box[0][j : j + 1], box[1][j : j + 1], box[2][j : j + 1], box[3][j : j + 1]
-        prox_row(
-            point, step / weight[i], own[0], own[1], own[2], own[3], epsilon, False, slope, bound
-        )
+        mine = slice(j, j + 1)
+        own = lower[mine], upper[mine], below[mine], above[mine], epsilon
+        prox_row(point, step / weight[i], own, False, slope, bound)
         change = weight[i] * point[0] - alpha[i, j]
         held[j] += change
         alpha[i, j] += change

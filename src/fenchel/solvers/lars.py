@@ -145,14 +145,3 @@ def _different(features: FloatArray) -> IntArray:
         sign = np.sign(column[np.argmax(np.abs(column))])
         found.setdefault(blake2b((sign * column + 0.0).tobytes()).digest(), j)
     return np.array(list(found.values()), dtype=np.intp)
-
-
-__all__ = [
-    "Lars",
-    "along",
-    "knots",
-    "needs_the_lasso",
-    "on_path",
-    "radii_of",
-    "sound_knots",
-]

@@ -72,6 +72,3 @@ class LassoDescent(LoopSolver):
             )
         weights: FloatArray = coefs
         return weights, int(sweeps[0])
-
-
-__all__ = ["LassoDescent"]

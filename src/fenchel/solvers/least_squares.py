@@ -43,6 +43,3 @@ class LeastSquares:
         weights[~features.any(axis=0)] = 0.0  # and not 1e-17 for columns that are constant
         how = "solved by singular values; scale the columns of X"
         return settled(loop, problem.certify(weights), 1, how)
-
-
-__all__ = ["LeastSquares"]

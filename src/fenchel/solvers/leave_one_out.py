@@ -252,6 +252,3 @@ def _centred_gram(
 
 def _without(values: FloatArray, where: AnyArray) -> FloatArray:
     return np.where(where, np.nan, values)
-
-
-__all__ = ["LeaveOneOutPath", "Spectrum", "leave_one_out", "ridge_smoother"]

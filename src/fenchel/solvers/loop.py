@@ -171,6 +171,3 @@ class Watch:
 def reason_of(answer: object) -> str:
     """Why a callback stops a solver: what it returned if that is a sentence."""
     return answer if isinstance(answer, str) else "the callback asked for it"
-
-
-__all__ = ["Iterate", "Judged", "Loop", "Watch"]

@@ -117,6 +117,3 @@ def _curvature(features: FloatArray) -> float:
     product = LinearOperator((columns, columns), square, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(columns)
     return 1.01 * float(eigsh(product, 1, v0=start, tol=1e-3, return_eigenvectors=False)[0])
-
-
-__all__ = ["REMEDY", "NormFista", "solved_on_fewer_rows"]

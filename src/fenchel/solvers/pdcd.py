@@ -12,16 +12,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.base import LoopSolver, WarmStart, start_of
-from fenchel.solvers.coordinates import (
-    State,
-    block_curvature,
-    coordinate_curvature,
-    judged,
-    parts_of,
-    pdcd_coordinate_sweep,
-    pdcd_sweep,
-    unsuitable,
-)
+from fenchel.solvers.coordinates import State, Sweeps, judged, unsuitable
 from fenchel.solvers.loop import Iterate
 
 _SWEEPS_BETWEEN = 10  # sweeps over the active rows before all are looked at again
@@ -84,7 +75,15 @@ class PDCD(LoopSolver):
         n = problem.n_rows
         state = State.of(problem, *start_of(problem, warm_start))
         random = np.random.default_rng(self.random_state)
-        sweeps = _Sweeps(problem, self.block, random)
+        sweeps = Sweeps(problem, self.block)
+
+        def order(rows: IntArray) -> IntArray:
+            """Of a step for each row, or for each of its coordinates."""
+            if self.block:
+                return rows
+            whole = rows[:, None] * problem.n_outputs + np.arange(problem.n_outputs)
+            return random.permutation(whole.ravel())
+
         passes = 0.0
         active = np.arange(n)
         while True:
@@ -92,38 +91,14 @@ class PDCD(LoopSolver):
             yield judged(problem, int(np.ceil(passes)), dual, state.theta.mean(axis=0))
             if passes >= self.max_iter:
                 return
-            sweeps.over(state, np.asarray(random.integers(0, n, n)))
+            sweeps.over(state, order(np.asarray(random.integers(0, n, n))))
             passes += 1.0
             if self.active_set:
                 active = _active(problem, state)
             for _ in range(_SWEEPS_BETWEEN - 1):
                 if len(active):
-                    sweeps.over(state, random.choice(active, len(active)))
+                    sweeps.over(state, order(random.choice(active, len(active))))
                 passes += len(active) / n
-
-
-class _Sweeps:
-    """The compiled sweeps with what does not change between them."""
-
-    def __init__(self, problem: Problem, block: bool, random: np.random.Generator) -> None:
-        features, coupling, box = parts_of(problem)
-        self._data = features, problem.targets, coupling, problem.weight
-        self._box, self._epsilon = box[:4], box.epsilon
-        self._curvature = (block_curvature if block else coordinate_curvature)(features, coupling)
-        self._free, self._p = problem.fit_intercept, problem.n_outputs
-        self._block, self._random = block, random
-
-    def over(self, state: State, rows: IntArray) -> None:
-        """One step for each of the rows, in this order."""
-        arrays = state.alpha, state.weights, state.theta
-        shared = self._data, self._box, self._epsilon
-        if self._block:
-            coupled = self._epsilon > 0.0 and self._p > 1
-            pdcd_sweep(rows, *shared, coupled, self._curvature, self._free, 0.0, arrays)
-        else:
-            whole = rows[:, None] * self._p + np.arange(self._p)
-            order = self._random.permutation(whole.ravel())
-            pdcd_coordinate_sweep(order, *shared, self._curvature, self._free, arrays)
 
 
 def _active(problem: Problem, state: State) -> IntArray:

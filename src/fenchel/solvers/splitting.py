@@ -213,6 +213,3 @@ def typical_curvature(problem: Problem) -> float:
     spread = problem.alpha * float(problem.weight @ squares)
     unit = _KINKED * spread / (2.0 * problem.baseline) if problem.baseline > 0.0 else 0.0
     return unit if unit > 0.0 else 1.0
-
-
-__all__ = ["Eigenbases", "Splitting"]

@@ -5,8 +5,6 @@ nothing if it finds nothing. They test definitions, not formulas: a loss is held
 own conjugate, a prox against other points, a certificate against the problem.
 """
 
-from __future__ import annotations
-
 from fenchel.testing.designs import check_design
 from fenchel.testing.feature_maps import check_feature_map
 from fenchel.testing.kernels import check_kernel

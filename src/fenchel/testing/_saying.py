@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from fenchel._typing import FloatArray
+from fenchel._typing import AnyArray, FloatArray
 
 SAMPLINGS = 8
 
@@ -41,6 +41,14 @@ def require_shape(array: Any, shape: tuple[int, ...], what: str) -> None:
         f"{what} must be an array of floating-point numbers, got {array!r}",
     )
     require(array.shape == shape, f"{what} must have shape {shape}, got {array.shape}")
+
+
+def require_near(found: Any, truth: AnyArray, sentence: str, allowed: float) -> None:
+    """Raise an AssertionError unless two arrays agree; the sentence says what they must be."""
+    found = np.asarray(found)
+    require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
+    difference = float(np.abs(found - truth).max())
+    require(difference <= allowed, f"{sentence}: they differ by {difference:.3g}")
 
 
 def show(array: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from sklearn.base import clone
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.features import FeatureMap, KernelRows
 from fenchel.kernels import Box, Precomputed
-from fenchel.testing._saying import about, central_differences, require, require_shape, sobol_mean
+from fenchel.testing._saying import (
+    about,
+    central_differences,
+    require,
+    require_near,
+    require_shape,
+    sobol_mean,
+)
 
 _TOL = 1e-7
 _STEP = 1e-5
@@ -78,14 +86,7 @@ def _check(mapping: Any, X: FloatArray) -> None:
     rank = mapping.rank_
     require_shape(features, (n, rank), "fit_transform(X), with rank_ columns,")
     require(np.all(np.isfinite(features)), "the features are not finite")
-    size = float(np.abs(features).max())
-
-    def same(found: Any, truth: AnyArray, sentence: str) -> None:
-        found = np.asarray(found)
-        require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
-        difference = float(np.abs(found - truth).max())
-        require(difference <= _TOL * size, f"{sentence}: they differ by {difference:.3g}")
-
+    same = partial(require_near, allowed=_TOL * float(np.abs(features).max()))
     some = np.arange(0, n, 7)
     same(mapping.transform(X), features, "transform(X) must be the features of the training rows")
     same(mapping.transform(X[some]), features[some], "transform must work row by row")
@@ -125,10 +126,8 @@ def _check_error(mapping: Any, X: FloatArray, features: FloatArray) -> None:
         gram = np.asarray(mapping.kernel_(own.toarray() if hasattr(own, "toarray") else own))
     trace = float(np.trace(gram))
     if isinstance(mapping, KernelRows):  # its features are K itself, with another inner product
-        require(
-            float(np.abs(features - gram).max()) <= _TOL * trace,
-            "the features must be the kernel values against the training rows",
-        )
+        sentence = "the features must be the kernel values against the training rows"
+        require_near(features, gram, sentence, _TOL * trace)
         return
     left = float(np.linalg.norm(gram - features @ features.T))
     require(
@@ -199,16 +198,9 @@ def _check_coefficients(mapping: Any, X: FloatArray, features: FloatArray) -> No
         f"shape {coefficients.shape}",
     )
     rounding = float((np.abs(values) @ np.abs(coefficients)).max())
-    difference = float(np.abs(values @ coefficients - features @ weights).max())
-    require(
-        difference <= _TOL * rounding,
-        "kernel values at the landmarks times coefficients(weights) must be features times "
-        f"weights: they differ by {difference:.3g}",
-    )
-    again = np.asarray(mapping.from_kernel_values(values.copy()))
-    require(
-        again.shape == features.shape
-        and float(np.abs(again - features).max())
-        <= _TOL * max(float(np.abs(features).max()), 1.0),
-        "from_kernel_values of the kernel values at the landmarks must be the features",
-    )
+    sentence = "kernel values at the landmarks times coefficients(weights) must be features times \
+weights"
+    require_near(values @ coefficients, features @ weights, sentence, _TOL * rounding)
+    sentence = "from_kernel_values of the kernel values at the landmarks must be the features"
+    allowed = _TOL * max(float(np.abs(features).max()), 1.0)
+    require_near(mapping.from_kernel_values(values.copy()), features, sentence, allowed)

@@ -15,6 +15,7 @@ from fenchel.testing._saying import (
     about,
     central_differences,
     require,
+    require_near,
     require_shape,
     show,
     sobol_mean,
@@ -87,7 +88,7 @@ def _check(kernel: Any, X: FloatArray) -> None:
     gram = kernel(X)
     require_shape(gram, (n, n), "k(X)")
     require(np.all(np.isfinite(gram)), "k(X) is not finite")
-    same = partial(_same, largest=float(np.abs(gram).max()))
+    same = partial(require_near, allowed=_TOL * float(np.abs(gram).max()))
     same(gram.T, gram, "k(X) must be symmetric")
     spectrum = np.linalg.eigvalsh(gram)
     lowest, highest = float(spectrum[0]), float(spectrum[-1])
@@ -112,16 +113,10 @@ def _check(kernel: Any, X: FloatArray) -> None:
     require(np.array_equal(X, before), "the kernel changes the rows that it is given")
 
 
-def _same(found: AnyArray, truth: AnyArray, sentence: str, largest: float) -> None:
-    require(found.shape == truth.shape, f"{sentence}: {found.shape} is not {truth.shape}")
-    difference = float(np.abs(found - truth).max())
-    require(difference <= _TOL * largest, f"{sentence}: they differ by {difference:.3g}")
-
-
 def _check_factors(kernel: Any, X: FloatArray) -> None:
     """A product of kernels of single columns, in any order of the columns."""
     own, gram, d = as_scalar_kernel(kernel), kernel(X), X.shape[1]
-    largest = float(np.abs(gram).max())
+    allowed = _TOL * float(np.abs(gram).max())
     whole = own.factor(range(d))
     if whole is None:
         return
@@ -131,12 +126,13 @@ def _check_factors(kernel: Any, X: FloatArray) -> None:
         require(single is not None, f"factor([{j}]) must be a kernel as factor of all columns is")
         assert single is not None
         product *= single(X[:, [j]])
-    _same(product, gram, "the product of the factors must be the kernel", largest)
+    require_near(product, gram, "the product of the factors must be the kernel", allowed)
     backward = list(range(d))[::-1]
     turned = own.factor(backward)
     require(turned is not None, f"factor({backward}) must be a kernel as factor of all columns is")
     assert turned is not None
-    _same(turned(X[:, backward]), gram, f"factor({backward}) must be of these columns", largest)
+    sentence = f"factor({backward}) must be of these columns"
+    require_near(turned(X[:, backward]), gram, sentence, allowed)
 
 
 def _widths(kernel: Any, X: FloatArray) -> FloatArray:

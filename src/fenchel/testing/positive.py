@@ -13,6 +13,7 @@ from fenchel.testing._saying import (
     about,
     central_differences,
     require,
+    require_near,
     require_shape,
     show,
     sobol_mean,
@@ -105,11 +106,7 @@ def _check_matrix(model: Any, points: FloatArray, values: FloatArray) -> None:
     features = np.asarray(model.feature_map_.transform(points))
     expected = np.einsum("ni,ij,nj->n", features, matrix, features)
     rounding = largest * float(np.einsum("ij,ij->i", features, features).max())
-    apart = float(np.abs(values - expected).max())
-    require(
-        apart <= _ROUNDING * rounding,
-        f"f(X) must be φ(x)ᵀ A φ(x), and differs by {apart:.3g}",
-    )
+    require_near(values, expected, "f(X) must be φ(x)ᵀ A φ(x)", _ROUNDING * rounding)
     counts = [int(np.count_nonzero(lam > share * largest)) for share in (1e-8, 1e-9, 1e-10)]
     require(
         counts[0] <= model.rank_ <= counts[-1],
@@ -172,8 +169,7 @@ def _check_arithmetic(
     """Multiples and sums, of values and of integrals."""
     size, own = float(values.max()), model.integral((low, high))
     for other, name in ((2.0 * model, "2 f"), (model + model, "f + f")):
-        apart = float(np.abs(other(points) - 2.0 * values).max())
-        require(apart <= _ROUNDING * size, f"{name} must be twice f, and differs by {apart:.3g}")
+        require_near(other(points), 2.0 * values, f"{name} must be twice f", _ROUNDING * size)
         twice = other.integral((low, high))
         require(
             abs(twice - 2.0 * own) <= 1e-8 * abs(own),
