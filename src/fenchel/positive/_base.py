@@ -15,6 +15,7 @@ from fenchel.estimator import KeptRows, KernelEstimator, unchanged_on_failure
 from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
 from fenchel.kernels import as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
+from fenchel.positive.integrals import Moment
 from fenchel.positive.problem import PSDProblem
 from fenchel.positive.solvers import solve
 
@@ -35,6 +36,8 @@ class Prepared:
     """The targets were shift + scale * targets, each (t,); densities are scale * f, (1,)."""
     integrals: FloatArray | None = None
     """Of products of features, for a density f."""
+    moment: Moment | None = None
+    """The same for the density itself, with its error."""
 
 
 class Start(NamedTuple):
