@@ -13,7 +13,7 @@ from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.positive._cone import EXACT, Spectra
 from fenchel.positive._low_rank import low_rank
 from fenchel.positive.problem import Model, PSDProblem, Push
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import Iterate, Loop, credible_gap
 
 _QUARTERS = 25  # down to 1e-15 of a starting point
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
@@ -170,7 +170,7 @@ class Record:
             feasible(problem, dual) if problem.outward.shape[1] else dual,
             found.point.spectra.multipliers,
             found.certificate,
-            loop.status(remedy, gap=found.certificate.relative_gap),
+            loop.status(remedy, gap=credible_gap(found.certificate)),
             loop.count,
             loop.history,
         )
@@ -186,7 +186,7 @@ class Record:
         if self.joint and certificate.feasibility > self.loop.tol:  # no model yet
             return replace(found, certificate=replace(certificate, primal=np.inf))
         rough = spectra.barrier > 0.0 and len(problem.constraints) > 0
-        if not rough or certificate.relative_gap > self.loop.tol:
+        if not rough or not credible_gap(certificate) <= self.loop.tol:
             return found
         exact = problem.cone.solve(point.push.gram, spectra.multipliers, spectra.barrier)
         model = problem.model(point.push, exact, offset)
@@ -220,7 +220,7 @@ class Record:
         best, lowest = seen, np.inf
         for found in self._candidates(seen):
             certificate = found.certificate
-            gap = certificate.relative_gap if certificate.feasibility <= _ROUNDED else np.inf
+            gap = credible_gap(certificate) if certificate.feasibility <= _ROUNDED else np.inf
             if best is seen or gap < lowest:
                 best, lowest = found, gap
             if gap <= self.loop.tol:
