@@ -77,6 +77,8 @@ def scores_of_fold(
     """
     seen, held_out = data.part(model, train), data.part(model, test, train)
     model.check_parameters()
+    if model.candidate_tol > 0.0:
+        model.set_params(tol=max(float(model.tol), model.candidate_tol))
     prepared = model.prepare(**seen.arguments)
     weights = {} if data.sample_weight is None else {"sample_weight": held_out.sample_weight}
     values, early = np.empty(grid.shape[1:]), 0

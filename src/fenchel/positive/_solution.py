@@ -17,6 +17,7 @@ from fenchel.solvers.loop import Iterate, Loop, credible_gap
 
 _QUARTERS = 25  # down to 1e-15 of a starting point
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
+_NEAR = 10.0  # tolerances within which the best offsets of a step are worth their search
 _ROUGHLY = 1e-7  # accuracy of the conditions on the way
 
 
@@ -175,13 +176,17 @@ class Record:
             loop.history,
         )
 
-    def certified(self, point: Point, offset: FloatArray) -> Certified:
+    def certified(self, point: Point, offset: FloatArray, given: bool = False) -> Certified:
         """Certify a point, with the best offsets near the given ones.
 
+        Where they are those of a joint step, ``given``, better ones are sought near the end only.
         Matrices on the way meet the conditions roughly: the verdict is on those that do exactly.
         """
         problem, spectra = self.problem, point.spectra
-        found = self._with_model(point, problem.model(point.push, spectra, offset))
+        model = problem.model(point.push, spectra, offset)
+        found = self._with_model(point, model, polished=not given)
+        if given and credible_gap(found.certificate) <= _NEAR * self.loop.tol:
+            found = self._with_model(point, model)
         certificate = found.certificate
         if self.joint and certificate.feasibility > self.loop.tol:  # no model yet
             return replace(found, certificate=replace(certificate, primal=np.inf))
@@ -193,11 +198,11 @@ class Record:
         verdict = self._with_model(replace(point, spectra=exact), model)
         return replace(verdict, predictions=found.predictions)  # a solver goes on from the point
 
-    def _with_model(self, point: Point, model: Model) -> Certified:
+    def _with_model(self, point: Point, model: Model, polished: bool = True) -> Certified:
         """The certificate of a point and a model, which is given its best offsets."""
         problem, offset = self.problem, model.offset
         predictions = problem.predictions(model)
-        if len(offset):
+        if len(offset) and polished:
             best = best_offset(problem, predictions, offset)
             predictions += problem.outward @ (best - offset)
             model = model._replace(offset=best)

@@ -165,7 +165,9 @@ feature_names_in_
     def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
         solution, found = super()._solve(prepared, start), prepared.moment
         assert found is not None
-        error = found.error_of(_factor(prepared, solution))
+        factor = _factor(prepared, solution)
+        attained = float(np.vdot(factor, found.matrix @ factor))
+        error = abs(attained - 1.0) + found.error_of(factor)
         if found.doubt is not None and error > _MOST_UNCERTAIN:
             raise ValueError(
                 f"kernel must have integrals of products (product_integrals), as Gaussian and "

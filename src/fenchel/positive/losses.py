@@ -75,14 +75,14 @@ class Interior(PredictionLoss):
         self.barrier, self.n_outputs = barrier, loss.n_outputs
         self.unit, self.step = loss.unit, loss.step
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         room = np.minimum(dual - self.lower, self.upper - dual).min(axis=1)
         inside = np.where((room > 0.0)[:, None], dual, 0.0)  # which is inside
         logs = np.log(inside - self.lower) + np.log(self.upper - inside)
         value = self.loss.conjugate(inside) - self.barrier * logs.sum(axis=1)
         return np.where(room > 0.0, value, np.inf)
 
-    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         low, high = 1.0 / (dual - self.lower), 1.0 / (self.upper - dual)
         slope = self.loss.targets + self.curvature * dual - self.barrier * (low - high)
         return slope, self.curvature + self.barrier * (low**2 + high**2)

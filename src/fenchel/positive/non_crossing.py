@@ -56,8 +56,8 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
     gap_rank : int, optional
         With ``features="cholesky"`` the number of features of the distances, the first ones
         of those of the anchor; at most 50 by default. Other maps serve both.
-    solver : {"auto", "proximal_newton"} or solver, default="auto"
-        "auto" is "proximal_newton".
+    solver : {"auto", "newton", "proximal_newton"} or solver, default="auto"
+        "auto" is "proximal_newton", and "newton" for a ``tol`` of 1e-4 or more.
     tol : float, default=1e-6
         Duality gap to reach, relative to the mean loss of the best constants.
     kernel, features, rank, max_iter, warm_start, random_state, verbose
