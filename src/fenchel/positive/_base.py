@@ -58,7 +58,6 @@ class PositiveEstimator(KernelEstimator):
     trace_penalty: float
     warm_start: bool
 
-    candidate_tol = 1e-3  # far below the standard error of a fold
     _most_features: ClassVar[int | None] = None
     """Cap where ``rank`` is None, for maps other than pivoted Cholesky; None is their own."""
 
