@@ -43,6 +43,10 @@ class PredictionLoss(ConvexFunction):
         """Gradient (n, p) and Hessian, (n, p) if diagonal or (n, p, p), of the conjugate."""
         raise NotImplementedError
 
+    def reach(self, dual: FloatArray, change: FloatArray) -> float:
+        """Share of a change of dual points, at most one, with which a search along it begins."""
+        return 1.0
+
     def interior(self, barrier: float) -> Interior | None:
         """Return the loss with a barrier on a domain of its conjugate that is a box, or None."""
         return None

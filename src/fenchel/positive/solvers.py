@@ -22,7 +22,6 @@ from fenchel.positive._solution import (
     total,
 )
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
-from fenchel.positive.losses import Interior
 from fenchel.positive.problem import PSDProblem, Push
 from fenchel.solvers import Callback
 from fenchel.solvers.accelerated import Moving, accelerated, every
@@ -133,9 +132,8 @@ class DualNewton(PSDSolver):
                 return
             z = found.predictions - problem.outward @ found.model.offset
             change, offset, decrease, turn = self._direction(eased, point, z)
-            if isinstance(eased.loss, Interior):
-                share = eased.loss.reach(point.dual, change)
-                change, decrease, turn = share * change, share * decrease, share * turn
+            share = eased.loss.reach(point.dual, change)
+            change, decrease, turn = share * change, share * decrease, share * turn
             moved = _walk(eased, point, change, decrease, turn if joint else None)
             if moved is None and path.ended:  # rounding: what is left is how good it gets
                 yield Iterate(step, record.certified(true, offset))
