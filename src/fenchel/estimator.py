@@ -113,6 +113,8 @@ class Searchable:
 
     With a second one, what ``fit_prepared`` returns must be an array: it is extrapolated.
     """
+    candidate_tol: ClassVar[float] = 0.0
+    """Tolerance that is enough to compare candidates, where ``tol`` is left at its default."""
     default_selection: ClassVar[str] = "min"
     """What ``selection="auto"`` stands for."""
     kernel: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import kernels as sk
 
 from fenchel.kernels import (
@@ -22,6 +23,8 @@ from fenchel.kernels import (
     level_coupling,
     parts_of,
 )
+from fenchel.kernels.mixture_integrals import mixture_distance, mixture_products
+from fenchel.kernels.product_integrals import matern_products
 
 Z = np.array([[-0.4], [0.1], [0.9]])
 LINE = Box([-np.inf], [np.inf])
@@ -29,8 +32,8 @@ KNOWN = [
     (Gaussian(0.7), [LINE, Box([-1.0], [0.3]), Box([0.2], [np.inf]), Normal([0.2], 0.5)]),
     (Laplacian(0.7), [LINE, Box([-1.0], [0.3]), Box([0.2], [np.inf]), Normal([0.2], 0.5)]),
     (Matern(0.7, 0.5), [LINE, Box([-1.0], [0.3]), Box([0.2], [np.inf]), Normal([0.2], 0.5)]),
-    (Matern(0.7, 1.5), [LINE]),
-    (Matern(0.7, 2.5), [LINE]),
+    (Matern(0.7, 1.5), [LINE, Box([-1.0], [0.3]), Box([0.2], [np.inf]), Box([1.0], [1.2])]),
+    (Matern(0.7, 2.5), [LINE, Box([-1.0], [0.3]), Box([-np.inf], [0.0]), Box([-0.2], [0.0])]),
     (Linear(), [Box([-1.0], [0.3]), Normal([0.2], 0.5)]),
     (Polynomial(3, 0.5, 0.2), [Box([-1.0], [0.3]), Normal([0.2], 0.5)]),
 ]
@@ -61,14 +64,62 @@ def test_product_integrals_on_the_line(kernel, measure):
 @pytest.mark.parametrize(
     ("kernel", "measure"),
     [
-        (Matern(0.7, 1.5), Box([0.0], [1.0])),
-        (Matern(0.7, 2.5), Normal([0.0])),
         (OnColumns(Gaussian(1.0), [0]), LINE),
         (Callable(lambda X, Y: X @ Y.T), Box([0.0], [1.0])),
     ],
 )
 def test_what_has_no_closed_form(kernel, measure):
     assert kernel.product_integrals(Z, measure) is None
+
+
+@pytest.mark.parametrize("nu", [0.5, 0.8, 1.5, 2.5])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_sums_of_gaussian_kernels_are_as_near_as_they_say(nu, d):
+    """Against the closed form over all of space, entry by entry."""
+    random = np.random.default_rng(d)
+    rows, scale = random.standard_normal((4, d)), random.uniform(0.3, 2.0, d)
+    whole = Box(np.full(d, -np.inf), np.full(d, np.inf))
+    exact = matern_products(rows, scale, nu, whole)
+    found = mixture_products(rows, scale, nu, whole)
+    distance = mixture_distance(nu, scale, whole)
+    size = np.sqrt(exact[0, 0])
+    assert np.abs(found - exact).max() <= 2.0 * size * distance + distance**2
+    assert distance <= 1e-7 * size
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
+def test_matern_kernels_in_two_dimensions_by_panels(nu):
+    """Against Gauss and Legendre in polar coordinates around the kink of a single landmark."""
+    kernel, corner = Matern([0.5, 0.8], nu), np.array([0.3, -0.2])
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    for measure in (Box([-0.4, -1.0], [1.0, 0.1]), Normal([0.1, 0.0], [[0.3, 0.1], [0.1, 0.2]])):
+        low, high = measure.bounds if isinstance(measure, Box) else (corner - 6.0, corner + 6.0)
+        expected = 0.0
+        for side in range(4):  # of the box: a triangle with the landmark as its tip
+            begin, end = [
+                np.array([(low, high)[a][0], (low, high)[b][1]])
+                for a, b in [
+                    ((0, 0), (1, 0)),
+                    ((1, 0), (1, 1)),
+                    ((1, 1), (0, 1)),
+                    ((0, 1), (0, 0)),
+                ][side]
+            ]
+            along, out = 0.5 * (nodes[:, None] + 1.0), (0.5 * (nodes + 1.0)) ** 3
+            edge = begin + along * (end - begin) - corner
+            area = abs(np.linalg.det(np.stack([begin - corner, end - begin])))
+            points = corner + out[:, None, None] * edge
+            size = 1.5 * (0.5 * (nodes + 1.0)) ** 2 * weights * out * area
+            values = kernel(points.reshape(-1, 2), corner[None])[:, 0] ** 2
+            if isinstance(measure, Normal):
+                values *= multivariate_normal(measure.mean, measure.matrix).pdf(
+                    points.reshape(-1, 2)
+                )
+            expected += size @ values.reshape(60, 60) @ (0.5 * weights)
+        found = kernel.product_integrals(corner[None], measure)[0, 0]
+        error = kernel.product_distance(measure)
+        assert error > 0.0
+        assert found == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(2)])

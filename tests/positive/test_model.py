@@ -47,7 +47,7 @@ def test_integral_over_all_of_the_line(kernel):
 def test_integral_over_an_interval(kernel, box):
     f = model(kernel)
     value, error = f.integral_with_error(box)
-    assert error == 0.0
+    assert 0.0 < error <= 1e-9 * f.integral((-5.0, 5.0))
     assert value == pytest.approx(by_quadrature(f, [box]), rel=1e-8)
 
 
@@ -57,7 +57,7 @@ def test_integral_against_a_normal_density(kernel):
     density = stats.norm(0.3, np.sqrt(0.5))
     expected = by_quadrature(f, [(-8.0, 8.0)], lambda x: density.pdf(x[:, 0]))
     value, error = f.integral_with_error(Normal([0.3], 0.5))
-    assert error == 0.0
+    assert 0.0 < error <= 1e-9 * value
     assert value == pytest.approx(expected, rel=1e-8)
 
 
@@ -99,11 +99,14 @@ def test_three_dimensions_on_a_box_by_a_product_rule():
 
 
 def test_quadrature_states_its_error():
-    f = model(Matern(0.8, 1.5))
+    def rough(X, Y):  # of which only the values are known
+        return np.exp(-0.5 * np.abs(X[:, None, :] - Y).sum(axis=2))
+
+    f = model(rough)
     value, error = f.integral_with_error((-1.0, 2.0))
-    assert 0.0 < error < 1e-3
+    assert 0.0 < error < 1e-9
     assert abs(value - by_quadrature(f, [(-1.0, 2.0)])) <= error
-    high = model(Matern(2.0, 2.5), d=5)
+    high = model(rough, d=5)
     value, error = high.integral_with_error((-1.0, 1.0))
     points = np.random.default_rng(0).uniform(-1.0, 1.0, size=(200_000, 5))
     values = 32.0 * high(points)

@@ -194,7 +194,6 @@ def test_cross_validation_chooses_the_better_strengths():
         ({"gap_rank": 0}, "gap_rank must be an integer >= 1"),
         ({"alpha": -1.0}, "alpha must be a finite number > 0"),
         ({"solver": "fista"}, "needs a problem without offsets"),
-        ({"solver": "newton"}, "needs a conjugate with derivatives"),
     ],
 )
 def test_bad_parameters(settings, sentence):

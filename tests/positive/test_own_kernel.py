@@ -68,7 +68,7 @@ def test_it_keeps_the_contract(shape):
 def test_integral_is_its_own(kind):
     f = model(Sech(0.7), kind=kind)
     value, error = f.integral_with_error()
-    assert error == 0.0
+    assert 0.0 < error <= 1e-9 * value
     assert value == pytest.approx(quad(lambda x: f([[x]])[0], -30.0, 30.0)[0], rel=1e-8)
     # what it does not know is done by quadrature
     value, error = f.integral_with_error((-1.0, 0.5))
@@ -122,6 +122,6 @@ def test_subclasses_of_foreign_kernels_are_not_taken_for_their_parents():
             return sk.RBF(2.0 * self.length_scale)(X, Y)
 
     Z = np.array([[0.0], [0.5]])
-    assert moment(KernelRows(sk.RBF(1.0)).fit(Z)).error == 0.0
+    assert moment(KernelRows(sk.RBF(1.0)).fit(Z)).error <= 1e-12
     with pytest.raises(ValueError, match="no closed form"):
         moment(KernelRows(Wider(1.0)).fit(Z))

@@ -54,13 +54,22 @@ class ScalarKernel(CheckedParameters, Kernel):
         return X
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
-        r"""Integrals of products of two kernel values in closed form, None if there is none.
+        r"""Integrals of products of two kernel values, None if there is no formula for them.
 
         .. math:: M_{jl} = \int k(x, z_j)\, k(x, z_l)\, d\mu(x)
 
         An (m, m) array for rows Z (m, n_features). Raises ValueError if they are infinite.
         """
         return None
+
+    def product_distance(self, measure: Box | Normal) -> float:
+        r"""Bound on the error that :meth:`product_integrals` makes with this measure.
+
+        .. math:: \sup_z \|k(\cdot, z) - \tilde k(\cdot, z)\|_{L^2(\mu)}
+
+        for the kernel :math:`\tilde k` whose products it integrates; 0 for closed forms.
+        """
+        return 0.0
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
         r"""Gradients of combinations of kernel values, None if they are not known.

@@ -59,6 +59,17 @@ class Box:
         low, high = self.bounds
         return bool(np.all(np.isinf(low)) and np.all(np.isinf(high)))
 
+    def contains(self, X: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which rows (n, d) are inside or on the border, (n,)."""
+        low, high = self.bounds
+        return np.asarray(np.all((low <= X) & (high >= X), axis=1))
+
+    def intersection(self, other: Box) -> Box | None:
+        """What two boxes have in common, None if that has no volume."""
+        low = np.maximum(self.bounds[0], other.bounds[0])
+        high = np.minimum(self.bounds[1], other.bounds[1])
+        return Box(low, high) if np.all(low < high) else None
+
 
 @dataclass(frozen=True, eq=False)
 class Normal:

@@ -2,14 +2,19 @@ r"""Closed forms of :math:`M_{jl} = \int k(x, z_j) k(x, z_l) d\mu(x)` for famili
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
+from numpy.polynomial.polynomial import polyder, polyval
 from scipy.linalg import solve_triangular
-from scipy.special import comb, erf, erfcx, gammaln, kv
+from scipy.special import comb, erf, erfcx, gammainc, gammaln, kv
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.kernels.measures import Box, Normal
 
 _MOST_MONOMIALS = 20_000  # their joint moments would be a matrix of 3 GiB
+# p with k = p(t) exp(-t), t = sqrt(2 nu) times the scaled distance; lowest power first
+_MATERN = {0.5: [1.0], 1.5: [1.0, 1.0], 2.5: [1.0, 1.0, 1.0 / 3.0]}
 
 
 def gaussian_products(Z: FloatArray, width: FloatArray, measure: Box | Normal) -> FloatArray:
@@ -28,14 +33,17 @@ def gaussian_products(Z: FloatArray, width: FloatArray, measure: Box | Normal) -
 def matern_products(
     Z: FloatArray, scale: FloatArray, nu: float, measure: Box | Normal
 ) -> FloatArray | None:
-    """Of Matérn kernels of any smoothness nu < inf: all of R^d; nu = 1/2 in one dimension."""
+    """Of Matérn kernels of any smoothness nu < inf: all of R^d.
+
+    In one dimension any interval with nu = 1/2, 3/2 or 5/2, and normal densities with nu = 1/2.
+    """
     if isinstance(measure, Box) and measure.whole:
         return _matern_whole(Z, scale, nu)
-    if nu != 0.5 or Z.shape[1] > 1:
+    if Z.shape[1] > 1:
         return None
-    if isinstance(measure, Normal):
-        return _laplacian_normal(Z[:, 0], float(scale[0]), measure)
-    return _laplacian_interval(Z[:, 0], float(scale[0]), measure)
+    if isinstance(measure, Box):
+        return _matern_interval(Z[:, 0], float(scale[0]), nu, measure) if nu in _MATERN else None
+    return _laplacian_normal(Z[:, 0], float(scale[0]), measure) if nu == 0.5 else None
 
 
 def _gaussian_normal(Z: FloatArray, width: FloatArray, measure: Normal) -> FloatArray:
@@ -74,22 +82,54 @@ def _matern_whole(Z: FloatArray, scale: FloatArray, nu: float) -> FloatArray:
     return np.asarray(np.exp(size) * values)
 
 
-def _laplacian_interval(z: FloatArray, scale: float, measure: Box) -> FloatArray:
-    """Three pieces: left of both landmarks, between, right of both, cut by the interval."""
-    (low,), (high,) = measure.bounds
+def _matern_interval(z: FloatArray, scale: float, nu: float, measure: Box) -> FloatArray:
+    r"""Three pieces: left of both landmarks, between, right of both, cut by the interval.
+
+    With t the distance from the nearer landmark, in units in which the kernel is a polynomial p
+    times exp(-t), and D that of the landmarks, these are the integrals of p(t) p(t + D)
+    exp(-2 t - D) and p(t) p(D - t) exp(-D). All terms are positive: nothing cancels.
+    """
+    unit = scale / np.sqrt(2.0 * nu)
+    (low,), (high,) = (end / unit for end in measure.bounds)
+    z = z / unit
+    polynomial = _MATERN[nu]
     left, right = np.minimum(z[:, None], z), np.maximum(z[:, None], z)
-    between = np.maximum(np.minimum(right, high) - np.maximum(left, low), 0.0)
-    total = between * np.exp(-(right - left) / scale)
-    mean = 0.5 * (left + right)
-    # ∫ exp(2 (x - mean) / scale) up to the left one, and its mirror image
-    for sign, ends, start in (
-        (1.0, np.minimum(left, high), low),
-        (-1.0, np.maximum(right, low), high),
+    apart = right - left
+    begin, end = np.clip(low, left, right), np.clip(high, left, right)
+    total = np.zeros_like(apart)
+    nodes, weights = np.polynomial.legendre.leggauss(len(polynomial))  # exact for this degree
+    for node, weight in zip(nodes, weights, strict=True):
+        t = begin - left + 0.5 * (end - begin) * (node + 1.0)
+        values = polyval(t, polynomial) * polyval(apart - t, polynomial)
+        total += 0.5 * weight * (end - begin) * values
+    for near, far in (
+        (left - np.minimum(left, high), left - np.minimum(left, low)),
+        (np.maximum(right, low) - right, np.maximum(right, high) - right),
     ):
-        outer = np.exp(sign * 2.0 * (ends - mean) / scale)
-        inner = np.exp(sign * 2.0 * (start - mean) / scale) if np.isfinite(start) else 0.0
-        total += 0.5 * scale * np.where(sign * (ends - start) > 0.0, outer - inner, 0.0)
-    return np.asarray(total)
+        taylor = _product(_shifted(polynomial, near), _shifted(polynomial, near + apart))
+        for power, coefficient in enumerate(taylor):
+            share = (
+                gammainc(power + 1.0, 2.0 * (far - near)) * factorial(power) / 2.0 ** (power + 1)
+            )
+            total += np.exp(-2.0 * near) * coefficient * share
+    return np.asarray(unit * np.exp(-apart) * total)
+
+
+def _shifted(polynomial: list[float], at: FloatArray) -> list[FloatArray]:
+    """Coefficients of p(at + s) in powers of s."""
+    return [
+        polyval(at, polyder(polynomial, order)) / factorial(order)
+        for order in range(len(polynomial))
+    ]
+
+
+def _product(first: list[FloatArray], second: list[FloatArray]) -> list[FloatArray]:
+    """Coefficients of a product of polynomials."""
+    whole = [np.zeros_like(first[0]) for _ in range(len(first) + len(second) - 1)]
+    for i, a in enumerate(first):
+        for j, b in enumerate(second):
+            whole[i + j] += a * b
+    return whole
 
 
 def _laplacian_normal(z: FloatArray, scale: float, measure: Normal) -> FloatArray:

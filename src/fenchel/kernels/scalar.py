@@ -15,6 +15,7 @@ from fenchel._validation import CALLABLE, COUNT, NOT_NEGATIVE, POSITIVE, That, d
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.measures import Box, Normal
+from fenchel.kernels.mixture_integrals import mixture_distance, mixture_products
 from fenchel.kernels.product_integrals import (
     gaussian_products,
     matern_products,
@@ -193,9 +194,21 @@ class Matern(_Radial):
     def _degrees_of_freedom(self) -> float:
         return 2.0 * float(self.nu)
 
-    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
-        """Integrals of products: over R^d; of nu = 1/2 on the line, any box and normal density."""
-        return matern_products(Z, self._widths(Z.shape[1]), float(self.nu), measure)
+    def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray:
+        """Integrals of products: over any box and against any normal density.
+
+        In closed form over R^d, over intervals, and for nu = 1/2 against normal densities on the
+        line; else of a sum of Gaussian kernels, of which :meth:`product_distance` says how near
+        it is.
+        """
+        scale, nu = self._widths(Z.shape[1]), float(self.nu)
+        exact = matern_products(Z, scale, nu, measure)
+        return mixture_products(Z, scale, nu, measure) if exact is None else exact
+
+    def product_distance(self, measure: Box | Normal) -> float:  # noqa: D102
+        scale, nu = self._widths(measure.dimension), float(self.nu)
+        exact = matern_products(np.zeros((1, len(scale))), scale, nu, measure)
+        return mixture_distance(nu, scale, measure) if exact is None else 0.0
 
 
 class Laplacian(Matern):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,8 @@ def scores_of_fold(
     """
     seen, held_out = data.part(model, train), data.part(model, test, train)
     model.check_parameters()
+    if model.candidate_tol > 0.0 and model.tol == signature(type(model)).parameters["tol"].default:
+        model.set_params(tol=model.candidate_tol)
     prepared = model.prepare(**seen.arguments)
     weights = {} if data.sample_weight is None else {"sample_weight": held_out.sample_weight}
     values, early = np.empty(grid.shape[1:]), 0

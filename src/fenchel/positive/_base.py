@@ -14,6 +14,7 @@ from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_o
 from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
 from fenchel.kernels import as_kernel, resolve
 from fenchel.positive._solution import PSDSolution
+from fenchel.positive.integrals import Moment
 from fenchel.positive.problem import PSDProblem
 from fenchel.positive.solvers import SOLVER_CHOICE, solve
 
@@ -34,6 +35,8 @@ class Prepared:
     """The targets were shift + scale * targets, each (t,); densities are scale * f, (1,)."""
     integrals: FloatArray | None = None
     """Of products of features, for a density f."""
+    moment: Moment | None = None
+    """The same for the density itself, with its error."""
 
 
 class Start(NamedTuple):

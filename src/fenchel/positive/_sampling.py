@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap
-from fenchel.kernels import Box, as_box, as_scalar_kernel
+from fenchel.kernels import Box, as_box
+from fenchel.positive._quadrature import decay_range
 from fenchel.positive.integrals import product_form
 
 _GRID = 4097
@@ -36,8 +37,9 @@ def sample_by_conditionals(
     measure = as_box(domain, d)
     random = check_random_state(random_state)
     uniform = random.uniform(size=(n_samples, d))
+    low, high = _range(feature_map, measure)
     if d == 1:
-        grid = np.linspace(*_range(feature_map, measure, 0), _GRID)
+        grid = np.linspace(low[0], high[0], _GRID)
         return _inverse(grid, values(grid[:, None])[None], uniform[:, 0])[:, None]
     form = product_form(feature_map, factor, "sample in more than one dimension")
     inner, Z = form.coefficients @ form.coefficients.T, form.landmarks
@@ -51,7 +53,7 @@ def sample_by_conditionals(
         root = vectors[:, kept] * np.sqrt(lam[kept])
         work = len(given) * root.size
         count = int(np.clip(_WORK / max(work, 1), _COARSE, _GRID)) // 2 * 2 + 1
-        grid = np.linspace(*_range(feature_map, measure, j), count)
+        grid = np.linspace(low[j], high[j], count)
         kernel, mine = form.factor([j]), Z[:, [j]]
         along = kernel(grid[:, None], mine)
         rows[:, j] = _conditional(grid, along, given, root, uniform[:, j])
@@ -76,24 +78,15 @@ def _conditional(
     return drawn
 
 
-def _range(feature_map: FeatureMap, measure: Box, j: int) -> tuple[float, float]:
-    """Where a coordinate can be, up to what cannot be seen in double precision."""
-    low, high = float(measure.bounds[0][j]), float(measure.bounds[1][j])
-    if np.isfinite(low) and np.isfinite(high):
-        return low, high
-    landmarks = getattr(feature_map, "landmarks_", None)
-    scale = getattr(feature_map.kernel_, "length_scale", None)
-    if landmarks is None or scale is None:
+def _range(feature_map: FeatureMap, measure: Box) -> tuple[FloatArray, FloatArray]:
+    """Where rows can be, up to what cannot be seen in double precision."""
+    ends = decay_range(feature_map, *measure.bounds)
+    if ends is None:
         raise ValueError(
             "domain must be bounded to sample from a model whose kernel does not decay, got "
             f"{feature_map.kernel_!r}"
         )
-    widths = np.broadcast_to(np.asarray(scale, dtype=np.float64), feature_map.n_features_in_)
-    reach = as_scalar_kernel(feature_map.kernel_).tail * float(widths[j])
-    return (
-        max(low, float(landmarks[:, j].min()) - reach),
-        min(high, float(landmarks[:, j].max()) + reach),
-    )
+    return ends
 
 
 def _inverse(grid: FloatArray, density: FloatArray, uniform: FloatArray) -> FloatArray:

@@ -13,10 +13,11 @@ from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.positive._cone import EXACT, Spectra
 from fenchel.positive._low_rank import low_rank
 from fenchel.positive.problem import Model, PSDProblem, Push
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import Iterate, Loop, credible_gap
 
 _QUARTERS = 25  # down to 1e-15 of a starting point
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
+_NEAR = 10.0  # tolerances within which the best offsets of a step are worth their search
 _ROUGHLY = 1e-7  # accuracy of the conditions on the way
 
 
@@ -170,34 +171,38 @@ class Record:
             feasible(problem, dual) if problem.outward.shape[1] else dual,
             found.point.spectra.multipliers,
             found.certificate,
-            loop.status(remedy, gap=found.certificate.relative_gap),
+            loop.status(remedy, gap=credible_gap(found.certificate)),
             loop.count,
             loop.history,
         )
 
-    def certified(self, point: Point, offset: FloatArray) -> Certified:
+    def certified(self, point: Point, offset: FloatArray, given: bool = False) -> Certified:
         """Certify a point, with the best offsets near the given ones.
 
+        Where they are those of a joint step, ``given``, better ones are sought near the end only.
         Matrices on the way meet the conditions roughly: the verdict is on those that do exactly.
         """
         problem, spectra = self.problem, point.spectra
-        found = self._with_model(point, problem.model(point.push, spectra, offset))
+        model = problem.model(point.push, spectra, offset)
+        found = self._with_model(point, model, polished=not given)
+        if given and credible_gap(found.certificate) <= _NEAR * self.loop.tol:
+            found = self._with_model(point, model)
         certificate = found.certificate
         if self.joint and certificate.feasibility > self.loop.tol:  # no model yet
             return replace(found, certificate=replace(certificate, primal=np.inf))
         rough = spectra.barrier > 0.0 and len(problem.constraints) > 0
-        if not rough or certificate.relative_gap > self.loop.tol:
+        if not rough or not credible_gap(certificate) <= self.loop.tol:
             return found
         exact = problem.cone.solve(point.push.gram, spectra.multipliers, spectra.barrier)
         model = problem.model(point.push, exact, offset)
         verdict = self._with_model(replace(point, spectra=exact), model)
         return replace(verdict, predictions=found.predictions)  # a solver goes on from the point
 
-    def _with_model(self, point: Point, model: Model) -> Certified:
+    def _with_model(self, point: Point, model: Model, polished: bool = True) -> Certified:
         """The certificate of a point and a model, which is given its best offsets."""
         problem, offset = self.problem, model.offset
         predictions = problem.predictions(model)
-        if len(offset):
+        if len(offset) and polished:
             best = best_offset(problem, predictions, offset)
             predictions += problem.outward @ (best - offset)
             model = model._replace(offset=best)
@@ -220,7 +225,7 @@ class Record:
         best, lowest = seen, np.inf
         for found in self._candidates(seen):
             certificate = found.certificate
-            gap = certificate.relative_gap if certificate.feasibility <= _ROUNDED else np.inf
+            gap = credible_gap(certificate) if certificate.feasibility <= _ROUNDED else np.inf
             if best is seen or gap < lowest:
                 best, lowest = found, gap
             if gap <= self.loop.tol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
 
 CONES = ("non_negative", "monotone")
 _ROUNDING = 1e-10
+_OF_POSITIVE_PARTS = ("auto", "newton", "proximal_newton", "fista")
 
 
 def non_negative_cone(n_outputs: int) -> FloatArray:
@@ -90,7 +92,8 @@ class ConeRegressor(PositiveRegressor):
         Strength of the traces, >= 0, with ``generators`` only: the matrices of inequalities
         have no sign.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        For ``generators``; "auto" is "newton". Inequalities are solved by alternating
+        For ``generators``, and cones of as many orthogonal inequalities as outputs, as
+        "non_negative"; "auto" is "newton". Other inequalities are solved by alternating
         directions.
     tol : float, default=1e-6
         Duality gap to reach, relative to the loss of the best constant.
@@ -260,8 +263,9 @@ feature_names_in_
     def _problem(self, prepared: Prepared) -> PSDProblem:
         inputs, alpha = prepared.inputs, float(self.alpha)
         features, trace = with_constant(inputs.features), float(self.trace_penalty)
-        assert self.generators_ is not None
-        parts = [PSDPart(features, alpha, trace, g) for g in self.generators_]
+        directions = self.cone_ if self.generators_ is None else self.generators_
+        assert directions is not None
+        parts = [PSDPart(features, alpha, trace, g) for g in directions]
         return PSDProblem(
             Residual(Squared(), prepared.targets, inputs.weight), parts, inputs.weight
         )
@@ -270,6 +274,8 @@ feature_names_in_
         self._set_cone(prepared.targets.shape[1])
         if self.cone_ is None:
             return super()._solve(prepared, start)
+        if _orthonormal(self.cone_) and self.solver in _OF_POSITIVE_PARTS:
+            return self._solve_turned(prepared, start)
         inputs = prepared.inputs
         features, alpha = with_constant(inputs.features), float(self.alpha)
         splitting = InequalitySplitting(
@@ -279,6 +285,21 @@ feature_names_in_
         tol, limit, callback = float(self.tol), int(self.max_iter), self._callback()
         with threads_that_pay(splitting.size):
             return splitting.solve(tol, limit, given, callback)
+
+    def _solve_turned(self, prepared: Prepared, start: Start | None) -> PSDSolution:
+        """By the positive matrices B = C A, which have the norm of A for an orthonormal C.
+
+        Their dual points are the same, and the multipliers of B_t ⪰ 0 the positive parts of
+        the matrices G_t, the gradients of the objective in B_t.
+        """
+        solution, cone = super()._solve(prepared, start), self.cone_
+        assert cone is not None
+        gradients = self._problem(prepared).push(solution.dual).gram
+        values, vectors = np.linalg.eigh(np.array(gradients))
+        multipliers = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+        matrices = np.einsum("ts,tab->sab", cone, np.array(solution.model.matrices))
+        model = solution.model._replace(matrices=list(matrices), factors=[])
+        return replace(solution, model=model, multipliers=multipliers)
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.shift_, self.scale_ = prepared.shift, float(prepared.scale[0])
@@ -311,6 +332,12 @@ def _unit_rows(rows: Any, name: str, n_outputs: int) -> FloatArray:
             f"{row}"
         )
     return np.asarray(array / lengths[:, None])
+
+
+def _orthonormal(cone: FloatArray) -> bool:
+    """Whether C is square with C Cᵀ = I."""
+    h, p = cone.shape
+    return h == p and bool(np.abs(cone @ cone.T - np.eye(h)).max() <= _ROUNDING)
 
 
 def _inner_point(cone: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import WITH_DATA, check_weights, declared, rows_of
-from fenchel.certificate import Callback
+from fenchel.certificate import Callback, Status
 from fenchel.kernels import Box, Gaussian, as_box, resolve
-from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
+from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared, Start
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
@@ -26,6 +27,7 @@ from fenchel.positive.problem import Constraint, PSDPart, PSDProblem
 # nats a row below a Gaussian kernel density whose bandwidth was chosen on the held-out rows.
 # The same holds for both columns of the Old Faithful data; narrow modes want a smaller width.
 _WIDTH = 2.0
+_MOST_UNCERTAIN = 1e-3  # of the integral: a thousandth of a nat for each row
 
 
 class DensityEstimator(DensityMixin, PositiveEstimator):
@@ -36,8 +38,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
               + \frac{\mathrm{alpha}}{2} V^2 \|A\|_F^2, \qquad
               f_A(x) = \varphi(x)^\top A \varphi(x), \quad \int f_A = 1
 
-    The integral is one exactly. V is the volume of the kernel, the weighted mean of
-    :math:`\int k(x, x_i)^2 dx / k(x_i, x_i)`, so that strengths do not depend on units.
+    The integral is one, up to ``integral_error_``. V is the volume of the kernel, the weighted
+    mean of :math:`\int k(x, x_i)^2 dx / k(x_i, x_i)`, so that strengths do not depend on units.
 
     Parameters
     ----------
@@ -47,7 +49,10 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel whose length scale is,
-        for each feature, its standard deviation times 2 n^(-1/(4 + n_features)).
+        for each feature, its standard deviation times 2 n^(-1/(4 + n_features)), where n is the
+        effective number (Σ s)² / Σ s² of different rows: equal rows count as one with the sum of
+        their weights. So neither the scale of weights matters nor whether rows are repeated or
+        weighted, and the weights of a survey make the density as smooth as their spread says.
     support : None or pair (low, high), default=None
         Box in which the density lives, numbers or (n_features,) arrays, infinite ends allowed;
         all of R^d by default.
@@ -66,8 +71,11 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Rank of A.
     volume_ : float
         The volume V.
+    integral_error_ : float
+        Bound on |∫ f - 1|, of rounding and of what is not integrated in closed form.
     certificate_ : Certificate
-        Objectives, as above, of the density and of a feasible dual point.
+        Objectives, as above, of the density and of a feasible dual point; ``feasibility`` is at
+        least ``integral_error_``, which ``status_`` says in words.
     dual_coef_ : ndarray of shape (n_samples,)
         Minus the weights over the densities of the rows, zero for rows without weight.
     kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
@@ -77,7 +85,8 @@ feature_names_in_
     Raises
     ------
     ValueError
-        If a row is outside of the support, or the kernel has no finite integral on it.
+        If a row is outside of the support, the kernel has no finite integral on it, or
+        quadrature leaves the integral uncertain by more than 1e-3.
 
     Examples
     --------
@@ -144,12 +153,14 @@ feature_names_in_
         support = self._checked_support(X)
         inputs = self._mapped(X, sample_weight)
         with threads_that_pay(max(inputs.features.shape)):
-            integrals = np.array(moment(inputs.feature_map, support).matrix)
+            found = moment(inputs.feature_map, support)
+        integrals = found.matrix
         features, share = inputs.features, inputs.weight / inputs.weight.sum()
         volume = float(share @ np.einsum("ij,ij->i", features @ integrals, features))
         volume /= float(share @ np.einsum("ij,ij->i", features, features))
         none = np.zeros((len(features), 0))
-        return Prepared(inputs, none, np.zeros(1), np.array([1.0 / volume]), integrals / volume)
+        scale = np.array([1.0 / volume])
+        return Prepared(inputs, none, np.zeros(1), scale, integrals / volume, found)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         assert prepared.integrals is not None
@@ -159,21 +170,38 @@ feature_names_in_
         one = Constraint([prepared.integrals], 1.0)
         return PSDProblem(loss, [part], inputs.weight, constraints=[one])
 
+    def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
+        solution, found = super()._solve(prepared, start), prepared.moment
+        assert found is not None
+        factor = _factor(prepared, solution)
+        attained = float(np.vdot(factor, found.matrix @ factor))
+        error = abs(attained - 1.0) + found.error_of(factor)
+        if found.doubt is not None and error > _MOST_UNCERTAIN:
+            raise ValueError(
+                f"kernel must have integrals of products (product_integrals), as Gaussian and "
+                f"Matern have, or be wider, got {self.feature_map_.kernel_!r}: quadrature leaves "
+                f"the integral of the density uncertain by {error:.1g}"
+            )
+        certificate, status = solution.certificate, solution.status
+        certificate = replace(certificate, feasibility=max(certificate.feasibility, error))
+        words = f"{status.message}; the integral is 1 up to {error:.1e}"
+        if error > _MOST_UNCERTAIN:
+            words = f"{words}, which is rounding: increase alpha"
+        status = Status(status.converged and error <= _MOST_UNCERTAIN, words)
+        return replace(solution, certificate=certificate, status=status)
+
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         scale = float(prepared.scale[0])
-        self._support = as_box(self.support, self.n_features_in_, "support")
         self.volume_ = 1.0 / scale
-        factor = np.sqrt(scale) * solution.model.factors[0]
-        self.model_ = PSDModel(prepared.inputs.feature_map, factor)
+        self.integral_error_ = solution.certificate.feasibility
+        factor = _factor(prepared, solution)
+        self.model_ = PSDModel(prepared.inputs.feature_map, factor, self.support)
         self.rank_ = self.model_.rank_
         self.dual_coef_ = self.dual_coef_[:, 0] / scale
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Logarithm of the density at rows X, (n_samples,); -inf outside of the support."""
-        X = self._new_rows(X)
-        values = self.model_(X)
-        low, high = self._support.bounds
-        values[np.any((low > X) | (high < X), axis=1)] = 0.0
+        values = self.model_(self._new_rows(X))
         return np.log(values, out=np.full(len(values), -np.inf), where=values > 0.0)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
@@ -184,18 +212,12 @@ feature_names_in_
     def sample(self, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw rows from the density, (n_samples, n_features)."""
         check_is_fitted(self)
-        return self.model_.sample(n_samples, random_state, self._support)
+        return self.model_.sample(n_samples, random_state)
 
     def integral(self, domain: Any = None) -> float:
         """Probability of a box ``(low, high)``, of everything by default."""
         check_is_fitted(self)
-        low, high = self._support.bounds
-        if domain is not None:
-            inner = as_box(domain, len(low))
-            low, high = np.maximum(low, inner.bounds[0]), np.minimum(high, inner.bounds[1])
-            if np.any(low >= high):
-                return 0.0
-        return self.model_.integral((low, high))
+        return self.model_.integral(domain)
 
     def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
         if self.kernel is not None:
@@ -206,8 +228,7 @@ feature_names_in_
     def _checked_support(self, X: FloatArray) -> Box:
         """The support, which must contain the rows."""
         support = as_box(self.support, X.shape[1], "support")
-        low, high = support.bounds
-        outside = np.flatnonzero(np.any((low > X) | (high < X), axis=1))
+        outside = np.flatnonzero(~support.contains(X))
         if len(outside):
             raise ValueError(
                 f"support must contain all rows of X, and misses row {outside[0]}, "
@@ -216,12 +237,20 @@ feature_names_in_
         return support
 
 
+def _factor(prepared: Prepared, solution: PSDSolution) -> FloatArray:
+    """F of the density, in the units of the rows."""
+    return np.asarray(np.sqrt(prepared.scale[0]) * solution.model.factors[0])
+
+
 def _length_scales(rows: FloatArray, weight: FloatArray) -> FloatArray:
-    """Standard deviations times 2 n^(-1/(4 + d)), with the weights as counts; 1 if zero."""
-    share = weight / weight.sum()
-    deviation = np.sqrt(share @ np.square(rows - share @ rows))
-    deviation = np.where(deviation > 1e-12 * np.abs(rows).max(axis=0), deviation, 1.0)
-    return np.asarray(deviation * _WIDTH * weight.sum() ** (-1.0 / (4.0 + rows.shape[1])))
+    """Standard deviations times 2 n^(-1/(4 + d)), n the effective number of different rows."""
+    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    share = np.bincount(np.ravel(which), weight) / weight.sum()
+    centred = distinct - share @ distinct
+    deviation = np.sqrt(share @ np.square(centred))
+    deviation = np.where(deviation > 1e-12 * np.abs(distinct).max(axis=0), deviation, 1.0)
+    number = 1.0 / float(share @ share)
+    return np.asarray(deviation * _WIDTH * number ** (-1.0 / (4.0 + rows.shape[1])))
 
 
 __all__ = ["DensityEstimator"]

@@ -2,35 +2,84 @@ r"""Integrals of products of two features, :math:`M = \int \varphi \varphi^\top 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import qmc
 
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap
 from fenchel.kernels import (
     Box,
-    Normal,
     Points,
     ScalarKernel,
     as_measure,
     as_scalar_kernel,
 )
+from fenchel.positive._quadrature import decay_range, line_rule, space_rule, weighted_products
 
-_PANEL_NODES = 24
-_QUASI = 2**13
-_COPIES = 8
-_LARGEST_GRID = 400_000
+# A closed form has a few roundings for each coordinate, of exponentials, error functions and
+# powers, and a kernel value fewer: in units of the last digit.
+_ROUNDINGS = 8.0 * np.finfo(float).eps
 
 
-class Moment(NamedTuple):
-    """A matrix of integrals with its error."""
+@dataclass(frozen=True, eq=False)
+class Moment:
+    r"""A matrix of integrals with what is known of its error.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (r, r)
+        Symmetric and positive semi-definite.
+    """
 
     matrix: FloatArray
-    """(r, r), symmetric."""
-    error: float
-    """Estimated largest error of an entry; 0 for closed forms."""
+    feature_map: FeatureMap
+    distance: float = 0.0
+    """Of the kernel from the one that was integrated, in the norm of L²."""
+    doubt: FloatArray | None = None
+    """Differences that bound the error of a quadrature, (k, r, r)."""
+    summed: bool = False
+    """Whether it is a sum over values, which cancels less than sums of integrals."""
+
+    @property
+    def error(self) -> float:
+        """Bound on the error of an entry."""
+        return float(self._errors_of(np.eye(len(self.matrix))).max(initial=0.0))
+
+    def error_of(self, factor: FloatArray) -> float:
+        r"""Bound on :math:`|\int f - \operatorname{tr}(M F F^\top)|`, (r, q) for F.
+
+        With :math:`F^\top \varphi = C^\top k(Z, \cdot)`, the rounding of values k, and of
+        integrals G of products of two of them, counts with :math:`|C|`, and so does what the
+        kernel that was integrated is away. An error of the features makes one of the integral by
+        the inequality of Cauchy and Schwarz.
+        """
+        return float(self._errors_of(factor).sum())
+
+    def _errors_of(self, factor: FloatArray) -> FloatArray:
+        """Of the squares of single features Fᵀ φ, (q,)."""
+        sizes, inner = np.abs(factor), np.abs(self.matrix)
+        if self._at_landmarks is not None:
+            sizes = np.abs(self.feature_map.coefficients(factor))
+            inner = np.abs(self._at_landmarks @ self.matrix @ self._at_landmarks.T)
+        squares = np.maximum(np.einsum("ij,ij->j", factor, self.matrix @ factor), 0.0)
+        reach = np.einsum("ij,ij->j", sizes, inner @ sizes)
+        shift = _ROUNDINGS * np.sqrt(reach) + self.distance * sizes.sum(axis=0)
+        errors = 2.0 * np.sqrt(squares) * shift + shift**2
+        if not self.summed:
+            errors += _ROUNDINGS * reach
+        if self.doubt is not None:
+            doubts = np.einsum("ij,kil,lj->kj", factor, self.doubt, factor, optimize=True)
+            errors += np.sqrt(np.square(doubts).sum(axis=0))
+        return np.asarray(errors)
+
+    @cached_property
+    def _at_landmarks(self) -> FloatArray | None:
+        """Features of the landmarks, None where there are none: k(x, z) = <φ(x), φ(z)>."""
+        landmarks = getattr(self.feature_map, "landmarks_", None)
+        return None if landmarks is None else self.feature_map.transform(landmarks)
 
 
 def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
@@ -39,13 +88,15 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
     .. math:: M = \int \varphi(x) \varphi(x)^\top d\mu(x), \qquad
               \int f_A\, d\mu = \operatorname{tr}(M A)
 
-    In closed form for features that are combinations of kernel values at landmarks (pivoted
-    Cholesky, Nyström, kernel rows): the Gaussian kernel over R^d, a box or against a normal
-    density; the Laplacian and Matérn kernels over R^d, the Laplacian in one dimension
-    over an interval as well; polynomial and linear kernels over a bounded box or against a normal
-    density; any kernel or feature map that brings ``product_integrals`` of its own. Against
-    weighted points, any map. All else by quadrature on a bounded box or against a normal density:
-    Gauss–Legendre panels up to three dimensions, and randomized Sobol points beyond.
+    On the line by the values of features, panel by panel between landmarks, to rounding. In more
+    dimensions by formula for features that are combinations of kernel values at landmarks
+    (pivoted Cholesky, Nyström, kernel rows): the Gaussian and Matérn kernels over R^d, any box,
+    or against a normal density, Matérn kernels as sums of Gaussian ones where it is not all of
+    R^d; polynomial and linear kernels over a bounded box or against a normal density; any kernel
+    or feature map that brings ``product_integrals`` of its own. Against weighted points, any map.
+    All else by quadrature on a bounded box or against a normal density: Gauss–Legendre panels up
+    to three dimensions, and randomized Sobol points beyond, which are refused where they are
+    too coarse for the features.
 
     Parameters
     ----------
@@ -57,7 +108,8 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
     Returns
     -------
     Moment
-        ``matrix`` (r, r) and ``error``, 0 for closed forms.
+        ``matrix`` (r, r), ``error``, a bound on that of an entry, rounding included, and
+        ``error_of(factor)``, a bound on that of an integral.
 
     Raises
     ------
@@ -80,9 +132,39 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
     """
     measure = as_measure(domain, feature_map.n_features_in_)
     if isinstance(measure, Points):
-        return Moment(_weighted_sum(feature_map, measure), 0.0)
+        points = np.asarray(measure.points, dtype=np.float64)
+        weights = np.asarray(measure.weights, dtype=np.float64)
+        if len(weights) != len(points):
+            raise ValueError(f"weights must have {len(points)} entries, got {len(weights)}")
+        return Moment(weighted_products(feature_map, points, weights), feature_map, summed=True)
     exact = feature_map.product_integrals(measure)
-    return _numerical(feature_map, measure) if exact is None else Moment(exact, 0.0)
+    ends = None
+    if isinstance(measure, Box):
+        ends = decay_range(feature_map, *measure.bounds, tails=2.0)  # f is small, its parts not
+        if exact is None and not np.all(np.isfinite(measure.bounds)):
+            raise ValueError(
+                f"domain must be bounded, or a normal density, for {feature_map.kernel_!r}: there "
+                "is no closed form of the integral over all of space"
+            )
+    if ends is not None and feature_map.n_features_in_ == 1:
+        matrix, doubt = line_rule(feature_map, float(ends[0][0]), float(ends[1][0]))
+        return Moment(matrix, feature_map, doubt=doubt, summed=True)
+    if exact is None:
+        matrix, doubt = space_rule(feature_map, measure)
+        return Moment(_positive(matrix), feature_map, doubt=doubt, summed=True)
+    distance = 0.0
+    if getattr(feature_map, "landmarks_", None) is not None:
+        distance = as_scalar_kernel(feature_map.kernel_).product_distance(measure)
+    return Moment(_positive(exact), feature_map, distance)
+
+
+def _positive(matrix: FloatArray) -> FloatArray:
+    """The nearest positive semi-definite matrix, as integrals of squares are not negative."""
+    values, vectors = np.linalg.eigh(matrix)
+    if values[0] >= 0.0:
+        return matrix
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(root @ root.T)
 
 
 class ProductForm(NamedTuple):
@@ -124,72 +206,6 @@ def product_form(feature_map: FeatureMap, factor: FloatArray, what: str) -> Prod
             f"{type(feature_map).__name__}"
         )
     return ProductForm(feature_map.coefficients(factor), landmarks, kernel)
-
-
-def _weighted_sum(feature_map: FeatureMap, measure: Points) -> FloatArray:
-    """Σ w φ φᵀ."""
-    points = np.asarray(measure.points, dtype=np.float64)
-    weights = np.asarray(measure.weights, dtype=np.float64)
-    if len(weights) != len(points):
-        raise ValueError(f"weights must have {len(points)} entries, got {len(weights)}")
-    total = np.zeros((feature_map.rank_, feature_map.rank_))
-    for start in range(0, len(points), 8192):
-        features = feature_map.transform(points[start : start + 8192])
-        total += features.T @ (weights[start : start + 8192, None] * features)
-    return 0.5 * (total + total.T)
-
-
-def _numerical(feature_map: FeatureMap, measure: Box | Normal) -> Moment:
-    """Quadrature, with the difference of two rules as its error."""
-    d = feature_map.n_features_in_
-    if isinstance(measure, Normal):
-        low, high = np.full(d, -8.5), np.full(d, 8.5)
-        chol = np.linalg.cholesky(measure.matrix)
-    else:
-        low, high = measure.bounds
-        if not np.all(np.isfinite(low) & np.isfinite(high)):
-            raise ValueError(
-                f"domain must be bounded, or a normal density, for {feature_map.kernel_!r}: there "
-                "is no closed form of the integral over all of space"
-            )
-
-    def rule(points: FloatArray, weights: FloatArray) -> FloatArray:
-        if isinstance(measure, Normal):
-            norm = np.exp(-0.5 * np.square(points).sum(axis=1)) / (2.0 * np.pi) ** (0.5 * d)
-            return _weighted_sum(
-                feature_map, Points(measure.centre + points @ chol.T, weights * norm)
-            )
-        return _weighted_sum(feature_map, Points(points, weights))
-
-    if d <= 3:
-        panels = max(2, int(_LARGEST_GRID ** (1.0 / d)) // _PANEL_NODES)
-        panels = min(panels, 64)
-        fine, coarse = (rule(*_grid(low, high, n)) for n in (panels, max(1, panels // 2)))
-        return Moment(fine, float(np.abs(fine - coarse).max()))
-    copies = []
-    for seed in range(_COPIES):
-        unit = qmc.Sobol(d, rng=np.random.default_rng(seed)).random(_QUASI)
-        weight = np.full(_QUASI, float(np.prod(high - low)) / _QUASI)
-        copies.append(rule(low + unit * (high - low), weight))
-    mean = np.mean(copies, axis=0)
-    error = np.std(copies, axis=0, ddof=1) / np.sqrt(_COPIES)
-    return Moment(mean, 3.0 * float(error.max()))
-
-
-def _grid(low: FloatArray, high: FloatArray, panels: int) -> tuple[FloatArray, FloatArray]:
-    """Tensor product of Gauss–Legendre panels."""
-    nodes, weights = np.polynomial.legendre.leggauss(_PANEL_NODES)
-    step = (high - low) / panels
-    axes, shares = [], []
-    for a, h in zip(low, step, strict=True):
-        starts = a + h * np.arange(panels)
-        axes.append((starts[:, None] + 0.5 * h * (nodes + 1.0)).ravel())
-        shares.append(np.tile(0.5 * h * weights, panels))
-    points = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
-    total = shares[0]
-    for share in shares[1:]:
-        total = np.multiply.outer(total, share)
-    return points, np.ravel(total)
 
 
 __all__ = ["Moment", "moment", "product_form"]

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap, KernelRows
-from fenchel.kernels import as_box
+from fenchel.kernels import Box, Normal, Points, as_box, as_measure
+from fenchel.positive._differences import gradient_by_differences
 from fenchel.positive._sampling import sample_by_conditionals
 from fenchel.positive.integrals import moment, product_form
 from fenchel.positive.problem import quadratic_forms
@@ -25,7 +26,7 @@ class Integral(NamedTuple):
 
     value: float
     error: float
-    """Estimated; 0 where the integral has a closed form."""
+    """A bound on it: of quadrature, where the integral has no closed form, and of rounding."""
 
 
 class PSDModel:
@@ -43,6 +44,8 @@ class PSDModel:
         The fitted map φ.
     factor : array-like of shape (rank of the map, q)
         The factor F of A; :meth:`from_matrix` takes A itself.
+    support : None, (low, high) or Box
+        Where f is this, and zero elsewhere; all of R^d by default.
 
     Attributes
     ----------
@@ -52,6 +55,8 @@ class PSDModel:
         F.
     rank_ : int
         Number of eigenvalues of A above 1e-9 times the largest.
+    support_ : Box
+        Where f is not zero.
     n_features_in_ : int
         Dimension of x.
 
@@ -73,7 +78,9 @@ class PSDModel:
     Marteau-Ferey, Bach, Rudi (2020), (4) and Proposition 1.
     """
 
-    def __init__(self, feature_map: FeatureMap, factor: npt.ArrayLike) -> None:
+    def __init__(
+        self, feature_map: FeatureMap, factor: npt.ArrayLike, support: Any = None
+    ) -> None:
         self.feature_map_ = feature_map
         self.factor_ = np.asarray(factor, dtype=np.float64)
         if self.factor_.ndim != 2 or len(self.factor_) != feature_map.rank_:
@@ -81,9 +88,12 @@ class PSDModel:
                 f"factor must have shape ({feature_map.rank_}, q), got {self.factor_.shape}"
             )
         self.n_features_in_ = int(feature_map.n_features_in_)
+        self.support_ = as_box(support, self.n_features_in_, "support")
 
     @classmethod
-    def from_matrix(cls, feature_map: FeatureMap, matrix: npt.ArrayLike) -> Self:
+    def from_matrix(
+        cls, feature_map: FeatureMap, matrix: npt.ArrayLike, support: Any = None
+    ) -> Self:
         """Return the model of a symmetric positive semi-definite matrix A, (r, r)."""
         matrix = np.asarray(matrix, dtype=np.float64)
         r = feature_map.rank_
@@ -96,7 +106,7 @@ class PSDModel:
                 f"{values[0]:.3g}"
             )
         kept = values > 0.0
-        return cls(feature_map, vectors[:, kept] * np.sqrt(values[kept]))
+        return cls(feature_map, vectors[:, kept] * np.sqrt(values[kept]), support)
 
     @property
     def matrix_(self) -> FloatArray:
@@ -113,44 +123,56 @@ class PSDModel:
 
     def __call__(self, X: npt.ArrayLike) -> FloatArray:
         """Values f(x) >= 0 of rows X (n, d), (n,)."""
+        X = np.asarray(X)
         with threads_that_pay(len(self.factor_)):
-            return quadratic_forms(self.feature_map_.transform(np.asarray(X)), self.factor_)
+            values = quadratic_forms(self.feature_map_.transform(X), self.factor_)
+        return np.where(self.support_.contains(X), values, 0.0)
 
     def gradient(self, X: npt.ArrayLike) -> FloatArray:
         """Gradient of f at rows X (n, d), (n, d).
 
         In closed form for the Gaussian, Laplacian, Matérn, polynomial and linear kernels and
-        kernels and feature maps with a ``gradient`` of their own, and by central differences, to
-        about eight digits, for others.
+        kernels and feature maps with a ``gradient`` of their own. For others by extrapolated
+        central differences, from a step in which features change little, each row by itself:
+        to about eight digits of the largest gradient within a step where f is smooth.
         """
         X = np.asarray(X, dtype=np.float64)
         weights = 2.0 * (self.feature_map_.transform(X) @ self.factor_) @ self.factor_.T
-        exact = self.feature_map_.gradient(X, weights)
-        if exact is not None:
-            return exact
-        gradient = np.empty_like(X)
-        for j in range(X.shape[1]):
-            step = 1e-5 * max(float(np.ptp(X[:, j])), 1.0)
-            forward, back = X.copy(), X.copy()
-            forward[:, j] += step
-            back[:, j] -= step
-            gradient[:, j] = (self(forward) - self(back)) / (2.0 * step)
-        return gradient
+        gradient = self.feature_map_.gradient(X, weights)
+        if gradient is None:
+            gradient = gradient_by_differences(self.feature_map_.transform, self.factor_, X)
+        return np.where(self.support_.contains(X)[:, None], gradient, 0.0)
 
     def integral(self, domain: Any = None) -> float:
         """∫ f over all of R^d, a box ``(low, high)``, or against Normal or Points.
 
-        See :func:`fenchel.positive.moment` for what has a closed form, and
-        :meth:`integral_with_error` for the error where there is none.
+        See :func:`fenchel.positive.moment` for how, and :meth:`integral_with_error` for a bound
+        on the error.
         """
         return self.integral_with_error(domain).value
 
     def integral_with_error(self, domain: Any = None) -> Integral:
-        """The same with an estimate of its error, 0 for closed forms."""
-        matrix, error = moment(self.feature_map_, domain)
-        value = float(np.vdot(self.factor_, matrix @ self.factor_))
-        reach = float(np.abs(self.factor_ @ self.factor_.T).sum()) if error else 0.0
-        return Integral(value, error * reach)
+        """The same with a bound on its error."""
+        measure = self._restricted(domain)
+        if measure is None:
+            return Integral(0.0, 0.0)
+        found = moment(self.feature_map_, measure)
+        value = float(np.vdot(self.factor_, found.matrix @ self.factor_))
+        return Integral(value, found.error_of(self.factor_))
+
+    def _restricted(self, domain: Any) -> Box | Normal | Points | None:
+        """What is left of a measure on the support, None where nothing is."""
+        measure = as_measure(domain, self.n_features_in_)
+        if isinstance(measure, Box):
+            return self.support_.intersection(measure)
+        if isinstance(measure, Points):
+            inside = self.support_.contains(np.asarray(measure.points))
+            return Points(measure.points, np.where(inside, measure.weights, 0.0))
+        if not self.support_.whole:
+            raise ValueError(
+                f"domain must be a box or Points for a model with a support, got {domain!r}"
+            )
+        return measure
 
     def marginal(self, coordinates: Any, domain: Any = None) -> PSDModel:
         r"""Integrate over all other coordinates, exactly.
@@ -166,7 +188,7 @@ class PSDModel:
         coordinates : int or sequence of int
             Those to keep, in this order.
         domain : None, (low, high) or Box
-            Box to integrate over, all of R^d by default.
+            Box to integrate over, the support by default.
 
         Raises
         ------
@@ -181,15 +203,19 @@ class PSDModel:
             )
         others = [j for j in range(d) if j not in kept]
         form = product_form(self.feature_map_, self.factor_, "a marginal")
-        measure = as_box(domain, d)
+        measure = self.support_.intersection(as_box(domain, d))
         inner = form.coefficients @ form.coefficients.T
-        if others:
+        if measure is None:
+            inner = 0.0 * inner
+        elif others:
             inner = inner * form.integrals(others, measure)
         rows = KernelRows(form.factor(kept))
         rows.fit(form.landmarks[:, kept])
         values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
         positive = values > 0.0
-        return PSDModel(rows, vectors[:, positive] * np.sqrt(values[positive]))
+        low, high = self.support_.bounds
+        factor = vectors[:, positive] * np.sqrt(values[positive])
+        return PSDModel(rows, factor, (low[kept], high[kept]))
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, domain: Any = None
@@ -206,7 +232,7 @@ class PSDModel:
         random_state : int, RandomState or None
             Seed.
         domain : None, (low, high) or Box
-            Where f is a density, all of R^d by default.
+            Where f is a density, the support by default.
 
         Raises
         ------
@@ -214,8 +240,11 @@ class PSDModel:
             In more than one dimension, if the kernel is not a product over coordinates; in
             one, if neither domain nor kernel bound the range.
         """
+        part = self.support_.intersection(as_box(domain, self.n_features_in_))
+        if part is None:
+            raise ValueError(f"domain must meet the support {self.support_!r}, got {domain!r}")
         return sample_by_conditionals(
-            self, self.feature_map_, self.factor_, n_samples, random_state, domain
+            self, self.feature_map_, self.factor_, n_samples, random_state, part
         )
 
     def __add__(self, other: object) -> PSDModel:
@@ -223,14 +252,17 @@ class PSDModel:
             return NotImplemented
         if other.feature_map_ is not self.feature_map_:
             raise ValueError("models can be added if they share their feature map, and do not")
-        return PSDModel(self.feature_map_, np.concatenate([self.factor_, other.factor_], axis=1))
+        if not np.array_equal(self.support_.bounds, other.support_.bounds):
+            raise ValueError("models can be added if they share their support, and do not")
+        factor = np.concatenate([self.factor_, other.factor_], axis=1)
+        return PSDModel(self.feature_map_, factor, self.support_)
 
     def __mul__(self, number: object) -> PSDModel:
         if isinstance(number, (bool, np.bool_)) or not isinstance(number, Real):
             return NotImplemented
         if not 0.0 <= float(number) < np.inf:
             raise ValueError(f"a model can be multiplied by a finite number >= 0, got {number!r}")
-        return PSDModel(self.feature_map_, np.sqrt(float(number)) * self.factor_)
+        return PSDModel(self.feature_map_, np.sqrt(float(number)) * self.factor_, self.support_)
 
     __rmul__ = __mul__
 

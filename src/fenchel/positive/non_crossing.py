@@ -56,10 +56,11 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
     gap_rank : int, optional
         With ``features="cholesky"`` the number of features of the distances, the first ones
         of those of the anchor; at most 50 by default. Other maps serve both.
-    solver : {"auto", "proximal_newton"} or solver, default="auto"
-        "auto" is "proximal_newton".
+    solver : {"auto", "newton", "proximal_newton"} or solver, default="auto"
+        "auto" is "proximal_newton", and "newton" for a ``tol`` of 1e-4 or more.
     tol : float, default=1e-6
-        Duality gap to reach, relative to the mean loss of the best constants.
+        Duality gap to reach, relative to the mean loss of the best constants. Searches that
+        leave the default compare candidates at 1e-3.
     kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
@@ -126,6 +127,7 @@ feature_names_in_
     constraints = declared(
         levels=check_levels, anchor=NONE | SHARE, gap_strength=POSITIVE, gap_rank=NONE | COUNT
     )
+    candidate_tol = 1e-3  # far below the standard error of a fold
 
     def __init__(
         self,

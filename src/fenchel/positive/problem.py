@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -238,6 +238,13 @@ class PSDProblem:
     def squares(self) -> list[Compressed | None]:
         """For each PSD part few features whose products are those of the matrices φφᵀ."""
         return [_compressed(part.features) for part in self.psd]
+
+    def with_loss(self, loss: PredictionLoss) -> PSDProblem:
+        """Return the problem with another loss, sharing what does not depend on it."""
+        other = replace(self, loss=loss)
+        shared = ("weight", "outward", "cone", "squares")
+        vars(other).update({name: getattr(self, name) for name in shared})
+        return other
 
     def direction(self, part: PSDPart | LinearPart) -> FloatArray:
         """The vector d of a part, (p,)."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from sys import float_info
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fenchel.certificate import Callback, Certificate, Progress, Status
+
+# Of objectives, in their size: a sum of a million terms in pairs is off by 20 units of the last
+# digit at most. In 1859 gaps below zero of the library's own tests it was 1.3.
+_ROUNDING = 32.0 * float_info.epsilon
 
 
 class Judged(Protocol):
@@ -118,7 +123,7 @@ class Loop(Generic[Found]):
 
     @staticmethod
     def _gap(point: Found) -> float:
-        return point.certificate.relative_gap
+        return credible_gap(point.certificate)
 
 
 @dataclass
@@ -171,3 +176,22 @@ class Watch:
 def reason_of(answer: object) -> str:
     """Why a callback stops a solver: what it returned if that is a sentence."""
     return answer if isinstance(answer, str) else "the callback asked for it"
+
+
+def credible_gap(certificate: Certificate) -> float:
+    """The relative gap as a verdict: infinite where it is none.
+
+    Weak duality makes gaps positive. One below zero is an error of the objectives, and counts with
+    its size as long as rounding, and how far the conditions are from being met, explain it.
+    Further below zero, or NaN, an objective or a condition is wrong.
+    """
+    gap, unit = certificate.gap, certificate.unit
+    size = abs(certificate.primal) + abs(certificate.dual) + unit
+    if gap >= 0.0:
+        return certificate.relative_gap
+    if -gap <= (_ROUNDING + certificate.feasibility) * size:
+        return -gap / unit if unit > 0.0 else 0.0
+    return float("inf")
+
+
+__all__ = ["Iterate", "Judged", "Loop", "Watch", "credible_gap"]
