@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from attacks import Outcome, _cases
 from attacks._cases import Data, chance, one_of
+from attacks._trials import Case, of_kernels, tries
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel import kernels as k
 from fenchel import losses as l
 from judge import losses as own
-from judge.certificates import ANOTHER, Judged, Named, judge
-from judge.findings import Finding
 
-DROPPED = "a part of the kernel is dropped"
-KNOWN = {ANOTHER, DROPPED}
-"""Kinds of findings that are counted only, until the library is mended."""
 IN_CI, IN_FULL = 520, 5200
 SOLVERS = (
     "augmented_lagrangian",
@@ -31,15 +26,6 @@ SOLVERS = (
     "splitting",
 )
 SLOW = ("augmented_lagrangian", "fista", "pdcd", "smo", "splitting")
-
-
-class Case(NamedTuple):
-    """An estimator, its data, and what the judge knows of its problem."""
-
-    model: Any
-    data: Data
-    loss: Any
-    coupling: np.ndarray
 
 
 def a_kernel(rng: np.random.Generator, X: np.ndarray) -> Any:
@@ -116,8 +102,6 @@ def _svr(rng: np.random.Generator, size: float, p: int, common: dict[str, Any]) 
     )
     given = {"epsilon": epsilon, "kappa": kappa, "level": level, **common}
     if chance(rng, 0.65):
-        if p > 1 and "pinball" in name:
-            name = "huber"
         return SVR(name, **given), own.named(name, epsilon, kappa, level), np.eye(p)
     loss, judged = one_of(
         rng,
@@ -181,55 +165,6 @@ def case(seed: int, index: int) -> Case:
     return Case(model, Data(X, y, _cases.weights(rng, n), fresh), loss, coupling)
 
 
-def judged(tried: Case, warned: bool) -> tuple[Judged, bool]:
-    """What the judge says of a fitted estimator, and whether its kernel is an approximation."""
-    model, data = tried.model, tried.data
-    targets = np.broadcast_to(data.y.reshape(len(data.y), -1), (len(data.y), len(tried.coupling)))
-    weight = np.ones(len(data.y)) if data.weight is None else data.weight
-    capped = model.rank is not None or model.features in ("nystroem", "fourier")
-    named = Named(model, data.X, targets, weight, tried.loss, tried.coupling, capped)
-    verdict = judge(named, data.fresh, warned=warned)
-    if verdict.findings and not capped and model.kernel_error_ > 0.0:
-        of_features = judge(replace(named, approximate=True), data.fresh, warned=warned)
-        if of_features.kinds <= {ANOTHER}:
-            dropped = [Finding(DROPPED, text) for _, text in verdict.findings]
-            verdict = Judged(dropped + of_features.findings)
-    return verdict, capped
-
-
 def attack(count: int, seed: int) -> Outcome:
     """Fit so many estimators, and judge them."""
-    outcome = Outcome()
-    for index in range(count):
-        attempt(outcome, seed, index)
-    return outcome
-
-
-def attempt(outcome: Outcome, seed: int, index: int) -> None:
-    """One try."""
-    tried = case(seed, index)
-    ended = _cases.fit(tried.model, tried.data)
-    if ended.refused:
-        tried.model.set_params(solver="auto")
-        ended = _cases.fit(tried.model, tried.data)
-    if ended.error is not None:
-        outcome.counts["error"] += 1
-        outcome.failures.append(
-            f"certificates, seed {seed}, index {index}: {tried.model!r}: "
-            f"{type(ended.error).__name__}: {ended.error}"
-        )
-        return
-    verdict, capped = judged(tried, ended.warned)
-    if verdict.kinds - KNOWN:
-        outcome.failures.append(_line(tried, verdict, seed, index))
-    name = type(tried.model).__name__
-    end = "warned" if ended.warned else "converged"
-    known = "".join(f", {kind}" for kind in sorted(verdict.kinds & KNOWN))
-    outcome.counts[f"{name} {end}{', approximate kernel' if capped else ''}{known}"] += 1
-
-
-def _line(tried: Case, verdict: Judged, seed: int, index: int) -> str:
-    found = "; ".join(f"{kind}: {text}" for kind, text in verdict.findings)
-    shape, weighted = tried.data.X.shape, tried.data.weight is not None
-    told = f"X {shape}{', weights' if weighted else ''}, rank {tried.model.feature_map_.rank_}"
-    return f"certificates, seed {seed}, index {index}: {tried.model!r} ({told}): {found}"
+    return tries("certificates", case, of_kernels, count, seed)

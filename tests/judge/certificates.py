@@ -14,7 +14,7 @@ from judge.functions import (
     Term,
     combination,
     diagonal,
-    feature_term,
+    feature_terms,
     given_term,
     operator_diagonal,
     operator_terms,
@@ -50,7 +50,7 @@ class Named:
         if len(support) == 0:
             return []
         if self.approximate:
-            return [feature_term(model.feature_map_, rows, self.X[support], self.coupling)]
+            return feature_terms(model.feature_map_, rows, self.X[support], self.coupling)
         if kernel == "Precomputed":
             sizes = np.full((len(rows), len(support)), np.sqrt(np.diag(self.X).max()))
             sizes = sizes * np.sqrt(np.maximum(np.diag(self.X)[support], 0.0))
@@ -68,10 +68,12 @@ class Named:
     def diagonal(self, rows: np.ndarray) -> np.ndarray:
         """The squared norms of the evaluations of rows and outputs, (n, p)."""
         kernel = self.model.kernel_
-        if hasattr(kernel, "n_outputs"):
-            return operator_diagonal(kernel, rows)
         if self.approximate:
-            squares = (wide(self.model.feature_map_.transform(rows)) ** 2).sum(axis=1)
+            squares = (wide(self.model.feature_map_.transform(rows)) ** 2).sum(axis=-1)
+            if squares.ndim == 2:
+                return squares
+        elif hasattr(kernel, "n_outputs"):
+            return operator_diagonal(kernel, rows)
         elif type(kernel).__name__ == "Precomputed":
             squares = np.full(len(rows), np.inf)  # not known of new rows
         else:
@@ -92,6 +94,8 @@ class Judged:
     """What it took to make the dual point feasible, relative to its largest entry."""
     push: float = 0.0
     """What that did to the quadratic terms of the gap."""
+    shares: Any = None
+    """Weights (n, 1) that sum to one, and targets, of rows of positive weight."""
     apart: float = 0.0
     """The largest ratio of |predict - formula| to what rounding may do."""
 
@@ -236,33 +240,52 @@ def _feasible(
 def _verdict(judged: Judged, named: Named, warned: bool) -> None:
     model, numbers = named.model, named.model.certificate_
     primal, gap, slack = judged.primal, judged.gap, judged.slack
-    same = judged.apart <= 1.0
-    if numbers.primal < primal - slack or (same and numbers.primal > primal + slack):
-        kind = "primal" if same else "primal below what it can be"
+    compare(
+        judged,
+        numbers,
+        model.tol,
+        model.status_.converged,
+        warned,
+        mean_loss_of_constant(named),
+    )
+    dual = primal - gap
+    if numbers.dual > dual + slack + 1e-6 * abs(numbers.gap):
+        judged.add("dual", f"certificate_.dual {numbers.dual:.12e}, own {dual:.12e} ± {slack:.1e}")
+
+
+def compare(
+    judged: Judged, numbers: Any, tol: float, converged: bool, warned: bool, unit: float
+) -> None:
+    """Hold the numbers of a certificate against those of the judge."""
+    primal, gap, slack = judged.primal, judged.gap, judged.slack
+    if judged.apart <= 1.0:
+        if abs(numbers.primal - primal) > slack:
+            judged.add(
+                "primal",
+                f"certificate_.primal {numbers.primal:.12e}, own {primal:.12e} ± {slack:.1e}",
+            )
+        if numbers.dual > primal + slack:
+            judged.add(
+                "dual above the optimum",
+                f"certificate_.dual {numbers.dual:.12e}, the model has {primal:.12e} ± {slack:.1e}",
+            )
+    elif numbers.primal < primal - slack:
         judged.add(
-            kind, f"certificate_.primal {numbers.primal:.12e}, own {primal:.12e} ± {slack:.1e}"
+            "primal below what it can be",
+            f"certificate_.primal {numbers.primal:.12e}, own {primal:.12e} ± {slack:.1e}",
         )
     if gap < -slack:
         judged.add("judge", f"the judge's own gap is negative: {gap:.3e}, rounding {slack:.1e}")
     if numbers.gap < -slack:
         judged.add("negative gap", f"certificate_.gap is {numbers.gap:.3e}, rounding {slack:.1e}")
-    dual = primal - gap
-    if numbers.dual > dual + slack + 1e-6 * abs(numbers.gap):
-        judged.add("dual", f"certificate_.dual {numbers.dual:.12e}, own {dual:.12e} ± {slack:.1e}")
-    if same and numbers.dual > primal + slack:
-        judged.add(
-            "dual above the optimum",
-            f"certificate_.dual {numbers.dual:.12e}, the model has {primal:.12e} ± {slack:.1e}",
-        )
-    most = mean_loss_of_constant(named)
-    if numbers.unit > most * (1 + 1e-9) + slack:
-        judged.add("unit", f"certificate_.unit {numbers.unit:.9e}, a constant has {most:.9e}")
+    if numbers.unit > unit * (1 + 1e-9) + slack:
+        judged.add("unit", f"certificate_.unit {numbers.unit:.9e}, a constant has {unit:.9e}")
     said = f"true {gap:.3e}, unit {numbers.unit:.3e}, rounding {slack:.1e}, dual point moved by "
     said += f"{judged.moved:.1e}"
     if gap > max(numbers.gap, 0.0) * (1 + 1e-6) + slack:
         judged.add("gap above the claim", f"claimed {numbers.gap:.3e}, {said}")
-    if model.status_.converged and not warned and gap > model.tol * numbers.unit + slack:
-        judged.add("silent gap", f"{said}, tol {model.tol:g}")
+    if converged and not warned and gap > tol * numbers.unit + slack:
+        judged.add("silent gap", f"{said}, tol {tol:g}")
 
 
 def mean_loss_of_constant(named: Named) -> float:

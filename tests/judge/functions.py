@@ -53,12 +53,26 @@ def given_term(gram: np.ndarray, sizes: np.ndarray, output: np.ndarray) -> Term:
     return Term(Values(wide(gram), UNIT * np.abs(wide(gram))), wide(sizes), wide(output))
 
 
-def feature_term(feature_map: Any, rows: np.ndarray, centres: np.ndarray, output: object) -> Term:
-    """The term of an approximated kernel, which is that of its public features."""
+def feature_terms(
+    feature_map: Any, rows: np.ndarray, centres: np.ndarray, output: np.ndarray
+) -> list[Term]:
+    """The terms of an approximated kernel, which is that of its public features."""
     phi, psi = wide(feature_map.transform(rows)), wide(feature_map.transform(centres))
+    if phi.ndim == 2:
+        return [_of_features(phi, psi, wide(output))]
+    terms = []
+    for j in range(phi.shape[1]):
+        for other in range(phi.shape[1]):
+            unit = np.zeros(output.shape)
+            unit[other, j] = 1.0
+            terms.append(_of_features(phi[:, j], psi[:, other], unit))
+    return terms
+
+
+def _of_features(phi: np.ndarray, psi: np.ndarray, output: np.ndarray) -> Term:
     sizes = np.abs(phi) @ np.abs(psi).T
     error = (phi.shape[1] + 4) * UNIT * sizes
-    return Term(Values(phi @ psi.T, error), sizes, wide(output))
+    return Term(Values(phi @ psi.T, error), sizes, output)
 
 
 def diagonal(kernel: Any, rows: np.ndarray) -> np.ndarray:
