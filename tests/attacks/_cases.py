@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,11 @@ class Data:
     """What an estimator is fitted to, and new rows."""
 
     X: np.ndarray
-    y: np.ndarray
+    y: np.ndarray | None
     weight: np.ndarray | None
     fresh: np.ndarray
+    more: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of ``fit``."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def fit(model: Any, data: Data) -> Fit:
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         try:
-            model.fit(data.X, data.y, **weight)
+            model.fit(data.X, data.y, **weight, **data.more)
         except Exception as error:  # of any kind: the attack says which
             return Fit(False, error)
     return Fit(bool(caught))

@@ -258,6 +258,7 @@ def compare(
 ) -> None:
     """Hold the numbers of a certificate against those of the judge."""
     primal, gap, slack = judged.primal, judged.gap, judged.slack
+    own = f"own primal {primal:.12e} ± {slack:.1e}"
     if judged.apart <= 1.0:
         if abs(numbers.primal - primal) > slack:
             judged.add(
@@ -265,10 +266,7 @@ def compare(
                 f"certificate_.primal {numbers.primal:.12e}, own {primal:.12e} ± {slack:.1e}",
             )
         if numbers.dual > primal + slack:
-            judged.add(
-                "dual above the optimum",
-                f"certificate_.dual {numbers.dual:.12e}, the model has {primal:.12e} ± {slack:.1e}",
-            )
+            judged.add("dual above the optimum", f"certificate_.dual {numbers.dual:.12e}, {own}")
     elif numbers.primal < primal - slack:
         judged.add(
             "primal below what it can be",

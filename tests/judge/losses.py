@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judge.findings import Wide, wide
+from judge.findings import UNIT, Wide, wide
 
 _BISECTIONS = 90  # of an interval of 2e4: to the last bit
 
@@ -123,6 +123,33 @@ class Length:
 
 
 @dataclass(frozen=True)
+class DeadZone:
+    """½ Σ max(|ξ_j| - ε_j, 0)²; the conjugate is ½‖β‖² + Σ ε_j |β_j|."""
+
+    epsilon: np.ndarray
+
+    def slope(self, residual: np.ndarray) -> np.ndarray:
+        """The gradient."""
+        return np.sign(residual) * np.maximum(np.abs(residual) - self.epsilon, 0)
+
+    def value(self, residual: np.ndarray) -> np.ndarray:
+        """ℓ(ξ)."""
+        return (self.slope(residual) ** 2).sum(axis=1) / 2
+
+    def conjugate(self, beta: np.ndarray) -> np.ndarray:
+        """ℓ*(β)."""
+        return (beta**2 / 2 + self.epsilon * np.abs(beta)).sum(axis=1)
+
+    def nearest(self, beta: np.ndarray) -> np.ndarray:
+        """Every point is in the domain."""
+        return beta
+
+    def steepness(self, residual: np.ndarray, move: np.ndarray) -> np.ndarray:
+        """The most that the loss may change if ξ moves by this much, (n,)."""
+        return (np.abs(self.slope(np.abs(residual) + move)) * move).sum(axis=1)
+
+
+@dataclass(frozen=True)
 class Ordered:
     """Sum of pinball losses of levels in any order, infinite where curves cross.
 
@@ -198,8 +225,9 @@ class LogCosh:
         return np.clip(beta, -wide(self.kappa), wide(self.kappa))
 
     def steepness(self, residual: np.ndarray, move: np.ndarray) -> np.ndarray:
-        """The most that the loss may change if ξ moves by this much, (n,)."""
-        return (np.abs(self.slope(np.abs(residual) + move)) * move).sum(axis=1)
+        """The same, and what this formula of the conjugate loses in double precision."""
+        slope = np.abs(self.slope(np.abs(residual) + move))
+        return (slope * (move + 4 * UNIT * self.kappa)).sum(axis=1)
 
 
 def box(low: object, high: object, below: object, above: object, epsilon: float = 0.0) -> Box:
