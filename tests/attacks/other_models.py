@@ -137,9 +137,11 @@ def judged(tried: Case, ended: Fit) -> tuple[Judged, str]:
         loss = own.named(name, **parts)
         given = model, data.X, data.y, weight, loss
         verdict = judge_non_negative(*given, warned=ended.warned)
+        of_features = verdict
         if verdict.findings and model.kernel_error_ > 0.0:
-            if not judge_non_negative(*given, warned=ended.warned, approximate=True).findings:
-                verdict = Judged([Finding(DROPPED, text) for _, text in verdict.findings])
+            of_features = judge_non_negative(*given, warned=ended.warned, approximate=True)
+        if not of_features.findings:
+            verdict = Judged([Finding(DROPPED, text) for _, text in verdict.findings])
     if tried.kind == "density" and data.X.shape[1] == 1 and not verdict.findings:
         scale = float(np.ravel(model.kernel_.length_scale)[0])
         exact = type(model.kernel_).__name__ == "Gaussian"
