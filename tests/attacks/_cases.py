@@ -19,6 +19,8 @@ class Data:
     fresh: np.ndarray
     more: dict[str, Any] = field(default_factory=dict)
     """Further arguments of ``fit``."""
+    before: dict[str, Any] = field(default_factory=dict)
+    """Other parameters, of a first fit from which the second one starts."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def targets(rng: np.random.Generator, X: np.ndarray, columns: int = 1) -> np.nda
     if chance(rng, 0.2):
         y = y * 10.0 ** rng.uniform(-8.0, 8.0)
     if chance(rng, 0.15):
-        y = y + one_of(rng, [1e2, 1e4, 1e6]) * max(float(np.abs(y).max()), 1e-300)
+        y = y + one_of(rng, [1e2, 1e4, 1e6]) * (float(np.abs(y).max()) or 1.0)
     return y
 
 
@@ -107,6 +109,11 @@ def fit(model: Any, data: Data) -> Fit:
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
         warnings.simplefilter("always")
         try:
+            if data.before:
+                own = {name: model.get_params(deep=False)[name] for name in data.before}
+                model.set_params(**data.before).fit(data.X, data.y, **weight, **data.more)
+                model.set_params(**own)
+                caught.clear()
             model.fit(data.X, data.y, **weight, **data.more)
         except Exception as error:  # of any kind: the attack says which
             return Fit(False, error)

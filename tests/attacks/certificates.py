@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import sklearn.gaussian_process.kernels as sk
 
 from attacks import Outcome, _cases
 from attacks._cases import Data, chance, one_of
@@ -45,6 +46,8 @@ def a_kernel(rng: np.random.Generator, X: np.ndarray) -> Any:
             k.Matern(width, nu=1.5),
             k.Matern(width, nu=2.5),
             k.Linear(),
+            sk.RBF(width),
+            0.01 * sk.Matern(width, nu=1.5) + sk.DotProduct(largest),
             k.Polynomial(int(rng.integers(1, 5)), gain, float(one_of(rng, [0.0, 1.0]))),
             k.Gaussian(width) + k.Linear(),
             k.Laplacian(width) * k.Gaussian(2.0 * width),
@@ -162,7 +165,14 @@ def case(seed: int, index: int) -> Case:
     if isinstance(loss, own.Ordered):
         loss = own.Ordered(loss.levels, 1e-11 * float(np.abs(y).max()))
     y = y[:, 0] if p == 1 else y
-    return Case(model, Data(X, y, _cases.weights(rng, n), fresh), loss, coupling)
+    if chance(rng, 0.05) and common["features"] in ("auto", "cholesky"):
+        width = float(np.ptp(X, axis=0).max()) or 1.0
+        given = one_of(rng, [sk.RBF(width), sk.Matern(0.3 * width, nu=0.5), sk.DotProduct(0.0)])
+        X, fresh = given(X), given(fresh, X)
+        model.set_params(kernel="precomputed")
+    before = {"alpha": model.alpha * 30.0} if chance(rng, 0.1) else {}
+    model.set_params(warm_start=bool(before))
+    return Case(model, Data(X, y, _cases.weights(rng, n), fresh, before=before), loss, coupling)
 
 
 def attack(count: int, seed: int) -> Outcome:

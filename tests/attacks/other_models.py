@@ -81,6 +81,7 @@ def _functional(rng: np.random.Generator) -> Case:
 
 def _positive(rng: np.random.Generator, kind: str) -> Case:
     n, d = min(_cases.size(rng), 60), int(rng.integers(1, 4))
+    n = max(n, 2) if kind == "density" else n  # fewer are refused
     d = 1 if kind == "density" and chance(rng, 0.7) else d
     X, fresh = _cases.rows(rng, n, d)
     spread = np.ptp(X, axis=0).max() or 1.0
@@ -148,6 +149,8 @@ def judged(tried: Case, ended: Fit) -> tuple[Judged, str]:
         limits = float(data.X.min()) - 25 * scale, float(data.X.max()) + 25 * scale
         if (limits[1] - limits[0]) / scale < 2000:  # what the quadrature resolves
             verdict = judge_density(model, data.X, weight, limits, exact)
+        if verdict.kinds == {"volume"} and model.kernel_error_ > 0.0:
+            verdict = Judged([Finding(DROPPED, text) for _, text in verdict.findings])
     return verdict, tried.kind
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from judge.findings import UNIT, Finding, not_finite, wide
 from judge.functions import (
     Function,
-    Term,
     combination,
     diagonal,
     feature_terms,
@@ -43,12 +42,16 @@ class Named:
     approximate: bool = False
     """Whether the kernel is that of the features, which the documentation says."""
 
-    def terms(self, rows: np.ndarray) -> list[Term]:
+    def terms(self, rows: np.ndarray) -> list[Any]:
         """k(rows, X[support_]) times B."""
         model, support = self.model, self.model.support_
         kernel = type(model.kernel_).__name__
         if len(support) == 0:
             return []
+        if self.approximate and kernel == "Precomputed":
+            kept = self.weight > 0
+            centres = self.X[np.ix_(support, kept)]
+            return feature_terms(model.feature_map_, rows[:, kept], centres, self.coupling)
         if self.approximate:
             return feature_terms(model.feature_map_, rows, self.X[support], self.coupling)
         if kernel == "Precomputed":
@@ -68,14 +71,14 @@ class Named:
     def diagonal(self, rows: np.ndarray) -> np.ndarray:
         """The squared norms of the evaluations of rows and outputs, (n, p)."""
         kernel = self.model.kernel_
-        if self.approximate:
+        if type(kernel).__name__ == "Precomputed":  # that of new rows is not known
+            squares = np.full(len(rows), np.diag(self.X).max())
+        elif self.approximate:
             squares = (wide(self.model.feature_map_.transform(rows)) ** 2).sum(axis=-1)
             if squares.ndim == 2:
                 return squares
         elif hasattr(kernel, "n_outputs"):
             return operator_diagonal(kernel, rows)
-        elif type(kernel).__name__ == "Precomputed":
-            squares = np.full(len(rows), np.inf)  # not known of new rows
         else:
             squares = diagonal(kernel, rows)
         return np.multiply.outer(squares, np.diag(self.coupling))
@@ -289,8 +292,8 @@ def compare(
 def mean_loss_of_constant(named: Named) -> float:
     """The least mean loss among some constants, an upper bound on that of the best.
 
-    Zero without intercept; else, output by output, the best for separable losses by bisection of
-    the slope, which for others is some constant.
+    The fixed offset without intercept; else, output by output, the best for separable losses by
+    bisection of the slope, which for others is some constant.
     """
     kept = named.weight > 0
     share = wide(named.weight[kept]) / wide(named.weight[kept]).sum()
@@ -301,10 +304,14 @@ def mean_loss_of_constant(named: Named) -> float:
             return float((share * loss.value(targets - constant)).sum())
 
     if not named.model.fit_intercept:
-        return mean(np.zeros(targets.shape[1]))
+        return mean(wide(named.model.offset_))
+    # an insensitive loss of several outputs is slow, and any constant will do
+    plain = loss
+    if getattr(loss, "epsilon", 0.0) > 0.0 and targets.shape[1] > 1 and hasattr(loss, "low"):
+        plain = replace(loss, epsilon=0.0)
     low, high = targets.min(axis=0), targets.max(axis=0)
     for _ in range(70):
         middle = (low + high) / 2
-        up = (share[:, None] * loss.slope(targets - middle)).sum(axis=0) > 0
+        up = (share[:, None] * plain.slope(targets - middle)).sum(axis=0) > 0
         low, high = np.where(up, middle, low), np.where(up, high, middle)
     return min(mean(low), mean(high), mean((low + high) / 2))

@@ -54,10 +54,10 @@ def judge_curves(
     between = kernel_values(model.output_kernel_, grid, grid).value
     coupling = wide(root)[:, None] * between * wide(root)
     seen = SimpleNamespace(
-        predict=lambda rows: root * (np.atleast_2d(model.predict(rows)) - model.center_),
+        predict=lambda rows: root * np.reshape(model.predict(rows), (len(rows), -1)),
         dual_coef_=root * model.dual_coef_[model.support_],
         support_=model.support_,
-        offset_=np.zeros(len(measure)),
+        offset_=root * model.center_,
         coupling_=coupling,
         kernel_=model.kernel_,
         feature_map_=model.feature_map_,
@@ -67,7 +67,7 @@ def judge_curves(
         tol=model.tol,
         fit_intercept=False,
     )
-    targets = root * (curves - model.center_)
+    targets = root * curves
     loss = curve_loss(model, measure)
     return judge(
         Named(seen, X, targets, weight, loss, coupling, approximate), fresh, warned=warned

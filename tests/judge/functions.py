@@ -25,21 +25,47 @@ class Term(NamedTuple):
     """√(k(x, x) k(z, z)), what errors of a factorization are relative to."""
     output: np.ndarray
 
+    def of(self, coefficients: np.ndarray) -> Function:
+        """Σ_i k(x, z_i) B a_i.
 
-def combination(terms: list[Term], coefficients: np.ndarray, n: int) -> Function:
-    """h(x) = Σ_m Σ_i k_m(x, z_i) B_m a_i for n rows x.
+        What a factorization of the kernel or a sum over rows loses is as many units of rounding
+        as there are rows, of √(k(x, x) k(z, z)) each, and a few more.
+        """
+        size = np.abs(coefficients) @ np.abs(self.output)
+        rounding = self.values.error + (len(coefficients) + 32) * UNIT * self.bound
+        return Function(self.values.value @ (coefficients @ self.output), _sum(rounding, size))
 
-    What a factorization of the kernel or a sum over rows loses is as many units of rounding as
-    there are rows, of √(k(x, x) k(z, z)) each, and a few more.
-    """
-    coefficients = wide(coefficients)
-    total, error = wide(np.zeros((2, n, coefficients.shape[1])))
-    for values, bound, output in terms:
-        total = total + values.value @ (coefficients @ output)
-        size = np.abs(coefficients) @ np.abs(output)
-        rounding = values.error + (len(coefficients) + 32) * UNIT * bound
-        error = error + rounding @ size
-    return Function(total, error)
+
+class FeatureTerm(NamedTuple):
+    """The same for a kernel that is the product of features."""
+
+    rows: np.ndarray
+    centres: np.ndarray
+    output: np.ndarray
+
+    def of(self, coefficients: np.ndarray) -> Function:
+        """Σ_i ⟨φ(x), φ(z_i)⟩ B a_i."""
+        pushed = coefficients @ self.output
+        size = _sum(np.abs(self.centres.T), np.abs(coefficients) @ np.abs(self.output))
+        units = len(coefficients) + self.rows.shape[1] + 36
+        error = units * UNIT * _sum(np.abs(self.rows), size)
+        return Function(self.rows @ (self.centres.T @ pushed), error)
+
+
+def _sum(sizes: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """A product of what has no sign, which needs no extended precision, but its range."""
+    unit = np.abs(by).max(initial=0.0) or 1.0
+    large = sizes.max(initial=0.0) or 1.0
+    product = (sizes / large).astype(float) @ (by / unit).astype(float)
+    return np.asarray(wide(product) * large * unit)
+
+
+def combination(terms: list[Any], coefficients: np.ndarray, n: int) -> Function:
+    """h(x) = Σ_m Σ_i k_m(x, z_i) B_m a_i for n rows x."""
+    parts = [term.of(wide(coefficients)) for term in terms]
+    nothing = wide(np.zeros((n, coefficients.shape[1])))
+    value = sum((part.value for part in parts), start=nothing)
+    return Function(value, sum((part.error for part in parts), start=nothing))
 
 
 def scalar_term(kernel: Any, rows: np.ndarray, centres: np.ndarray, output: np.ndarray) -> Term:
@@ -55,24 +81,18 @@ def given_term(gram: np.ndarray, sizes: np.ndarray, output: np.ndarray) -> Term:
 
 def feature_terms(
     feature_map: Any, rows: np.ndarray, centres: np.ndarray, output: np.ndarray
-) -> list[Term]:
+) -> list[FeatureTerm]:
     """The terms of an approximated kernel, which is that of its public features."""
     phi, psi = wide(feature_map.transform(rows)), wide(feature_map.transform(centres))
     if phi.ndim == 2:
-        return [_of_features(phi, psi, wide(output))]
+        return [FeatureTerm(phi, psi, wide(output))]
     terms = []
     for j in range(phi.shape[1]):
         for other in range(phi.shape[1]):
             unit = np.zeros(output.shape)
             unit[other, j] = 1.0
-            terms.append(_of_features(phi[:, j], psi[:, other], unit))
+            terms.append(FeatureTerm(phi[:, j], psi[:, other], unit))
     return terms
-
-
-def _of_features(phi: np.ndarray, psi: np.ndarray, output: np.ndarray) -> Term:
-    sizes = np.abs(phi) @ np.abs(psi).T
-    error = (phi.shape[1] + 4) * UNIT * sizes
-    return Term(Values(phi @ psi.T, error), sizes, output)
 
 
 def diagonal(kernel: Any, rows: np.ndarray) -> np.ndarray:
