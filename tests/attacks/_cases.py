@@ -63,10 +63,10 @@ def rows(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarr
         X[:, 1] = 2.0 * X[:, 0]
     if chance(rng, 0.08):
         X[:, -1] = 3.0
+    if chance(rng, 0.15):  # first, so that five digits are the most that a shift takes
+        X = X + one_of(rng, [1e4, 1e5]) * (np.abs(X).max() if chance(rng, 0.5) else 1.0)
     if chance(rng, 0.15):
         X = X * 10.0 ** rng.uniform(-8.0, 8.0)
-    if chance(rng, 0.15):
-        X = X + one_of(rng, [1e4, 1e5]) * (np.abs(X).max() if chance(rng, 0.5) else 1.0)
     return X[:n], X[n:]
 
 

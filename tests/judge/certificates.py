@@ -23,6 +23,7 @@ from judge.functions import (
 ANOTHER = "dual_coef_ and predict are two points within the gap"
 """Both are then within √(2 gap / alpha) of the best function in norm."""
 _NOTHING = 1e-12  # a change of this share has a squared norm that no sum of this length holds
+_OUTSIDE = 4e-12  # share by which a dual point may be outside of its domain: sums of rounding
 _COUPLING = 1e-12  # of the largest: eigenvalues that far down are the rounding of an eigensolver
 
 
@@ -208,7 +209,10 @@ def _objectives(judged: Judged, named: Named, function: Function, predicted: np.
         judged.push += float(alpha * (change * (formula - (values - offset))).sum())
     judged.primal = float(primal)
     judged.gap = float((share * young).sum()) + judged.push
-    judged.slack = float(slack + (share[:, None] * np.abs(beta) * move).sum())
+    slack += (share[:, None] * np.abs(beta) * move).sum()
+    if judged.moved <= _OUTSIDE:
+        slack += judged.moved * (share[:, None] * np.abs(beta) * np.abs(residual)).sum()
+    judged.slack = float(slack)
     if squared_norm < -norm_slack / alpha:
         judged.add("norm", f"dual_coef_ has the squared norm {float(squared_norm):.3e}")
 

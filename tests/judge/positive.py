@@ -12,6 +12,8 @@ from judge.kernels import kernel_values
 
 _EIGEN = 1e-11
 """What an eigendecomposition in double precision may leave of the scale of its matrix."""
+_INTEGRAL = 2.3e-6
+"""A unit of rounding over 1e-10, the last pivots of features: integrals divide by them."""
 
 
 def judge_non_negative(
@@ -45,10 +47,12 @@ def judge_non_negative(
         judged.add("scale", f"scale_ is {scale!r}, the mean of |y| {own_scale!r}")
     coefficients = model.dual_coef_[kept]
     if approximate:
-        features = model.feature_map_.transform(X[kept])
+        features, lost = model.feature_map_.transform(X[kept]), _EIGEN
         gram = features @ features.T
     else:
-        gram = kernel_values(model.kernel_, X[kept], X[kept]).value.astype(float)
+        kernel = kernel_values(model.kernel_, X[kept], X[kept])
+        gram = kernel.value.astype(float)
+        lost = _EIGEN + float(kernel.error.sum(axis=1).max() / np.diag(gram).max())
         values, vectors = np.linalg.eigh(gram)
         features = vectors * np.sqrt(np.maximum(values, 0.0))
     pulled = features.T @ (coefficients[:, None] * features)
@@ -60,7 +64,7 @@ def judge_non_negative(
     beta = -wide(coefficients / share)[:, None]
     inside = loss.nearest(beta)
     size = float(np.abs(coefficients) @ np.diag(gram)) + model.trace_penalty
-    blur = _EIGEN * size / model.alpha * float(np.diag(gram).max(initial=0.0))
+    blur = lost * size / model.alpha * float(np.diag(gram).max(initial=0.0))
     off = np.abs(z - predicted[kept] / scale)
     gap_bound = 2 * np.sqrt(2 * max(numbers.gap, 0.0) / model.alpha) * np.diag(gram)
     if np.any(off > gap_bound + blur + 1e-9 * z):
@@ -75,7 +79,7 @@ def judge_non_negative(
     slack = (
         wide(share) * (loss.steepness(residual, move) + np.abs(beta[:, 0]) * move[:, 0])
     ).sum()
-    slack += model.alpha * negative.sum() * _EIGEN * size / model.alpha + 1e-13 * float(primal)
+    slack += negative.sum() * lost * size + 1e-13 * float(primal)
     exact = bool(np.all(off <= blur + 1e-13 * z))
     judged.apart = 0.0 if exact else 2.0
     judged.primal, judged.slack = float(primal), float(slack)
@@ -139,15 +143,15 @@ def judge_density(
     steps = (grid[1] - grid[0]) / 3 * np.r_[1.0, np.tile([4.0, 2.0], 9999), 4.0, 1.0]
     integral = float(steps @ f)
     width = float(np.ravel(model.kernel_.length_scale)[0])
-    # one entry of X in another unit of rounding moves kernels by this, and matrices cancel
-    blur = 1e4 * UNIT * float(np.abs(X).max()) / width
-    if abs(integral - 1.0) > (1e-8 if exact else 1e-4) + blur:
+    # a unit of rounding of X moves kernels by this, and features of the last pivots 1e5 times it
+    blur = 1e6 * UNIT * float(np.abs(X).max()) / width
+    if abs(integral - 1.0) > (_INTEGRAL if exact else 1e-4) + blur:
         judged.add("integral", f"the density integrates to {integral:.12f}")
     values = np.exp(model.score_samples(X[kept]))
     kernel = kernel_values(model.kernel_, grid[:, None], X[kept]).value.astype(float)
     diagonal = [float(kernel_values(model.kernel_, x[None], x[None]).value[0, 0]) for x in X[kept]]
     volume = float(share @ (steps @ kernel**2 / np.array(diagonal)))
-    if abs(volume - model.volume_) > ((1e-7 if exact else 1e-3) + blur) * volume:
+    if abs(volume - model.volume_) > ((_INTEGRAL if exact else 1e-3) + blur) * volume:
         judged.add("volume", f"volume_ is {model.volume_:.9e}, by quadrature {volume:.9e}")
     matrix = model.model_.matrix_
     volume = model.volume_
