@@ -216,8 +216,11 @@ class LogCosh:
     def conjugate(self, beta: np.ndarray) -> np.ndarray:
         """ℓ*(β): half of a binary entropy."""
         share = np.abs(beta) / wide(self.kappa)
+        near = np.minimum(share, 0.5)
+        few = near * np.arctanh(near) + np.log1p(-(near**2)) / 2
         rest = np.where(share < 1, 1 - share, 1)
-        value = ((1 + share) * np.log1p(share) + (1 - share) * np.log(rest)) / 2
+        many = ((1 + share) * np.log1p(share) + (1 - share) * np.log(rest)) / 2
+        value = np.where(share < 0.5, few, many)
         return self.kappa**2 * value.sum(axis=1)
 
     def nearest(self, beta: np.ndarray) -> np.ndarray:

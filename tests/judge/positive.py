@@ -117,7 +117,7 @@ def judge_values(model: Any, kind: str, fresh: np.ndarray, warned: bool) -> Judg
         if np.any(np.diff(ordered, axis=1) < 0.0):
             judged.add("crossing", f"by {-np.diff(ordered, axis=1).min():.3e}")
     scale = abs(numbers.primal) + abs(numbers.dual)
-    if numbers.gap < -1e-12 * scale:
+    if numbers.gap < -_EIGEN * scale:
         judged.add("negative gap", f"certificate_.gap is {numbers.gap:.3e} of {scale:.1e}")
     if (
         model.status_.converged
