@@ -188,11 +188,26 @@ def _least_squares(
 ) -> tuple[Any, Any]:
     """The residuals without their part in the range of the rows, of the documented rank."""
     root = np.sqrt(share)
-    rows = (root * X).astype(float)
-    left = np.linalg.svd(rows, full_matrices=False)[0][:, : named.model.rank_]
     rest = root * theta
-    for _ in range(2):
-        rest = rest - left @ (left.T @ rest)
+    for column in _basis(root * X, named.model.rank_):
+        rest = rest - np.multiply.outer(column, column @ rest)
     lower = (rest * root * y - rest**2 / 2).sum()
-    size = 64 * UNIT * len(rows)
+    size = 64 * UNIT * len(rest)
     return lower, size * ((root * y) ** 2).sum()
+
+
+def _basis(columns: np.ndarray, rank: int) -> list[np.ndarray]:
+    """So many orthonormal vectors in the range, the longest column first, twice orthogonal."""
+    left, found = columns.copy(), []
+    for _ in range(rank):
+        lengths = np.sqrt((left**2).sum(axis=0))
+        if not lengths.any():
+            break
+        column = left[:, np.argmax(lengths)]
+        for _ in range(2):
+            for other in found:
+                column = column - other * (other @ column)
+            column = column / np.sqrt((column**2).sum())
+        found.append(column)
+        left = left - np.multiply.outer(column, column @ left)
+    return found
