@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judge.findings import UNIT, Wide, wide
+from judge.findings import Wide, wide
 
 _BISECTIONS = 90  # of an interval of 2e4: to the last bit
 
@@ -228,9 +228,8 @@ class LogCosh:
         return np.clip(beta, -wide(self.kappa), wide(self.kappa))
 
     def steepness(self, residual: np.ndarray, move: np.ndarray) -> np.ndarray:
-        """The same, and what this formula of the conjugate loses in double precision."""
-        slope = np.abs(self.slope(np.abs(residual) + move))
-        return (slope * (move + 4 * UNIT * self.kappa)).sum(axis=1)
+        """The most that the loss may change if ξ moves by this much, (n,)."""
+        return (np.abs(self.slope(np.abs(residual) + move)) * move).sum(axis=1)
 
 
 def box(low: object, high: object, below: object, above: object, epsilon: float = 0.0) -> Box:
