@@ -28,9 +28,11 @@ class LogCosh(Loss):
 
     def conjugate(self, dual):
         slope = np.abs(dual) / self.kappa
-        inside = np.minimum(slope, 1.0)
+        inside, few = np.minimum(slope, 1.0), np.minimum(slope, 0.5)
+        near = few * np.arctanh(few) + 0.5 * np.log1p(-(few**2))  # keeps the digits near zero
         rest = np.where(inside < 1.0, 1.0 - inside, 1.0)
-        value = 0.5 * ((1.0 + inside) * np.log1p(inside) + (1.0 - inside) * np.log(rest))
+        far = 0.5 * ((1.0 + inside) * np.log1p(inside) + (1.0 - inside) * np.log(rest))
+        value = np.where(slope < 0.5, near, far)
         return self.kappa**2 * np.where(slope <= 1.0, value, np.inf).sum(axis=1)
 
     def conjugate_prox(self, point, step):
