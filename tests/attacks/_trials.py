@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +10,9 @@ import numpy as np
 from attacks import Outcome, _cases
 from attacks._cases import Data, Fit
 from judge.certificates import ANOTHER, Judged, Named, judge
-from judge.findings import Finding
 
-DROPPED = "a part of the kernel is dropped"
-RANK = "rounding of rows far from zero counts in the rank"
-KNOWN = {ANOTHER, DROPPED, RANK}
-"""Kinds of findings that are counted only, until the library is mended."""
+KNOWN = {ANOTHER}
+"""Kinds of findings that are counted only: what docstrings say of dual coefficients."""
 
 
 class Case(NamedTuple):
@@ -37,15 +33,9 @@ def of_kernels(tried: Case, ended: Fit) -> tuple[Judged, str]:
     model, data = tried.model, tried.data
     targets = np.broadcast_to(data.y.reshape(len(data.y), -1), (len(data.y), len(tried.coupling)))
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
-    capped = model.rank is not None or model.features in ("nystroem", "fourier")
-    named = Named(model, data.X, targets, weight, tried.loss, tried.coupling, capped)
-    verdict = judge(named, data.fresh, warned=ended.warned)
-    if verdict.findings and not capped and model.kernel_error_ > 0.0:
-        of_features = judge(replace(named, approximate=True), data.fresh, warned=ended.warned)
-        if of_features.kinds <= {ANOTHER}:
-            dropped = [Finding(DROPPED, text) for _, text in verdict.findings]
-            verdict = Judged(dropped + of_features.findings)
-    return verdict, "approximate kernel" if capped else ""
+    random = model.features == "fourier"
+    named = Named(model, data.X, targets, weight, tried.loss, tried.coupling, random)
+    return judge(named, data.fresh, warned=ended.warned), "random features" if random else ""
 
 
 def tries(
