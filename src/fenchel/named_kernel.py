@@ -88,7 +88,7 @@ class _Bound(Generic[P]):
         self.prepared, self.make, self.finest = prepared, make, prepared
         self.problem, self.solution = problem, solution
         self.push = problem.weight[:, None] * solution.dual
-        certificate = solution.certificate
+        self.dual, certificate = solution.dual, solution.certificate
         self.tol, self.target = tol, max(tol * certificate.unit, certificate.gap)
         self.left = self._left_out(problem, prepared.inputs.residual)
         self.lower = certificate.dual - self.left
@@ -109,7 +109,7 @@ class _Bound(Generic[P]):
 
     def _widen(self) -> None:
         """Take more features until little is left out; what they hold is known exactly."""
-        gap = self.solution.certificate.gap
+        gap = max(self.solution.certificate.gap, 0.0)
         room = self.target - gap if self.solution.status.converged else 0.1 * gap
         while self.left > room:
             share = min(max(0.5 * room / self.left, _LEAST_SHARE), _MOST_SHARE)
@@ -136,7 +136,9 @@ class _Bound(Generic[P]):
         linear, square_of_all = whole + 0.5 * inner, inner + 2.0 * self.left
         if 0.0 < linear < square_of_all:
             t = linear / square_of_all
-            self.lower = max(self.lower, problem.dual(t * dual) - t**2 * self.left)
+            shorter = problem.dual(t * dual) - t**2 * self.left
+            if shorter > self.lower:
+                self.lower, self.dual = shorter, t * dual
 
     def stated(self) -> Solution:
         """The solution with this bound in its certificate, and a status that is true of it."""
@@ -154,7 +156,7 @@ class _Bound(Generic[P]):
         elif certificate.gap > 1.05 * solution.certificate.gap:
             said = f", {certificate.relative_gap:.1e} with what the features leave out"
             status = replace(status, message=status.message + said)
-        return replace(solution, certificate=certificate, status=status)
+        return replace(solution, dual=self.dual, certificate=certificate, status=status)
 
 
 __all__ = ["Preparation", "solve_named"]

@@ -229,7 +229,12 @@ class Problem:
                     lower = self._dual(balanced, weights)
         if self._parallel:
             offset = self.loss.rearranged(offset)
-        certificate = self.certificate(self.primal(weights, offset), lower, balanced)
+        primal = self.primal(weights, offset)
+        if self.loss.cone is not None and not np.isfinite(primal):
+            # beyond repair: the best constant satisfies the constraint
+            weights, offset, source = self.design.zero(), self.best_constant, None
+            primal = self.primal(weights, offset)
+        certificate = self.certificate(primal, lower, balanced)
         return Certified(balanced, weights, offset, certificate, source)
 
     def with_model(self, certified: Certified, source: FloatArray) -> Certified:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import lsq_linear, nnls
 
 from fenchel._typing import FloatArray
 from fenchel.design import Design
@@ -69,7 +69,11 @@ def _least_distance(gram: FloatArray, wanted: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(gram / unit)
     factor = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     system = np.vstack([factor, wanted / size])
-    u = nnls(system, np.append(np.zeros(len(wanted)), 1.0))[0]
+    goal = np.append(np.zeros(len(wanted)), 1.0)
+    try:
+        u = nnls(system, goal)[0]
+    except RuntimeError:  # its active sets may go in circles where rows are nearly equal
+        u = lsq_linear(system, goal, bounds=(0.0, np.inf), tol=np.finfo(float).eps).x
     left = 1.0 - float(u @ wanted) / size
     return u * (size / unit / left) if left > 0.0 else np.zeros_like(wanted)
 

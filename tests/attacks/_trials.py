@@ -11,8 +11,9 @@ from attacks import Outcome, _cases
 from attacks._cases import Data, Fit
 from judge.certificates import ANOTHER, Judged, Named, judge
 
-KNOWN = {ANOTHER}
-"""Kinds of findings that are counted only: what docstrings say of dual coefficients."""
+FEATURES = "the certificate is of the kernel of the features"
+KNOWN = {ANOTHER, FEATURES}
+"""Kinds of findings that are counted only, as docstrings say them."""
 
 
 class Case(NamedTuple):

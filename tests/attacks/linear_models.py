@@ -8,10 +8,9 @@ import numpy as np
 
 from attacks import Outcome, _cases
 from attacks._cases import Data, Fit, chance, one_of
-from attacks._trials import RANK, tries
+from attacks._trials import tries
 from fenchel import GroupLasso, Lasso, LinearRegression, Ridge
 from judge.certificates import Judged
-from judge.findings import Finding
 from judge.linear import LinearProblem, group_norms, judge_linear, lasso_norms
 
 IN_CI, IN_FULL = 200, 2000
@@ -79,20 +78,7 @@ def judged(tried: Case, ended: Fit) -> tuple[Judged, str]:
         known = {"form": form, "strength": strength, "value": value, "dual": dual}
     targets = data.y.reshape(len(data.y), -1)
     named = LinearProblem(model, data.X, targets, weight, **known)
-    verdict = judge_linear(named, data.fresh, warned=ended.warned)
-    if verdict.findings and known["form"] == "none" and _deficient(model, data.X, weight):
-        verdict = Judged([Finding(RANK, text) for _, text in verdict.findings])
-    return verdict, known["form"]
-
-
-def _deficient(model: LinearRegression, X: np.ndarray, weight: np.ndarray) -> bool:
-    """Whether directions count that the rows, exactly centred, do not have."""
-    rows = X[weight > 0].astype(np.longdouble)
-    share = np.asarray(weight[weight > 0] / weight.sum(), dtype=np.longdouble)[:, None]
-    if model.fit_intercept:
-        rows = rows - (share * rows).sum(axis=0) / share.sum()
-    values = np.linalg.svd((np.sqrt(share) * rows).astype(float))[1]
-    return bool(model.rank_ > np.count_nonzero(values > 1e-13 * values[0]))
+    return judge_linear(named, data.fresh, warned=ended.warned), known["form"]
 
 
 def attack(count: int, seed: int) -> Outcome:

@@ -9,7 +9,7 @@ import numpy as np
 
 from attacks import Outcome, _cases
 from attacks._cases import Data, Fit, chance, one_of
-from attacks._trials import DROPPED, tries
+from attacks._trials import FEATURES, tries
 from attacks.certificates import a_kernel
 from fenchel import (
     DensityEstimator,
@@ -141,8 +141,8 @@ def judged(tried: Case, ended: Fit) -> tuple[Judged, str]:
         of_features = verdict
         if verdict.findings and model.kernel_error_ > 0.0:
             of_features = judge_non_negative(*given, warned=ended.warned, approximate=True)
-        if not of_features.findings:
-            verdict = Judged([Finding(DROPPED, text) for _, text in verdict.findings])
+        if not of_features.findings and model.certified_kernel_ == "features":
+            verdict = Judged([Finding(FEATURES, text) for _, text in verdict.findings])
     if tried.kind == "density" and data.X.shape[1] == 1 and not verdict.findings:
         scale = float(np.ravel(model.kernel_.length_scale)[0])
         exact = type(model.kernel_).__name__ == "Gaussian"
@@ -150,7 +150,7 @@ def judged(tried: Case, ended: Fit) -> tuple[Judged, str]:
         if (limits[1] - limits[0]) / scale < 2000:  # what the quadrature resolves
             verdict = judge_density(model, data.X, weight, limits, exact)
         if verdict.kinds == {"volume"} and model.kernel_error_ > 0.0:
-            verdict = Judged([Finding(DROPPED, text) for _, text in verdict.findings])
+            verdict = Judged([Finding(FEATURES, text) for _, text in verdict.findings])
     return verdict, tried.kind
 
 
@@ -160,10 +160,6 @@ def _of_curves(tried: Case, weight: np.ndarray, ended: Fit) -> Judged:
     verdict = judge_curves(*parts, warned=ended.warned)
     # the coefficients and the function are documented to be two points within the gap
     verdict.findings = [found for found in verdict.findings if found.kind != ANOTHER]
-    if verdict.findings and model.kernel_error_ > 0.0:
-        of_features = judge_curves(*parts, warned=ended.warned, approximate=True)
-        if of_features.kinds <= {ANOTHER}:
-            return Judged([Finding(DROPPED, text) for _, text in verdict.findings])
     return verdict
 
 

@@ -165,7 +165,8 @@ class _Turns:
         """Weight ρ, state, length of steps to wait for, and turns waited."""
         problem, root = self.problem, bases.root
         if warm_start is None:
-            state = bases.solve(root * problem.targets, self.unit)
+            targets = np.broadcast_to(problem.targets, (problem.n_rows, problem.n_outputs))
+            state = bases.solve(root * targets, self.unit)
             return self.unit, state, 0.0, _LONGEST_WAIT - _FIRST_CHECK
         start = warm_start.dual
         slope = problem.design.values(problem.link(start)) - problem.targets
