@@ -93,7 +93,8 @@ class _Bound(Generic[P]):
         self.left = self._left_out(problem, prepared.inputs.residual)
         self.lower = certificate.dual - self.left
         self._widen()
-        if not self.reached and self.left > 0.0 and self.finest is prepared:
+        last = self.finest is prepared or not solution.status.converged
+        if last and not self.reached:
             self._look_closely()
 
     @property
@@ -128,14 +129,15 @@ class _Bound(Generic[P]):
         """
         problem, dual = self.problem, self.solution.dual
         inner = problem.alpha * problem.design.squared_norm(problem.link(dual))
+        self.left = self._left_out(problem, self.prepared.inputs.residual)
         if problem.n_rows <= _MOST_ROWS:
             square = problem.design.square_by(self.push, self.prepared.inputs.forms)
             self.left = max(0.5 * (problem.alpha * square - inner), 0.0)
         whole = self.solution.certificate.dual
         self.lower = max(self.lower, whole - self.left)
         linear, square_of_all = whole + 0.5 * inner, inner + 2.0 * self.left
-        if 0.0 < linear < square_of_all:
-            t = linear / square_of_all
+        if linear < square_of_all:
+            t = max(linear, 0.0) / square_of_all
             shorter = problem.dual(t * dual) - t**2 * self.left
             if shorter > self.lower:
                 self.lower, self.dual = shorter, t * dual
@@ -153,7 +155,7 @@ class _Bound(Generic[P]):
                 f"tol={self.tol:g}: {rank} features leave out a part of the kernel; increase rank "
                 f"(the gap without that part is {solution.certificate.relative_gap:.1e})",
             )
-        elif certificate.gap > 1.05 * solution.certificate.gap:
+        elif certificate.gap - solution.certificate.gap > 0.05 * abs(solution.certificate.gap):
             said = f", {certificate.relative_gap:.1e} with what the features leave out"
             status = replace(status, message=status.message + said)
         return replace(solution, dual=self.dual, certificate=certificate, status=status)

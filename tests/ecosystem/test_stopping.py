@@ -52,7 +52,7 @@ def test_the_first_certificate_is_always_there(case, how, why):
     with pytest.warns(ConvergenceWarning, match="stopped at a relative gap of"):
         model = fitted(case, tol=1e-12, **how)
     assert not model.status_.converged
-    assert model.status_.message.endswith(why)
+    assert f": {why}" in model.status_.message
     assert len(model.history_) == 1
     assert np.isfinite(model.certificate_.dual)
 
@@ -74,7 +74,7 @@ def test_an_error_in_a_callback_leaves_the_last_fit(case):
 
 @stoppable
 def test_what_is_refused(case):
-    with pytest.raises(TypeError, match="callback must be None or callable, got 3"):
+    with pytest.raises(TypeError, match="callback must be a function or None, got 3"):
         fitted(case, callback=3)
     with pytest.raises(ValueError, match="max_time must be a finite number > 0, got 0"):
         fitted(case, max_time=0)

@@ -288,10 +288,14 @@ def test_levels_beyond_the_rows_are_warned_of(rows):
 def test_unfinished_and_truncated_fits_are_warned_of(rows):
     X, y = rows[0]
     with pytest.warns(UserWarning, match="leaves out"):
-        model = KernelRidge(kernel=Gaussian(0.1), rank=5, features="cholesky").fit(X, y)
+        model = KernelRidge(kernel=Gaussian(0.1), rank=5, features="fourier").fit(X, y)
     page = Page(measured(model, X, y).html)
     assert any(item.startswith("The kernel was truncated") for item in page.items)
     assert not any(item.startswith("The solver stopped") for item in page.items)
+    with pytest.warns(UserWarning, match="leave out a part of the kernel"):
+        model = KernelRidge(kernel=Gaussian(0.1), rank=5, features="cholesky").fit(X, y)
+    page = Page(measured(model, X, y).html)
+    assert any("5 features leave out a part of the kernel" in item for item in page.items)
     with pytest.warns(UserWarning, match="gap"):
         model = SVR(alpha=1e-9, max_iter=1, tol=1e-12).fit(X, y)
     page = Page(measured(model, X, y).html)
