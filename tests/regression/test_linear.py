@@ -246,3 +246,15 @@ def test_bad_alpha(alpha, error):
     X, y = data(TALL)
     with pytest.raises(error, match=f"alpha must be a finite number > 0, got {alpha!r}"):
         Ridge(alpha).fit(X, y)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-8, 1e-12])
+def test_small_strengths_cost_no_digits(alpha):
+    """The coefficients are those solved for, and not rows times residuals over alpha."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((100, 4))
+    y = X @ [1.0, 2.0, 3.0, 4.0] + random.standard_normal(100)
+    rows, targets = X - X.mean(axis=0), y - y.mean()
+    stacked = np.vstack([rows, np.sqrt(alpha * 100) * np.eye(4)])
+    expected = np.linalg.lstsq(stacked, np.append(targets, np.zeros(4)), rcond=None)[0]
+    np.testing.assert_allclose(Ridge(alpha).fit(X, y).coef_, expected, rtol=1e-13)

@@ -151,7 +151,7 @@ class Ridge(LinearModel):
     def _solve(self, rows: CentredRows, problem: Problem, start: FloatArray | None) -> Solution:
         n_rows, n_columns = rows.features.shape
         self.solved_in_ = "dual" if n_rows <= n_columns else "primal"
-        return ClosedForm(float(self.tol), singular_values=True).solve(problem)
+        return ClosedForm(float(self.tol), singular_values=True, of_weights=True).solve(problem)
 
 
 __all__ = ["LinearRegression", "Ridge"]
