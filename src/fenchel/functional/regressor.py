@@ -159,9 +159,9 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
     Notes
     -----
     The function of ``dual_coef_`` and the fitted one may be different points of the same
-    certificate: both are within :math:`\sqrt{2\,\mathrm{gap}}` of the optimum in the norm of the
-    space, so their values differ by no more than
-    :math:`2 \sqrt{2\,\mathrm{gap}\, k(x, x)\, k_\Theta(\theta, \theta)}`.
+    certificate. Their distances from the optimum in the norm of the space are at most
+    :math:`\sqrt{2 g / \alpha}`, each with its part g of the gap, so their values differ by no more
+    than :math:`2 \sqrt{\mathrm{gap}\, k(x, x)\, k_\Theta(\theta, \theta) / \alpha}`.
 
     Fits are equivariant: for y in units c times smaller, multiply ``kappa`` and ``epsilon`` by
     c and keep ``alpha``.

@@ -99,7 +99,8 @@ class NonNegativeRegressor(PositiveRegressor):
         Dual point times the weights, zero for rows without weight: A is the negative part of
         Σ dual_coef_i φ(x_i) φ(x_i)ᵀ + trace_penalty I, over alpha.
     kernel_, kernel_error_, feature_map_ :
-        The kernel, what was left out of its trace, and the feature map.
+        The kernel, what was left out of its trace, and the feature map, whose kernel the
+        certificate is of.
     n_iter_, history_, status_ :
         How the solver went.
     n_features_in_, feature_names_in_ :

@@ -128,7 +128,7 @@ def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
         return
     yield h.element("h2", "Calibration", id="calibration")
     by_construction = (
-        " On rows of the fit this holds by construction, and is no evidence."
+        " Rows of the fit are no evidence: levels suit them better than new rows."
         if facts.kind_of_rows in ("training", "mixed")
         else ""
     )

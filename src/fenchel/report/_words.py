@@ -37,8 +37,8 @@ def about_rows(facts: Facts) -> str:
         )
     if seen == n:
         return (
-            f"These rows are not held-out: all {n} were in the fit. Scores look better than "
-            "they are on new rows, and quantiles are calibrated on them by construction."
+            f"These rows are not held-out: all {n} were in the fit. Scores and calibration "
+            "look better than they are on new rows."
         )
     share = f"{seen} of the {n} rows equal rows of the fit, features and target"
     if facts.kind_of_rows == "held-out":
