@@ -18,6 +18,7 @@ from fenchel.solvers.newton_spaces import Function, Move, Space, choose_space
 from fenchel.solvers.newton_system import Kinks
 
 _FIRST_STEP = 20.0  # in units of mean loss / spread²: kinks within 1/20 of the spread of y
+_FEW = 5.0  # outputs that move as one with the same step: 5 levels take one certificate less
 _GROWTH = 4.0
 _ROUNDING = 1e-12
 _PATIENCE = 6  # steps of the outer loop without a better gap
@@ -310,7 +311,7 @@ class _Run:
         """Yield certified points; what remains to be said of the end is the loop's reason."""
         problem, tol = self.problem, self.solver.tol
         scale = _Scale.of(problem)
-        step = _FIRST_STEP * scale.step / _together(problem)
+        step = _FIRST_STEP * scale.step / max(1.0, _together(problem) / _FEW)
         ridge = 1e-7 * float(problem.weight.sum()) * scale.step
         space = choose_space(problem)
         dual, offset = start_of(self.problem, warm_start)
