@@ -140,7 +140,10 @@ class PivotedCholesky(FeatureMap):
         left = gram.diagonal - np.einsum("ij,ij->i", flat, flat)
         level = np.maximum(share * left.max(), ROUNDING * gram.diagonal)
         start = flat, np.empty(0, dtype=np.intp), left
-        wide, pivots, left = blocked(gram, cap, level, start)
+        found_now = greedy(gram, min(cap - flat.shape[1], BLOCK), level, start)
+        if len(found_now[1]) == BLOCK:
+            found_now = blocked(gram, cap, level, found_now)
+        wide, pivots, left = found_now
         if len(pivots) == 0:
             return None
         found = copy.copy(self)
@@ -181,18 +184,29 @@ class PivotedCholesky(FeatureMap):
         return np.ascontiguousarray(solved.T)
 
 
-def greedy(gram: Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
-    """One column after the other: features, pivots, residual diagonal."""
-    left = gram.diagonal.copy()
+def greedy(
+    gram: Gram,
+    cap: int,
+    level: float | FloatArray,
+    start: tuple[FloatArray, IntArray, FloatArray] | None = None,
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """At most ``cap`` columns, one after the other: features, pivots, residual diagonal.
+
+    It ends where no residual is above ``level``, one number or one for each row.
+    """
+    first, _, left = (None, None, gram.diagonal.copy()) if start is None else start
+    bar = np.broadcast_to(level, left.shape)
     columns = np.empty((cap, len(left)))  # features as rows: each step streams through them once
     pivots = np.empty(cap, dtype=np.intp)
     rank = 0
     while rank < cap:
-        pivot = int(np.argmax(left))
-        if left[pivot] <= level:
+        pivot = int(np.argmax(np.where(left > bar, left, 0.0) if np.ndim(level) else left))
+        if left[pivot] <= bar[pivot]:
             break
         root = np.sqrt(left[pivot])
         column = gram.columns(np.array([pivot]))[:, 0]
+        if first is not None:
+            column -= first @ first[pivot]
         if rank:
             column -= columns[:rank, pivot] @ columns[:rank]
         column /= root
@@ -205,7 +219,9 @@ def greedy(gram: Gram, cap: int, level: float) -> tuple[FloatArray, IntArray, Fl
         left -= column
         left[pivots[:rank]] = 0.0
         gram.check(left)
-    return np.ascontiguousarray(columns[:rank].T), pivots[:rank].copy(), left
+    new = columns[:rank].T
+    features = np.ascontiguousarray(new) if first is None else np.hstack([first, new])
+    return features, pivots[:rank].copy(), left
 
 
 def blocked(
