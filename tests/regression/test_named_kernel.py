@@ -12,6 +12,7 @@ from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.features import Monomials, Nystroem, PivotedCholesky, Summands
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import Decomposable, Gaussian, Laplacian, Linear, Matern, Polynomial
+from fenchel.solvers import SOLVERS
 
 leaves_out = pytest.warns(ConvergenceWarning, match="leave out a part of the kernel")
 
@@ -194,3 +195,21 @@ def test_columns_far_from_zero_are_no_worse_than_centred_ones():
         near = model.fit(X, y).predict(X)
         assert model.fit(far, y).certificate_.relative_gap <= 1e-6
         np.testing.assert_allclose(model.predict(far), near, atol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["auto", *SOLVERS])
+@pytest.mark.parametrize("kernel", ["linear", "gaussian"])
+def test_equal_rows_leave_only_the_offset(solver, kernel):
+    """Centred features are then zero."""
+    X, y = np.full((6, 2), 3.0), np.arange(6.0)
+    fitted = 0
+    for model in (QuantileRegressor([0.5]), SVR(), KernelRidge(), QuantileRegressor([0.2, 0.8])):
+        try:
+            model.set_params(solver=solver, kernel=kernel).fit(X, y)
+        except ValueError as error:
+            assert "cannot solve this problem" in str(error)  # noqa: PT017
+            continue
+        fitted += 1
+        assert model.certificate_.relative_gap <= 1e-6
+        np.testing.assert_allclose(np.ptp(model.predict(X), axis=0), 0.0, atol=1e-12)
+    assert fitted > 0

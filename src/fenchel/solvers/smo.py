@@ -97,7 +97,7 @@ class _Ascent:
         assert coupling is not None
         assert box is not None
         output = float(coupling[0] @ coupling[0])
-        kernel = output * float(np.mean(gram.diagonal()))
+        kernel = output * float(np.mean(gram.diagonal())) or 1.0  # zero: nothing but the offset
         self.problem, self.spread = problem, spread
         self.unit = problem.weight * (kernel / spread)
         self.gram = np.empty(gram.shape, np.float32)
