@@ -19,6 +19,7 @@ from fenchel.positive import (
     NonCrossingQuantileRegressor,
     NonNegativeRegressor,
 )
+from fenchel.positive import problem as positive_problem
 from fenchel.positive import solvers as positive_solvers
 
 RNG = np.random.default_rng(0)
@@ -112,6 +113,43 @@ def test_paths_are_warm_and_share_features(case, monkeypatch):
     assert final[1] is False
     for fold in range(4):
         assert len({features for features, _ in paths[3 * fold : 3 * fold + 3]}) == 1
+
+
+def test_a_fold_compresses_features_once_and_hands_multipliers_on(monkeypatch):
+    made, begun = [], []
+    original, start_of = positive_problem._compressed, positive_solvers.start_of
+
+    def compressed(features):
+        made.append(len(features))
+        return original(features)
+
+    def begin(problem, start, *rest):
+        begun.append(None if start is None else start.multipliers[0])
+        return start_of(problem, start, *rest)
+
+    monkeypatch.setattr(positive_problem, "_compressed", compressed)
+    monkeypatch.setattr(positive_solvers, "start_of", begin)
+    grid = {"alpha": [1e-1, 1e-2, 1e-3], "trace_penalty": [0.0, 1e-3]}
+    PathSearchCV(DensityEstimator(), grid, cv=FOLDS, refit=False).fit(X)
+    assert made == [45] * 4
+    warm = [multiplier for multiplier in begun if multiplier is not None]
+    assert (
+        len(warm) == 2 * 2 * 2 * 4
+    )  # with and without a barrier: two fits, two paths, four folds
+    assert all(multiplier != 0.0 for multiplier in warm)
+
+
+def test_densities_compare_candidates_roughly_unless_told():
+    tolerances = []
+
+    class Seen(DensityEstimator):
+        def fit_prepared(self, prepared, start=None):
+            tolerances.append(self.tol)
+            return super().fit_prepared(prepared, start)
+
+    for tol in (1e-6, 1e-5):
+        PathSearchCV(Seen(tol=tol), {"alpha": [1e-2]}, cv=2).fit(X)
+    assert tolerances == [1e-4, 1e-4, 1e-6, 1e-5, 1e-5, 1e-5]
 
 
 def test_weights_enter_fits_and_scores():

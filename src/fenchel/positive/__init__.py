@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fenchel.kernels import Box, Normal, Points
-from fenchel.positive._base import Start
+from fenchel.positive._solution import Start
 from fenchel.positive.cone import ConeRegressor, monotone_cone, non_negative_cone
 from fenchel.positive.density import DensityEstimator
 from fenchel.positive.heteroscedastic import HeteroscedasticRegressor, NormalLikelihood

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from fenchel._validation import NOT_NEGATIVE, declared
 from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
 from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
 from fenchel.kernels import as_kernel, resolve
-from fenchel.positive._solution import PSDSolution
+from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.integrals import Moment
-from fenchel.positive.problem import PSDProblem
+from fenchel.positive.problem import PSDProblem, Squares
 from fenchel.positive.solvers import SOLVER_CHOICE, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
@@ -37,15 +37,8 @@ class Prepared:
     """Of products of features, for a density f."""
     moment: Moment | None = None
     """The same for the density itself, with its error."""
-
-
-class Start(NamedTuple):
-    """A dual point to start from, the solution of a similar problem."""
-
-    dual: FloatArray
-    """(n, p)."""
-    multipliers: FloatArray
-    """Of the conditions on the matrices."""
+    squares: Squares = field(default_factory=Squares)
+    """Of features, for problems of all strengths."""
 
 
 class PositiveEstimator(KernelEstimator):
@@ -113,11 +106,10 @@ class PositiveEstimator(KernelEstimator):
 
     def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
         """Solve the problem, from a point where its shape fits."""
-        problem = self._problem(prepared)
+        problem = replace(self._problem(prepared), shared=prepared.squares)
         fits = start is not None and start.dual.shape == (len(problem.weight), problem.n_outputs)
-        dual = start.dual if start is not None and fits else None
         tol, limit = float(self.tol), int(self.max_iter)
-        return solve(problem, self.solver, tol, limit, dual, self._callback())
+        return solve(problem, self.solver, tol, limit, start if fits else None, self._callback())
 
     def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
         return resolve(as_kernel(self.kernel), rows, weight, self.random_state)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg.lapack import dsyevd
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 
@@ -55,6 +56,10 @@ class Spectra:
     value: float
     """Σ max_A (-<G, A> - alpha/2 ‖A‖² + μ log det A) + <ν, e>."""
 
+    def with_barrier(self, barrier: float) -> Spectra:
+        """The same matrices G with another barrier."""
+        return self.cone._spectra(self.values, self.vectors, self.multipliers, barrier)
+
     def factors(self) -> list[FloatArray]:
         """F with F Fᵀ = A, (r, rank)."""
         parts = zip(self.sizes, self.vectors, strict=True)
@@ -68,12 +73,11 @@ class Spectra:
 
     def pairs(self, part: int, scale: FloatArray | None = None, least: float = 0.0) -> Pairs:
         """Where the curvature of one part is; with a scale, where it is above ``least``."""
-        curvature = np.triu(self.curvature(part))
-        curvature *= 2.0
-        np.fill_diagonal(curvature, 0.5 * curvature.diagonal())
-        weighed = curvature if scale is None else curvature * scale
-        first, second = np.nonzero(weighed > least)
-        return Pairs(first, second, np.sqrt(curvature[first, second]))
+        first, second = _upper(len(self.sizes[part]))
+        curvature = self.curvature(part)[first, second]
+        curvature[first < second] *= 2.0
+        kept = (curvature if scale is None else curvature * scale[first, second]) > least
+        return Pairs(first[kept], second[kept], np.sqrt(curvature[kept]))
 
     def coordinates(self, part: int, pairs: Pairs, matrix: FloatArray) -> FloatArray:
         """Coordinates of a symmetric matrix in the columns of the factor."""
@@ -134,10 +138,20 @@ class Cone:
         self, gram: Sequence[FloatArray], multipliers: FloatArray, barrier: float = 0.0
     ) -> Spectra:
         """Decompose at given multipliers."""
-        values, vectors, sizes, roots = [], [], [], []
+        pairs = [_decomposed(matrix) for matrix in self.shifted(gram, multipliers)]
+        return self._spectra([g for g, _ in pairs], [u for _, u in pairs], multipliers, barrier)
+
+    def _spectra(
+        self,
+        values: list[FloatArray],
+        vectors: list[FloatArray],
+        multipliers: FloatArray,
+        barrier: float,
+    ) -> Spectra:
+        """What follows from eigenvalues and vectors."""
+        sizes, roots = [], []
         total = float(multipliers @ self.right)
-        for matrix, alpha in zip(self.shifted(gram, multipliers), self.alphas, strict=True):
-            g, u = eigh(matrix, driver="evd", check_finite=False)
+        for g, alpha in zip(values, self.alphas, strict=True):
             s = np.hypot(g, 2.0 * np.sqrt(alpha * barrier))
             below = (s - np.minimum(g, 0.0)) / (2.0 * alpha)
             above = np.divide(2.0 * barrier, s + g, out=np.zeros_like(g), where=g > 0.0)
@@ -145,8 +159,6 @@ class Cone:
             total += float(-(g @ a) - 0.5 * alpha * (a @ a))
             if barrier > 0.0:
                 total += barrier * float(np.log(a).sum())
-            values.append(g)
-            vectors.append(u)
             sizes.append(a)
             roots.append(s)
         return Spectra(self, multipliers, barrier, values, vectors, sizes, roots, total)
@@ -289,6 +301,23 @@ class Cone:
             f"{np.array2string(ray, precision=3)} the left-hand sides add up to a non-negative "
             f"number and the right-hand sides to {float(ray @ self.right):.3g}"
         )
+
+
+@lru_cache(maxsize=16)
+def _upper(size: int) -> tuple[IntArray, IntArray]:
+    """The indices of the upper half of a matrix, which are made once for all steps."""
+    first, second = np.triu_indices(size)
+    return first, second
+
+
+def _decomposed(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and vectors, of small matrices too without much ado."""
+    if len(matrix) == 1:
+        return matrix[0].copy(), np.ones((1, 1))
+    values, vectors, failed = dsyevd(matrix)
+    if failed:
+        raise np.linalg.LinAlgError(f"eigenvalues did not converge ({failed})")
+    return values, vectors
 
 
 def _traces(condition: Sequence[FloatArray | None], matrices: Sequence[FloatArray]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -59,6 +60,15 @@ class PSDSolution:
     history: list[Progress] = field(default_factory=list)
 
 
+class Start(NamedTuple):
+    """A dual point to start from, the solution of a similar problem."""
+
+    dual: FloatArray
+    """(n, p)."""
+    multipliers: FloatArray
+    """Of the conditions on the matrices."""
+
+
 def point_of(
     problem: PSDProblem,
     dual: FloatArray,
@@ -84,13 +94,14 @@ def total(problem: PSDProblem, point: Point) -> float:
 
 
 def start_of(
-    problem: PSDProblem, dual: FloatArray | None, barrier: float = 0.0, joint: bool = False
+    problem: PSDProblem, start: Start | None, barrier: float = 0.0, joint: bool = False
 ) -> Point:
     """The point to start from: given, or that of a multiple of the identity."""
     n, p = len(problem.weight), problem.n_outputs
     none = np.zeros(len(problem.constraints))
-    if dual is not None:
-        return point_of(problem, feasible(problem, dual), None, none, barrier)
+    if start is not None:
+        known = start.multipliers if start.multipliers.shape == none.shape else none
+        return point_of(problem, feasible(problem, start.dual), None, known, barrier)
     step = problem.loss.step
     push = Push(
         [np.zeros((r, r)) for r in problem.cone.sizes],

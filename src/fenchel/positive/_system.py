@@ -49,7 +49,7 @@ class Curvature:
         both: list[PSDPart | LinearPart] = [*problem.psd, *problem.linear]
         self.directions = [problem.direction(part) for part in both]
         self.plain = np.concatenate(plain, axis=1)
-        self.rows = _independent(self.plain)
+        self.mixing, self.rows = _independent(self.plain)
 
     def _pairs(self, spectra: Spectra, k: int, blocks: FloatArray) -> Pairs:
         """Pairs whose columns, weighted by S, are not negligible beside the identity."""
@@ -95,14 +95,13 @@ class Curvature:
 
     def missing(self, gradient: FloatArray) -> FloatArray:
         """What ``rows @ w`` must be for the conditions to be met after a full step."""
-        mixing = self.plain @ self.rows.T
-        return np.asarray(-np.linalg.lstsq(mixing, gradient[self.active])[0])
+        return np.asarray(-gradient[self.active] @ self.mixing)
 
     def multipliers(self, turn: FloatArray) -> FloatArray:
         """Change of the multipliers that a solution of the system stands for."""
         change = np.zeros(len(self.active))
         if len(turn):
-            change[self.active] = -np.linalg.lstsq(self.plain.T, self.rows.T @ turn)[0]
+            change[self.active] = -self.mixing @ turn
         return change
 
 
@@ -167,12 +166,13 @@ class PairColumns:
         return FeatureColumns(square.features, root[: len(own)]), root[len(own) :]
 
 
-def _independent(rows: FloatArray) -> FloatArray:
-    """An orthonormal basis of the span of the rows."""
+def _independent(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """M and an orthonormal basis ``Mᵀ rows`` of the span of the rows."""
     if not rows.size:
-        return rows
-    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
-    return basis[sizes > 1e-10 * max(float(sizes[0]), np.finfo(float).tiny)]
+        return np.zeros((len(rows), 0)), rows[:0]
+    turned, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    kept = sizes > 1e-10 * max(float(sizes[0]), np.finfo(float).tiny)
+    return turned[:, kept] / sizes[kept], basis[kept]
 
 
 class NewtonSystem:

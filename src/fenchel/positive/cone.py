@@ -13,9 +13,9 @@ from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NONE, NUMBERS, OneOf, declared
 from fenchel.certificate import Callback
 from fenchel.losses import Squared
-from fenchel.positive._base import PositiveRegressor, Prepared, Start, with_constant
+from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
 from fenchel.positive._inequalities import InequalitySplitting
-from fenchel.positive._solution import PSDSolution
+from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.losses import Residual
 from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
 

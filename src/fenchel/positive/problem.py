@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -136,6 +136,21 @@ class Push:
         return Push([a + size * b for a, b in pairs], [a + size * b for a, b in lines])
 
 
+class Squares:
+    """Compressed features, made once for all parts and problems with the same features."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[FloatArray, Compressed | None]] = []
+
+    def of(self, features: FloatArray) -> Compressed | None:
+        """Those of features (n, r), None where they are not few."""
+        for known, square in self._known:
+            if known is features or np.array_equal(known, features):
+                return square
+        self._known.append((features, _compressed(features)))
+        return self._known[-1][1]
+
+
 @dataclass(frozen=True, eq=False)
 class PSDProblem:
     r"""A convex fit over positive semi-definite matrices; no algorithm.
@@ -175,6 +190,8 @@ class PSDProblem:
         O: unpenalized constants; None for none.
     constraints : sequence of Constraint
         Conditions on the matrices.
+    shared : Squares, optional
+        Those of problems with the same features.
 
     Raises
     ------
@@ -192,6 +209,7 @@ class PSDProblem:
     linear: Sequence[LinearPart] = ()
     offsets: FloatArray | None = None
     constraints: Sequence[Constraint] = ()
+    shared: Squares = field(default_factory=Squares)
 
     def __post_init__(self) -> None:
         n, p = len(self.sample_weight), self.loss.n_outputs
@@ -237,7 +255,7 @@ class PSDProblem:
     @cached_property
     def squares(self) -> list[Compressed | None]:
         """For each PSD part few features whose products are those of the matrices φφᵀ."""
-        return [_compressed(part.features) for part in self.psd]
+        return [self.shared.of(part.features) for part in self.psd]
 
     def with_loss(self, loss: PredictionLoss) -> PSDProblem:
         """Return the problem with another loss, sharing what does not depend on it."""
@@ -368,5 +386,6 @@ __all__ = [
     "PSDPart",
     "PSDProblem",
     "Push",
+    "Squares",
     "quadratic_forms",
 ]
