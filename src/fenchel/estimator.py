@@ -36,6 +36,7 @@ _OVERFLOWS = (
     "nor loses all digits: {}"
 )
 _PARTS = ("coef_", "intercept_", "weights_", "dual_coef_", "offset_", "center_")
+_FAR = 100.0  # times 1e-11, what features solved for from kernel values are known to
 _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -83,6 +84,15 @@ class KeptRows(NamedTuple):
         feature_map, features = self.feature_map.restricted(self.features, rows)
         kept, weight = self.kept[rows], self.weight[rows]
         return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
+
+    def as_new(self) -> FloatArray:
+        """Features of the rows as those of new rows are made: equal but for rounding."""
+        return np.asarray(self.feature_map.transform(self.rows))
+
+    def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
+        """Whether rounding of features may count in predictions with weights that large."""
+        reach = float(np.abs(self.features).max() * np.abs(weights).max())
+        return reach > _FAR * float(np.abs(targets).max())
 
     @property
     def residual(self) -> FloatArray:

@@ -129,6 +129,10 @@ class Problem:
         losses = self._losses(lambda rows: design.predict(rows, directions) + offset)
         return self.penalty(weights) + losses
 
+    def objective(self, weights: FloatArray, values: FloatArray) -> float:
+        """The same for predictions (n, p) that are known, offset and all."""
+        return self.penalty(weights) + self._losses(lambda rows: values[rows])
+
     def penalty(self, weights: FloatArray) -> float:
         """What the objective has beside the losses."""
         return 0.5 * self.alpha * self.design.squared_norm(weights)

@@ -136,8 +136,9 @@ def _judged(model, X, y, weight):
     if _says_nothing(model):
         return None  # predictions may be rounding errors then, on which no two programs agree
     losses, penalties = _loss(model, y, predicted, weight), _penalties(model, X)
+    rounding = _rounding(model)
     off = [
-        abs(float(losses + penalty) - certificate.primal) - 1e-5 * float(penalty)
+        abs(float(losses + penalty) - certificate.primal) - 1e-5 * float(penalty) - rounding
         for penalty in penalties
     ]
     if not min(off) <= 1e-8 * (certificate.unit + certificate.primal) + np.finfo(float).tiny:
@@ -191,6 +192,18 @@ def _of_length(model, length, unit):
     if model.loss == "squared":
         return 0.5 * length**2
     return 0.5 * np.maximum(length - model.epsilon / unit, 0.0) ** 2
+
+
+def _rounding(model):
+    """Of the norm of a function, by the digits that values of its kernel have."""
+    if not hasattr(model, "feature_map_"):
+        return 0.0
+    coef = np.abs(model.feature_map_.coefficients(model.weights_))
+    values = float(np.max(model.kernel_.diag(model.feature_map_.landmarks_), initial=0.0))
+    between = getattr(model, "output_kernel_", None)
+    if between is not None:
+        values *= float(np.max(between.diag(model.grid_[:, None])))
+    return 32 * np.finfo(float).eps * 0.5 * model.alpha * float(coef.sum()) ** 2 * values
 
 
 def _penalties(model, X):

@@ -24,7 +24,7 @@ ANOTHER = "dual_coef_ and predict are two points within the gap"
 """Both are then within √(2 gap / alpha) of the best function in norm."""
 _NOTHING = 1e-12  # a change of this share has a squared norm that no sum of this length holds
 _OUTSIDE = 4e-12  # share by which a dual point may be outside of its domain: sums of rounding
-_UNSEEN = 1e-11  # of the unit: the rounding of a function whose coefficients are not public
+_UNSEEN = 1e-10  # of the unit: rounding of a function whose coefficients are not public
 _COUPLING = 1e-12  # of the largest: eigenvalues that far down are the rounding of an eigensolver
 
 

@@ -14,7 +14,8 @@ from fenchel.estimator import KeptRows
 from fenchel.features import FeatureMap
 from fenchel.functional.curves import Curves
 from fenchel.losses import Loss, curve_loss
-from fenchel.solvers import Solution
+from fenchel.problem import Problem
+from fenchel.solvers import Solution, judged_again
 
 
 class LossChoice(NamedTuple):
@@ -154,6 +155,25 @@ class Represented:
     def feature_weights(self, weight: FloatArray, solution: Solution) -> FloatArray:
         """What features of new rows and the output kernel between are multiplied with, (r, m)."""
         return self.outputs.kernel_weights(self._coefficients(weight, solution))
+
+    def as_stored(
+        self, problem: Problem, solution: Solution, inputs: KeptRows, tol: float
+    ) -> Solution:
+        """The solution with the objective of the model as new rows meet it.
+
+        Computed anew where weights are so large that the rounding of features counts, and where
+        functions were known by coefficients of the rows.
+        """
+        eigenvalues, vectors = self.outputs.spectrum
+        coefficients = self._coefficients(problem.weight, solution)
+        weights = coefficients @ (vectors * eigenvalues) @ vectors.T
+        by_rows = self._complete.is_gram and self._rows.features is not None
+        if not by_rows and not inputs.far_weights(weights, problem.targets):
+            return solution
+        values = inputs.as_new() @ weights
+        if self.outputs.mask is not None:
+            values *= self.outputs.mask
+        return judged_again(solution, problem.objective(solution.weights, values), tol)
 
     def _coefficients(self, weight: FloatArray, solution: Solution) -> FloatArray:
         """Σ φ(x_i) c_i β_i, (r, p), of the point β that the model is that of."""

@@ -346,8 +346,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             self._tolerance,
         )
         prepared.adopt(used)
+        represented = self._represented(prepared, self._choice())
+        solution = represented.as_stored(problem, solution, prepared.inputs, self._tolerance)
         self._keep_map(prepared.inputs, named=True, stacklevel=7)
-        self._keep(prepared, self._represented(prepared, self._choice()), problem, solution)
+        self._keep(prepared, represented, problem, solution)
         self._keep_end(solution, stacklevel=6)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)

@@ -203,7 +203,8 @@ feature_names_in_
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
         """Logarithm of the density at rows X, (n_samples,); -inf outside of the support."""
-        values = self.model_(self._new_rows(X))
+        rows = self._new_rows(X)
+        values = self.model_(rows)
         return np.log(values, out=np.full(len(values), -np.inf), where=values > 0.0)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:

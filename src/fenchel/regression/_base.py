@@ -24,8 +24,6 @@ from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
 
-_FAR = 100.0  # times 1e-11, what features solved for from kernel values are known to
-
 
 @dataclass
 class Prepared:
@@ -205,15 +203,10 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         weights = problem.design.feature_weights(solution.weights)
         if prepared.centre is not None:
             offset = offset - prepared.centre @ weights
-        features = inputs.features
-        reach = float(np.abs(features).max() * np.abs(weights).max())
-        large = not problem.design.is_gram and reach > _FAR * float(np.abs(problem.targets).max())
-        if large:
-            features = inputs.feature_map.transform(inputs.rows)
+        large = not problem.design.is_gram and inputs.far_weights(weights, problem.targets)
         if large or prepared.centre is not None:
-            coupling = self.make_coupling(problem.n_outputs)
-            stored = replace(problem, design=inputs.feature_map.design(features, coupling))
-            primal = stored.primal(solution.weights, offset)
+            values = (inputs.as_new() if large else inputs.features) @ weights + offset
+            primal = problem.objective(solution.weights, values)
             if np.isfinite(primal):  # rounding may cross curves that were put in order
                 solution = judged_again(solution, primal, self._tolerance)
         return offset, solution
