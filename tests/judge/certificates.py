@@ -249,6 +249,8 @@ def _verdict(judged: Judged, named: Named, warned: bool) -> None:
     model, numbers = named.model, named.model.certificate_
     if ANOTHER in judged.kinds:
         judged.slack += _UNSEEN * numbers.unit
+    if getattr(model, "non_crossing", None):  # residuals as far out of order are put in order
+        judged.slack += _OUTSIDE * (numbers.unit + abs(numbers.primal))
     primal, gap, slack = judged.primal, judged.gap, judged.slack
     compare(
         judged,
