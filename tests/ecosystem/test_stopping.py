@@ -76,7 +76,7 @@ def test_an_error_in_a_callback_leaves_the_last_fit(case):
 def test_what_is_refused(case):
     with pytest.raises(TypeError, match="callback must be a function or None, got 3"):
         fitted(case, callback=3)
-    with pytest.raises(ValueError, match="max_time must be a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match="max_time must be a finite number > 0 or None, got 0"):
         fitted(case, max_time=0)
 
 
