@@ -138,7 +138,9 @@ class PivotedCholesky(FeatureMap):
         if self.tol is not None or flat.shape[1] >= cap:
             return None
         left = gram.diagonal - np.einsum("ij,ij->i", flat, flat)
-        level = np.maximum(share * left.max(), ROUNDING * gram.diagonal)
+        level: float | FloatArray = share * float(left.max())
+        if level < ROUNDING * gram.largest:
+            level = np.maximum(level, ROUNDING * gram.diagonal)
         start = flat, np.empty(0, dtype=np.intp), left
         found_now = greedy(gram, min(cap - flat.shape[1], BLOCK), level, start)
         if len(found_now[1]) == BLOCK:
