@@ -18,6 +18,7 @@ FLOORS: list[set[str]] = [
     {"kernels", "losses", "repair"},
     {"features", "metrics", "norm_problem", "problem"},
     {"solvers"},
+    {"learning"},
     {"estimator"},
     {"named_kernel"},
     {"functional", "online", "positive", "regression"},

@@ -155,12 +155,14 @@ class Searchable:
         )
 
     def with_parameters(self, **parameters: Any) -> Self:
-        """Return an unfitted copy; ``length_scale`` is that of the kernel."""
+        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel."""
         if "length_scale" in parameters:
             given = parameters.get("kernel", self.kernel)
             kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
             parameters["kernel"] = _scaled(kernel, parameters.pop("length_scale"))
         copied: Any = clone(self)
+        if "learn" in copied.get_params(deep=False):
+            parameters.setdefault("learn", False)
         return copied.set_params(**parameters)
 
 
@@ -258,7 +260,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     feature_parameters = (*Searchable.feature_parameters, "solver")
     constraints = declared(kernel=_check_kernel, features=FEATURES_CHOICE, solver=SOLVER_CHOICE)
 
-    alpha: float
+    alpha: Any
     kernel: Any
     features: Any
     rank: int | None
@@ -272,6 +274,8 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     kernel_: Any
     certified_kernel_: str
     """The kernel that the certificate is of: as "given", or that of the "features"."""
+    _learned: Any = None
+    """Kernel and alpha as learned, while a fit runs."""
     certificate_: Certificate
     status_: Status
     n_iter_: int
@@ -306,7 +310,9 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         return KeptRows(kept, len(X), weight, rows, feature_map, features)
 
     def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
-        """The kernel with numbers in the place of rules."""
+        """The kernel with numbers in the place of rules, as learned where it was."""
+        if self._learned is not None:
+            return self._learned.kernel
         if isinstance(self.kernel, OperatorKernel):
             return self.kernel.resolved(rows, weight, self.random_state)
         return resolve(as_kernel(self.kernel), rows, weight, self.random_state)

@@ -9,6 +9,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
 from fenchel.design.columns import KernelColumns
 
+_GATHERED = 6  # times the rows whose copy pays for a product with them alone
 _ROUNDING = 1e-16  # eigenvalues below this share of the largest are rounding errors
 
 
@@ -88,9 +89,13 @@ class Gram(Coupled):
         return float(np.vdot(weights, self.directions(weights)))
 
     def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
-        if rows is not None:
-            return self._values[rows].T @ (push @ self.output_matrix)
         mixed = push @ self.output_matrix
+        if rows is not None:
+            if _GATHERED * len(rows) < self.n_rows:
+                return self._values[rows].T @ mixed
+            whole = np.zeros((self.n_rows, self.n_outputs))
+            whole[rows] = mixed
+            mixed = whole
         factor = self._factor
         return self._values @ mixed if factor is None else factor @ (factor.T @ mixed)
 

@@ -12,6 +12,14 @@ from fenchel.kernels.operator_valued import (
     Transformable,
     output_matrix,
 )
+from fenchel.kernels.parameters import (
+    differentiated,
+    is_open,
+    opened,
+    parameter_gradient,
+    settled,
+)
+from fenchel.kernels.ranked import WithRanks
 from fenchel.kernels.resolving import (
     ALIASES,
     as_kernel,
@@ -53,13 +61,19 @@ __all__ = [
     "Precomputed",
     "ScalarKernel",
     "Transformable",
+    "WithRanks",
     "as_box",
     "as_kernel",
     "as_measure",
     "as_scalar_kernel",
+    "differentiated",
     "has_measured_scale",
+    "is_open",
     "level_coupling",
+    "opened",
     "output_matrix",
+    "parameter_gradient",
     "parts_of",
     "resolve",
+    "settled",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,8 @@ class ScalarKernel(CheckedParameters, Kernel):
         """Return k(X, Y), (n_X, n_Y); k(X, X) if Y is None."""
         if eval_gradient:
             raise ValueError(
-                f"{type(self).__name__} has no gradient in its parameters: "
-                "eval_gradient must be False"
+                f"eval_gradient must be False: {type(self).__name__} gives derivatives in its "
+                "parameters by parameter_gradient"
             )
         X = two_dimensional(X)
         return self._evaluate(X, X if Y is None else two_dimensional(Y))
@@ -48,6 +48,9 @@ class ScalarKernel(CheckedParameters, Kernel):
     def is_stationary(self) -> bool:
         """Whether k(x, x') depends on x - x' only, as far as is known."""
         return self._stationary
+
+    def measure(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
+        """Set parameters that are read off rows: here there are none."""
 
     def seen(self, X: FloatArray) -> FloatArray:
         """Rows as length scales are to be measured on: here X itself."""
@@ -78,6 +81,27 @@ class ScalarKernel(CheckedParameters, Kernel):
 
         An (n, n_features) array for X (n, n_features), Z (m, n_features) and weights (n, m).
         Combinations, because the (n, m, n_features) array of all gradients is rarely needed.
+        """
+        return None
+
+    def parameter_gradient(
+        self, X: FloatArray, Z: FloatArray, weights: FloatArray
+    ) -> FloatArray | None:
+        r"""Derivatives of a combination of kernel values, None if they are not known.
+
+        .. math:: g_m = \sum_{ij} w_{ij} \frac{\partial k(x_i, z_j)}{\partial \theta_m}
+
+        in ``theta``, the logarithms of the hyperparameters that are not fixed, for X (n, d),
+        Z (m, d) and weights (n, m). The (n, m, n_dims) array of all of them is rarely needed.
+        """
+        return np.empty(0) if self.n_dims == 0 else None
+
+    def differentiated(
+        self, X: FloatArray
+    ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]] | None:
+        """Return k(X, X), and :meth:`parameter_gradient` among X as a function of the weights.
+
+        None where what they have in common saves nothing.
         """
         return None
 
@@ -112,7 +136,8 @@ class ScalarKernel(CheckedParameters, Kernel):
 
     def __repr__(self) -> str:
         """Show the constructor call."""
-        arguments = ", ".join(f"{k}={_short(v)}" for k, v in self.get_params().items())
+        shown = {k: v for k, v in self.get_params().items() if v is not None}
+        arguments = ", ".join(f"{k}={_short(v)}" for k, v in shown.items())
         return f"{type(self).__name__}({arguments})"
 
 

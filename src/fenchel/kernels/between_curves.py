@@ -11,9 +11,10 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._grids import as_grid, quadrature_weights
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
-from fenchel._validation import COUNT, NONE, NUMBERS, WITH_DATA, That, declared
+from fenchel._validation import COUNT, NONE, NUMBERS, WITH_DATA, declared
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
+from fenchel.kernels.of_seen import KERNEL, OfSeen
 from fenchel.kernels.widths import (
     NAMED_WIDTHS,
     DistanceQuantile,
@@ -26,30 +27,7 @@ _CURVES = declared(quadrature=WITH_DATA, points=NONE | NUMBERS, n_channels=COUNT
 _BLOCK = 64  # rows of a block that stays in the processor's cache
 
 
-_KERNEL = That("a kernel object such as Gaussian('median')", lambda k: isinstance(k, Kernel))
-
-
-class _OfSeen(ScalarKernel):
-    """A given kernel of the rows as :meth:`seen` returns them."""
-
-    constraints = declared(kernel=_KERNEL, columns=WITH_DATA)
-
-    kernel: Kernel
-
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        seen = self.seen(X)
-        return np.asarray(self.kernel(seen) if Y is X else self.kernel(seen, self.seen(Y)))
-
-    def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row, (n,)."""
-        return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))
-
-    def is_stationary(self) -> bool:
-        """Whether the given kernel is."""
-        return bool(self.kernel.is_stationary())
-
-
-class BetweenCurves(_OfSeen):
+class BetweenCurves(OfSeen):
     r"""A kernel of vectors as one of curves: distances and inner products are those of L².
 
     .. math:: k(x, x') = k_0(W x, W x'), \qquad
@@ -109,7 +87,7 @@ class BetweenCurves(_OfSeen):
 
     def seen(self, X: FloatArray) -> FloatArray:
         """Rows whose Euclidean distances are the distances of the curves."""
-        _KERNEL(self.kernel, "kernel")
+        KERNEL(self.kernel, "kernel")
         weights = _weights(self, X.shape[1])
         return X * np.repeat(np.sqrt(weights), self.n_channels)
 
@@ -212,7 +190,7 @@ class IntegralGaussian(ScalarKernel):
         return np.ascontiguousarray(values).transpose(1, 0, 2)
 
 
-class OnColumns(_OfSeen):
+class OnColumns(OfSeen):
     r"""A kernel that looks at some of the columns of X only.
 
     .. math:: k(x, x') = k_0(x_C, x'_C)
@@ -252,7 +230,7 @@ class OnColumns(_OfSeen):
 
     def seen(self, X: FloatArray) -> FloatArray:
         """The columns, (n_samples, n_columns)."""
-        _KERNEL(self.kernel, "kernel")
+        KERNEL(self.kernel, "kernel")
         return np.ascontiguousarray(X[:, _checked_columns(self.columns, X.shape[1])])
 
 

@@ -52,7 +52,7 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     --------
     >>> from fenchel.kernels import as_kernel
     >>> as_kernel("matern52")
-    Matern(length_scale='scale', nu=2.5)
+    Matern(length_scale='learned', nu=2.5)
     """
     if kernel is None:
         return Gaussian()
@@ -145,6 +145,7 @@ def _resolved(
     """Resolve in place, through sums, products, powers and kernels of a part of the row."""
     if isinstance(kernel, ScalarKernel):
         kernel.check_parameters()
+        kernel.measure(X, sample_weight)
         X = kernel.seen(X)
     for part in parts_of(kernel):
         _resolved(part, X, sample_weight, random_state)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.gaussian_process.kernels import Hyperparameter
 
 from fenchel._typing import FloatArray
 from fenchel._validation import CALLABLE, COUNT, NOT_NEGATIVE, POSITIVE, That, declared
@@ -21,7 +22,14 @@ from fenchel.kernels.product_integrals import (
     matern_products,
     polynomial_products,
 )
-from fenchel.kernels.widths import check_length_scale, check_measured, check_scale_or_rule
+from fenchel.kernels.widths import (
+    LEARNED,
+    check_bounds,
+    check_length_scale,
+    check_measured,
+    check_scale_or_rule,
+    is_data_driven,
+)
 
 _SMOOTHNESS = (0.5, 1.5, 2.5)
 
@@ -29,10 +37,19 @@ _SMOOTHNESS = (0.5, 1.5, 2.5)
 class _Radial(ScalarKernel):
     """Kernels of the scaled distance ||(x - x') / length_scale||."""
 
-    constraints = declared(length_scale=check_scale_or_rule)
+    constraints = declared(length_scale=check_scale_or_rule, length_scale_bounds=check_bounds)
 
-    def __init__(self, length_scale: Any = "scale") -> None:
+    def __init__(self, length_scale: Any = LEARNED, length_scale_bounds: Any = None) -> None:
         self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+
+    @property
+    def hyperparameter_length_scale(self) -> Hyperparameter:
+        """Length scales within bounds, fixed where there are none or no numbers yet."""
+        bounds, scale = self.length_scale_bounds, self.length_scale
+        if bounds is None or isinstance(bounds, str) or is_data_driven(scale):
+            return Hyperparameter("length_scale", "numeric", "fixed")
+        return Hyperparameter("length_scale", "numeric", np.array(bounds), np.size(scale))
 
     def _measured_scale(self, n_features: int | None = None) -> float | FloatArray:
         """The length scale, which is not to be read off data any more."""
@@ -68,6 +85,36 @@ class _Radial(ScalarKernel):
         """Turn squared distances into ρ with ∇k(x, z) = ρ (z - x) / length_scale²."""
         raise NotImplementedError
 
+    def parameter_gradient(
+        self, X: FloatArray, Z: FloatArray, weights: FloatArray
+    ) -> FloatArray | None:
+        """In the logarithms of length scales: Σ w ρ(d) (x_j - z_j)² / length_scale_j²."""
+        if self.hyperparameter_length_scale.fixed:
+            return np.empty(0)
+        scaled, centres = self._scaled(X, Z)
+        slopes = self._slopes(squared_distances(scaled, centres))
+        return None if slopes is None else self._pulled(scaled, centres, slopes * weights)
+
+    def _pulled(self, scaled: FloatArray, centres: FloatArray, slopes: FloatArray) -> FloatArray:
+        """Σ slopes (x_j - z_j)² of scaled rows, for each column or for all together."""
+        cross = np.einsum("ij,ij->j", scaled, slopes @ centres)
+        squares = slopes.sum(axis=1) @ scaled**2 + slopes.sum(axis=0) @ centres**2
+        each = squares - 2.0 * cross
+        return each if np.ndim(self.length_scale) else np.array([each.sum()])
+
+    def differentiated(
+        self, X: FloatArray
+    ) -> tuple[FloatArray, Function[[FloatArray], FloatArray]] | None:
+        if self.hyperparameter_length_scale.fixed:
+            return None
+        scaled, _ = self._scaled(X, X)
+        values = symmetric(squared_distances, scaled)
+        slopes = self._slopes(values)
+        if slopes is None:
+            return None
+        values = self._of_squares(values)
+        return values, lambda weights: self._pulled(scaled, scaled, slopes * weights)
+
     def frequencies(
         self, n_features: int, size: int, random: np.random.RandomState
     ) -> FloatArray | None:
@@ -95,11 +142,14 @@ class Gaussian(_Radial):
     Parameters
     ----------
     length_scale : float, array-like of shape (n_features,), str or DistanceQuantile
-        Width, in the units of the features. ``"scale"`` (default): for each feature its
-        standard deviation times the median distance of standardized rows, sensible whatever
-        the units. ``"median"``: the median distance of the rows as they are.
-        :class:`DistanceQuantile` for any other quantile. These are read off the data when an
-        estimator is fitted.
+        Width, in the units of the features. ``"learned"`` (default): one for each feature,
+        by estimators that learn, see :class:`fenchel.learning.Learning`; others take
+        ``"scale"``, for each feature its standard deviation times the median distance of
+        standardized rows, sensible whatever the units. ``"median"``: the median distance of the
+        rows as they are. :class:`DistanceQuantile` for any other quantile. These are read off
+        the data when an estimator is fitted.
+    length_scale_bounds : pair of floats, array-like of shape (n_features, 2), "fixed" or None
+        Bounds within which numbers are learned, as starts; numbers stay as given without.
 
     Examples
     --------
@@ -139,7 +189,7 @@ class Matern(_Radial):
 
     Parameters
     ----------
-    length_scale : float, array-like of shape (n_features,), str or DistanceQuantile
+    length_scale, length_scale_bounds
         As in :class:`Gaussian`.
     nu : {0.5, 1.5, 2.5}
         Smoothness.
@@ -159,8 +209,10 @@ class Matern(_Radial):
         )
     )
 
-    def __init__(self, length_scale: Any = "scale", nu: float = 1.5) -> None:
-        super().__init__(length_scale)
+    def __init__(
+        self, length_scale: Any = LEARNED, nu: float = 1.5, length_scale_bounds: Any = None
+    ) -> None:
+        super().__init__(length_scale, length_scale_bounds)
         self.nu = nu
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
@@ -221,7 +273,7 @@ class Laplacian(Matern):
 
     Parameters
     ----------
-    length_scale : float, array-like of shape (n_features,), str or DistanceQuantile
+    length_scale, length_scale_bounds
         As in :class:`Gaussian`.
 
     Examples
@@ -233,8 +285,9 @@ class Laplacian(Matern):
 
     nu = 0.5
 
-    def __init__(self, length_scale: Any = "scale") -> None:
+    def __init__(self, length_scale: Any = LEARNED, length_scale_bounds: Any = None) -> None:
         self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
 
 
 class _OfProducts(ScalarKernel):

@@ -129,7 +129,11 @@ def _positive_quantile(distance: FloatArray, weight: FloatArray | None, q: float
     return float(distance[order[min(rank, len(order) - 1)]])
 
 
+LEARNED = "learned"
+"""A length scale for each feature, which estimators that learn choose, and others measure."""
+
 NAMED_WIDTHS = {
+    LEARNED: DistanceQuantile(0.5, standardize=True),
     "median": DistanceQuantile(0.5),
     "scale": DistanceQuantile(0.5, standardize=True),
 }
@@ -155,6 +159,22 @@ def check_scale_or_rule(value: Any, name: str = "length_scale") -> None:
     """Raise a sentence if a length scale is neither numbers nor read off data."""
     if not is_data_driven(value):
         check_length_scale(value)
+
+
+def check_bounds(value: Any, name: str = "length_scale_bounds") -> None:
+    """Raise a sentence if bounds are not None, "fixed" or positive pairs in order."""
+    if value is None or (isinstance(value, str) and value == "fixed"):
+        return
+    try:
+        bounds = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        bounds = np.empty(0)
+    pairs = bounds.ndim in (1, 2) and bounds.size > 0 and bounds.shape[-1] == 2
+    if not (pairs and bounds.min() > 0.0 and np.all(bounds[..., 0] <= bounds[..., 1])):
+        raise ValueError(
+            f"{name} must be None, 'fixed', or a pair of numbers 0 < low <= high, or one for each "
+            f"feature, got {shown(value)}"
+        )
 
 
 def check_length_scale(value: Any, n_features: int | None = None) -> float | FloatArray:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
+from fenchel._validation import BOOLEAN, NONE, POSITIVE, check_magnitude, check_weights, declared
+from fenchel.certificate import Callback
 from fenchel.design import Design
 from fenchel.estimator import (
     CheckedRegressor,
@@ -18,7 +21,16 @@ from fenchel.estimator import (
     all_or_nothing,
     strengths,
 )
-from fenchel.kernels import OperatorKernel
+from fenchel.kernels import Matern, OperatorKernel, WithRanks, as_kernel, is_open, settled
+from fenchel.learning import (
+    DEFAULT_STRENGTH,
+    LEARNING,
+    Data,
+    Learned,
+    Learning,
+    learn,
+    unit_of_strength,
+)
 from fenchel.losses import Loss
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
@@ -75,8 +87,16 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
 
     feature_parameters = (*KernelEstimator.feature_parameters, "fit_intercept")
 
+    constraints = declared(alpha=NONE | POSITIVE, learn=BOOLEAN | LEARNING)
+
+    learn: Any
     fit_intercept: bool
     warm_start: bool
+    alpha_: float
+    """As given, or as learned."""
+    learned_: Learned | None
+    """What was learned, and how; None where nothing was left open."""
+    _learned: Learned | None = None
 
     def make_loss(self, n_targets: int) -> Loss:
         """Return the loss for targets with this number of columns."""
@@ -109,8 +129,12 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
             For parameters or data that are not allowed; the sentence names which.
         """
         self.check_parameters()
-        prepared = self.prepare(X, y, sample_weight)
-        start = self.fit_prepared(prepared, self._previous(prepared))
+        watch = self._callback()
+        X, targets = self._validated(X, y)
+        self._learned = self._learn(X, targets, check_weights(X, sample_weight), watch)
+        prepared = self._prepared(X, targets, sample_weight)
+        start = self._fit_prepared(prepared, self._previous(prepared), watch)
+        self.learned_, self._learned = self._learned, None
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
@@ -137,8 +161,13 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
-        """Validate data, and do what does not depend on strength or loss."""
-        X, targets = self._validated(X, y)
+        """Validate data, and do what does not depend on strength or loss; nothing is learned."""
+        self._learned = None
+        return self._prepared(*self._validated(X, y), sample_weight)
+
+    def _prepared(
+        self, X: FloatArray, targets: FloatArray, sample_weight: ArrayLike | None
+    ) -> Prepared:
         if isinstance(self.kernel, OperatorKernel):
             self._check_outputs(self.kernel, targets.shape[1])
         inputs = self._mapped(X, sample_weight)
@@ -160,16 +189,21 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
             design=prepared.design(self.make_coupling(loss.n_outputs or n_targets)),
             targets=prepared.targets,
             sample_weight=prepared.inputs.weight,
-            alpha=float(self.alpha),
+            alpha=self._strength(prepared),
             fit_intercept=bool(self.fit_intercept),
         )
 
     def fit_prepared(self, prepared: Prepared, start: WarmStart | None = None) -> WarmStart:
         """Solve on prepared rows, and set the fitted attributes."""
+        return self._fit_prepared(prepared, start, self._callback())
+
+    def _fit_prepared(
+        self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
+    ) -> WarmStart:
         inputs = prepared.inputs
         with threads_that_pay(min(len(inputs.features), inputs.features.shape[-1])):
             used, problem, solution = solve_named(
-                prepared, self.make_problem, self._solve(), start, self._tolerance
+                prepared, self.make_problem, self._solve(watch), start, self._tolerance
             )
             prepared.adopt(used)
             offset, solution = self._as_stored(prepared, problem, solution)
@@ -177,12 +211,12 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
             self._keep(problem, solution)
             self._remember(prepared, problem)
             self.offset_ = offset + prepared.shift
+            self.alpha_ = problem.alpha
         self._keep_end(solution)
-        return WarmStart(solution.dual, solution.offset, float(self.alpha))
+        return WarmStart(solution.dual, solution.offset, problem.alpha)
 
-    def _solve(self) -> Callable[[Problem, WarmStart | None], Solution]:
+    def _solve(self, watch: Callback | None) -> Callable[[Problem, WarmStart | None], Solution]:
         """What solves problems, all on one clock."""
-        watch = self._callback()
 
         def solve(problem: Problem, start: WarmStart | None) -> Solution:
             solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
@@ -211,6 +245,50 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
                 solution = judged_again(solution, primal, self._tolerance)
         return offset, solution
 
+    def _learn(
+        self, X: FloatArray, targets: FloatArray, weight: FloatArray, watch: Callback | None
+    ) -> Learned | None:
+        """What is left open, learned from rows; None where nothing is."""
+        if not self.learn or isinstance(self.kernel, OperatorKernel) or self._given_gram():
+            return None
+        kernel = WithRanks(Matern()) if self.kernel is None else as_kernel(self.kernel)
+        if self.alpha is not None and not is_open(kernel):
+            return None
+        check_magnitude(X, "X")
+        rows = np.flatnonzero(weight)
+        data = self._task(X[rows], targets[rows], weight[rows])
+        options = self.learn if isinstance(self.learn, Learning) else Learning()
+        with threads_that_pay(min(len(rows), options.n_rows)):
+            return learn(data, [kernel], self.alpha, options, watch)
+
+    def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
+        """Rows as :func:`fenchel.learning.learn` takes them."""
+        n_targets = targets.shape[1]
+        loss = self.make_loss(n_targets).unconstrained
+        coupling = self.make_coupling(loss.n_outputs or n_targets)
+        intercept = bool(self.fit_intercept)
+        if intercept:
+            targets = targets - np.partition(targets, len(targets) // 2, axis=0)[len(targets) // 2]
+        return Data(X, targets, weight, loss, coupling, intercept)
+
+    def _strength(self, prepared: Prepared) -> float:
+        """Alpha as given, as learned, or a thousandth of its unit."""
+        if self.alpha is not None:
+            return float(self.alpha)
+        if self._learned is not None:
+            return self._learned.alpha
+        return DEFAULT_STRENGTH * self._unit_of_strength(prepared)
+
+    def with_learned(self) -> Self:
+        """Return an unfitted copy with what the last fit has learned as its parameters.
+
+        Fits of the copy learn nothing. Where rows are held out from it that this fit has seen,
+        as in cross-validation, parameters have seen them too: scores are then a little too good,
+        and the coverage of conformal intervals is no longer guaranteed.
+        """
+        check_is_fitted(self)
+        return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
+
     def default_grid(self) -> dict[str, Any]:
         """Return the candidates where none are given: 20 strengths."""
         return {"alpha": 20}
@@ -221,18 +299,15 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         Alpha has the units of loss over squared function, and the kernel's mean diagonal says
         how large functions are.
         """
-        weight, n_targets = prepared.inputs.weight, prepared.targets.shape[1]
+        return strengths(n) * self._unit_of_strength(prepared)
+
+    def _unit_of_strength(self, prepared: Prepared) -> float:
+        inputs, n_targets = prepared.inputs, prepared.targets.shape[1]
         loss = self.make_loss(n_targets)
         shape = (len(prepared.targets), loss.n_outputs or n_targets)
-        targets = np.broadcast_to(prepared.targets, shape)
-        centred = targets - loss.minimizing_offset(targets, weight)
-        value = float(np.average(loss.value(centred), weights=weight))
-        square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
-        unit = value / square if value > 0.0 else 1.0
-        inputs = prepared.inputs
         diagonal = inputs.feature_map.design(inputs.features, np.eye(shape[1])).diagonal()
         size = float(diagonal.mean()) or 1.0
-        return strengths(n) * unit * size
+        return unit_of_strength(loss, prepared.targets, inputs.weight) * size
 
     @property
     def leave_one_out_by(self) -> str | None:

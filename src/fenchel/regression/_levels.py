@@ -25,7 +25,8 @@ class LevelRegressor(KernelRegressor):
         levels: Any = 0.5,
         *,
         kernel: Any = None,
-        alpha: float = 1e-3,
+        alpha: float | None = None,
+        learn: Any = True,
         level_gamma: float = 1.0,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
@@ -43,6 +44,7 @@ class LevelRegressor(KernelRegressor):
         self.levels = levels
         self.kernel = kernel
         self.alpha = alpha
+        self.learn = learn
         self.level_gamma = level_gamma
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept

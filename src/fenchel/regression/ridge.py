@@ -126,9 +126,10 @@ history_, n_features_in_, feature_names_in_
 
     def __init__(
         self,
-        alpha: float = 1e-3,
+        alpha: float | None = None,
         *,
         kernel: Any = None,
+        learn: Any = True,
         coupling: Any = None,
         fit_intercept: bool = True,
         features: Any = "auto",
@@ -144,6 +145,7 @@ history_, n_features_in_, feature_names_in_
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
+        self.learn = learn
         self.coupling = coupling
         self.fit_intercept = fit_intercept
         self.features = features

@@ -106,7 +106,8 @@ history_, n_features_in_, feature_names_in_
         kappa: float = 1.0,
         level: float = 0.5,
         kernel: Any = None,
-        alpha: float = 1e-3,
+        alpha: float | None = None,
+        learn: Any = True,
         fit_intercept: bool = True,
         features: Any = "auto",
         rank: int | None = None,
@@ -125,6 +126,7 @@ history_, n_features_in_, feature_names_in_
         self.level = level
         self.kernel = kernel
         self.alpha = alpha
+        self.learn = learn
         self.fit_intercept = fit_intercept
         self.features = features
         self.rank = rank

@@ -61,9 +61,9 @@ def solve_in_weights(
     def fill(matrix: FloatArray) -> None:
         matrix[...] = hessian[:size, :size]
 
-    factor = _cholesky(fill, size)
+    factor = cholesky(fill, size)
     step = np.zeros(len(right))
-    step[:size] = _solve(factor, -right[:size])
+    step[:size] = solve_cholesky(factor, -right[:size])
     return step[:inner].reshape(gradient.shape), step[inner:]
 
 
@@ -119,16 +119,16 @@ def _solve_bordered(
     p = len(ridge)
     if len(outputs) == 0:
         return pulled, -offset_gradient / ridge if problem.fit_intercept else np.zeros(p)
-    factor = _cholesky(fill, len(outputs))
+    factor = cholesky(fill, len(outputs))
     if not problem.fit_intercept:
-        return -_solve(factor, pulled), np.zeros(p)
-    solved = _solve(factor, np.column_stack([outputs, pulled]))
+        return -solve_cholesky(factor, pulled), np.zeros(p)
+    solved = solve_cholesky(factor, np.column_stack([outputs, pulled]))
     square = outputs.T @ solved[:, :p] + np.diag(ridge)
     offset = np.asarray(np.linalg.solve(square, outputs.T @ solved[:, p] - offset_gradient), float)
     return solved[:, :p] @ offset - solved[:, p], offset
 
 
-def _cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
+def cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
     """Lower factor of a positive definite matrix, Fortran order, that ``fill`` writes.
 
     Where rounding has made it indefinite, a multiple of the identity at the level of rounding
@@ -145,5 +145,6 @@ def _cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
     raise np.linalg.LinAlgError("a Newton system is not positive definite: rounding errors")
 
 
-def _solve(factor: FloatArray, right: FloatArray) -> FloatArray:
+def solve_cholesky(factor: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve with the matrix of a factor of :func:`cholesky`."""
     return lapack.dpotrs(factor, right, lower=1)[0]

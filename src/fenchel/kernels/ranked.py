@@ -1,0 +1,88 @@
+"""A kernel of rows that sees the ranks of their values too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
+from fenchel._typing import FloatArray
+from fenchel._validation import NONE, NUMBERS, declared
+from fenchel.kernels.of_seen import OfSeen
+
+_KNOTS = 129  # of a distribution function, at most: less than a percent apart
+
+
+class WithRanks(OfSeen):
+    r"""A kernel of the columns of X and, beside them, of their ranks.
+
+    .. math:: k(x, x') = k_0\big((x, F(x)),\, (x', F(x'))\big), \qquad
+              F_j(x) = \text{share of rows with a smaller value in column } j
+
+    With a length scale for each column and each rank, the metric in a feature is any mixture of
+    differences and of shares of rows between two values: features with long tails need no
+    transformation. A value that repeats counts half of itself; F has straight lines between 129
+    values at most, and is constant outside; columns of two values have no ranks.
+
+    Parameters
+    ----------
+    kernel : kernel
+        The kernel :math:`k_0`.
+    columns : array-like of int, optional
+        Columns that have ranks; by default those with more than two values, read off the data.
+    knots : array-like of shape (n_columns, 2, n_knots), optional
+        Values and their F for each of these; read off the data by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian, WithRanks, resolve
+    >>> X = np.array([[1.0], [10.0], [100.0], [1000.0]])
+    >>> resolve(WithRanks(Gaussian()), X).seen(X)[:, 1]
+    array([0.125, 0.375, 0.625, 0.875])
+    """
+
+    constraints = declared(columns=NONE | NUMBERS, knots=NONE | NUMBERS)
+
+    def __init__(self, kernel: Kernel, columns: Any = None, knots: Any = None) -> None:
+        self.kernel = kernel
+        self.columns = columns
+        self.knots = knots
+
+    def measure(self, X: FloatArray, sample_weight: FloatArray | None) -> None:
+        """Read columns and knots off rows."""
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        X, weight = X[weight > 0.0], weight[weight > 0.0]
+        if self.columns is None:
+            two = (X.min(axis=0) == X) | (X.max(axis=0) == X)
+            self.columns = np.flatnonzero(~two.all(axis=0))
+        if self.knots is None:
+            knots = [_distribution(X[:, j], weight) for j in self.columns]
+            self.knots = np.reshape(knots, (len(knots), 2, _KNOTS))
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """Rows with their ranks, (n, d + n_columns)."""
+        if self.columns is None or self.knots is None:
+            raise ValueError(
+                "columns and knots are read off data: fit an estimator, or call "
+                "fenchel.kernels.resolve(kernel, X) first"
+            )
+        pairs = zip(np.asarray(self.columns, dtype=np.intp), np.asarray(self.knots), strict=True)
+        ranks = [np.interp(X[:, j], *knots) for j, knots in pairs]
+        return np.column_stack([X, *ranks])
+
+
+def _distribution(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Values and their mid-ranks, (2, m): all of few, else some at equal steps of rank."""
+    order = np.argsort(values, kind="stable")
+    values, weight = values[order], weight[order]
+    first = np.flatnonzero(np.append(True, np.diff(values) > 0.0))
+    share = np.add.reduceat(weight, first)
+    above = np.cumsum(share)
+    values, ranks = values[first], (above - 0.5 * share) / above[-1]
+    steps = np.linspace(ranks[0], ranks[-1], _KNOTS)
+    chosen = np.unique(np.searchsorted(ranks, steps).clip(0, len(ranks) - 1))
+    chosen = np.arange(len(values)) if len(values) <= _KNOTS else chosen
+    padded = np.append(chosen, np.full(_KNOTS - len(chosen), chosen[-1]))
+    return np.stack([values[padded], ranks[padded]])

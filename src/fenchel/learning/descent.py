@@ -1,0 +1,88 @@
+"""Quasi-Newton descent on a criterion, which keeps the best point it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import minimize
+
+from fenchel._typing import FloatArray
+
+Criterion = Callable[[FloatArray], tuple[float, FloatArray]]
+
+
+class Stopped(Exception):
+    """Raised within a descent to end it."""
+
+
+@dataclass
+class Descent:
+    """Minimizes a criterion plus a penalty over the free coordinates of θ, within bounds.
+
+    Parameters
+    ----------
+    start : ndarray of shape (m,)
+    bounds : ndarray of shape (m, 2)
+        Coordinates whose bounds are equal are not free.
+    centre : ndarray of shape (m,)
+    strength : ndarray of shape (m,)
+        The penalty is Σ strength (θ - centre)².
+    watch : callable, optional
+        Called with the criterion after each evaluation; a truthy value ends the descent.
+    """
+
+    start: FloatArray
+    bounds: FloatArray
+    centre: FloatArray
+    strength: FloatArray
+    watch: Callable[[float], bool] | None = None
+    best: tuple[float, float, FloatArray] | None = None
+    """Penalized and plain criterion, and θ."""
+    history: list[float] = field(default_factory=list)
+    """The criterion at each evaluation."""
+
+    def run(self, criterion: Criterion, max_calls: int, tol: float) -> bool:
+        """Descend from the best point so far; whether it was not stopped from outside."""
+        free = self.bounds[:, 0] < self.bounds[:, 1]
+        theta = self.start.copy() if self.best is None else self.best[2].copy()
+        self.best = None
+        calls = 0
+
+        def objective(part: FloatArray) -> tuple[float, FloatArray]:
+            nonlocal calls
+            if calls == max_calls:
+                raise Stopped
+            calls += 1
+            theta[free] = part
+            value, gradient = criterion(theta)
+            away = theta - self.centre
+            whole = value + float(self.strength @ away**2)
+            if not np.isfinite(whole) or not np.isfinite(gradient).all():
+                return 1e10, np.zeros(len(part))
+            if self.best is None or whole < self.best[0]:
+                self.best = whole, value, theta.copy()
+            self.history.append(value)
+            if self.watch is not None and self.watch(value):
+                raise _Ended
+            return whole, (gradient + 2.0 * self.strength * away)[free]
+
+        try:
+            minimize(
+                objective,
+                theta[free],
+                jac=True,
+                method="L-BFGS-B",
+                bounds=self.bounds[free],
+                options={"ftol": tol, "gtol": 0.1 * tol, "maxiter": max_calls},
+            )
+        except _Ended:
+            return False
+        except Stopped:
+            pass
+        return True
+
+
+class _Ended(Stopped):
+    """From outside."""

@@ -1,0 +1,258 @@
+"""Parameters that are left open, learned from held-out rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel._validation import That
+from fenchel.certificate import Callback, Progress
+from fenchel.kernels import opened, settled
+from fenchel.learning.criterion import HeldOut, Task
+from fenchel.learning.descent import Descent
+from fenchel.learning.rows import Rows, rows_by_content
+from fenchel.losses import Loss
+
+DEFAULT_STRENGTH = 1e-3
+"""Alpha in units of the problem, where it is neither given nor learned; and where that starts."""
+_LEAST, _MOST = 1e-7, 1e1
+_FEW_ROWS, _FEW_FOLDS = 350, 2  # of the first descent
+_SMOOTHING = 8.0  # kinks as wide as an eighth of the spread first, then of what is left of it
+_SHARPEST = 40.0
+_SMOOTH_ALREADY = 1e6
+_LEAST_ROWS = 12
+_RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
+_WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
+_SPREAD = 3.0
+_GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/mathematics.md
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How open parameters are learned.
+
+    Parameters
+    ----------
+    n_rows : int
+        At most so many distinct rows are used, chosen by what they hold.
+    n_folds : int
+        Folds of the criterion.
+    max_evaluations : int
+        Of the criterion with all rows.
+    tol : float
+        Relative decrease of the criterion below which the descent ends.
+    prior : float
+        Strength of the penalty on length scales.
+    """
+
+    n_rows: int = 1000
+    n_folds: int = 3
+    max_evaluations: int = 20
+    tol: float = 3e-4
+    prior: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Data:
+    """Rows of positive weight, and what is fitted to them."""
+
+    X: FloatArray
+    targets: FloatArray
+    weight: FloatArray
+    loss: Loss
+    coupling: FloatArray
+    fit_intercept: bool
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned, and how.
+
+    Attributes
+    ----------
+    kernel : kernel
+        With numbers in it, all fixed.
+    alpha : float
+        For all rows.
+    criterion : float
+        Held-out loss in units of the best constant's.
+    start : float
+        The same before.
+    history : list of float
+        The criterion at each evaluation.
+    n_rows : int
+        Distinct rows that were used.
+    message : str
+        How it ended.
+    """
+
+    kernel: Any
+    alpha: float
+    criterion: float
+    start: float
+    history: list[float] = field(repr=False)
+    n_rows: int = 0
+    message: str = ""
+
+
+LEARNING = That("a Learning", lambda value: isinstance(value, Learning))
+"""What the parameter ``learn`` may be, beside True and False."""
+
+
+def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
+    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+    shape = (len(targets), loss.n_outputs or targets.shape[1])
+    targets = np.broadcast_to(targets, shape)
+    centred = targets - loss.minimizing_offset(targets, weight)
+    value = float(np.average(loss.value(centred), weights=weight))
+    square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
+    return value / square if value > 0.0 and square > 0.0 else 1.0
+
+
+def learn(
+    data: Data,
+    kernels: Sequence[Any],
+    alpha: float | None,
+    options: Learning,
+    watch: Callback | None = None,
+) -> Learned | None:
+    """Learn the open parameters of the best of some kernels, and alpha where it is None.
+
+    None where there is nothing to learn from: targets that are constant, or fewer distinct rows
+    than twice the folds.
+    """
+    rows = rows_by_content(data.X, data.targets, data.weight, options.n_rows, options.n_folds)
+    constant = np.ptp(rows.targets, axis=0).max() == 0.0
+    if constant or rows.n_folds < options.n_folds or len(rows.X) < _LEAST_ROWS:
+        return None
+    few = rows if len(rows.X) < 1.5 * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
+    end = _End(watch)
+    tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
+    for one in tried:
+        if not end.reached:
+            one.first()
+    best = min(tried, key=lambda one: one.worth)
+    if not end.reached:
+        best.second()
+    return best.learned()
+
+
+@dataclass
+class _End:
+    """Whether the callback of an estimator wants learning to end; half of its time is for it."""
+
+    watch: Callback | None
+    reached: bool = False
+    started: float = field(default_factory=time.perf_counter)
+    n_calls: int = 0
+
+    def __call__(self, value: float) -> bool:
+        """Tell the callback of a criterion."""
+        self.n_calls += 1
+        if self.watch is not None:
+            spent = time.perf_counter() - self.started
+            progress = Progress(self.n_calls, spent, value, np.nan, np.nan)
+            left = getattr(self.watch, "seconds_left", lambda: np.inf)()
+            self.reached = bool(self.watch(progress)) or left < spent
+        return self.reached
+
+
+class _Try:
+    """The descent for one kernel."""
+
+    def __init__(
+        self,
+        data: Data,
+        rows: Rows,
+        few: Rows,
+        kernel: Any,
+        alpha: float | None,
+        options: Learning,
+        watch: Callable[[float], bool],
+    ) -> None:
+        self.data, self.rows, self.few, self.options = data, rows, few, options
+        self.kernel = opened(kernel, rows.X, rows.weight)
+        size = float(np.mean(self.kernel.diag(rows.X))) or 1.0
+        unit = unit_of_strength(data.loss, rows.targets, rows.weight) * size
+        self.unit = unit
+        self.alpha = alpha
+        theta = self.kernel.theta
+        start = np.append(theta, np.log(DEFAULT_STRENGTH if alpha is None else alpha / unit))
+        ends = np.log([_LEAST, _MOST]) if alpha is None else np.full(2, start[-1])
+        bounds = np.vstack([self.kernel.bounds.reshape(-1, 2), ends])
+        scales = np.append(_are_scales(self.kernel), False)
+        strength = np.where(scales, options.prior / _SPREAD, 0.0)
+        self.descent = Descent(start, bounds, start + _WIDER, strength, watch)
+
+    @property
+    def worth(self) -> float:
+        """Penalized criterion of the best point."""
+        return np.inf if self.descent.best is None else self.descent.best[0]
+
+    def first(self) -> None:
+        """Descend on few rows, from the smooth side."""
+        self.descent.run(self._criterion(self.few, 1.0), 12, 3.0 * self.options.tol)
+
+    def _criterion(self, rows: Rows, left: float) -> HeldOut:
+        tasks = _tasks(self.data, rows)
+        return HeldOut(rows, tasks, self.kernel, self.unit, self._smoothing(left))
+
+    def _smoothing(self, left: float) -> float:
+        """For kinks as sharp as a share of the loss that is left; none for smooth losses."""
+        if np.isfinite(self.data.loss.smoothness):
+            return _SMOOTH_ALREADY
+        return min(_SMOOTHING / max(left, 1e-3), _SHARPEST)
+
+    def second(self) -> None:
+        """Descend on all rows, with kinks as sharp as the loss that is left."""
+        assert self.descent.best is not None
+        criterion = self._criterion(self.rows, self.descent.best[1])
+        self.descent.run(criterion, self.options.max_evaluations, self.options.tol)
+
+    def learned(self) -> Learned:
+        """The kernel and alpha of the best point."""
+        descent = self.descent
+        assert descent.best is not None
+        _, criterion, theta = descent.best
+        steps = np.rint(_RESOLUTION * (theta - descent.start)) / _RESOLUTION
+        theta = descent.start + steps
+        kernel = settled(self.kernel.clone_with_theta(theta[:-1]))
+        alpha = self.alpha
+        if alpha is None:
+            outside = float(self.rows.weight.sum()) * (1.0 - 1.0 / self.rows.n_folds)
+            share = outside / float(self.data.weight.sum())
+            alpha = self.unit * float(np.exp(theta[-1])) * share**_GROWTH
+        return Learned(
+            kernel, alpha, criterion, descent.history[0], descent.history, len(self.rows.X)
+        )
+
+
+def _tasks(data: Data, rows: Rows) -> list[Task]:
+    """Outputs one by one where they do not interact, else all together."""
+    p = len(data.coupling)
+    targets = np.broadcast_to(rows.targets, (len(rows.X), p))
+    apart = np.array_equal(data.coupling, np.eye(p)) and p > 1
+    losses = [data.loss.output(j, p) for j in range(p)] if apart else []
+    if not losses or any(loss is None for loss in losses):
+        return [Task(data.loss, data.coupling, rows.targets, data.fit_intercept)]
+    one = np.eye(1)
+    return [
+        Task(loss, one, np.ascontiguousarray(targets[:, [j]]), data.fit_intercept)
+        for j, loss in enumerate(losses)
+        if loss is not None
+    ]
+
+
+def _are_scales(kernel: Any) -> FloatArray:
+    """Which of the open parameters are length scales."""
+    parts = [
+        np.full(h.n_elements, h.name.endswith("length_scale"))
+        for h in kernel.hyperparameters
+        if not h.fixed
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)

@@ -1,0 +1,225 @@
+"""The inner problem of Newton's method: smooth and convex, in functions and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.certificate import Certified
+from fenchel.problem import Problem
+from fenchel.solvers.loop import Loop
+from fenchel.solvers.newton_spaces import Function, Move, Space
+from fenchel.solvers.newton_system import Kinks
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What makes the algorithm equivariant: units of residuals and of their dual."""
+
+    spread: float
+    step: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> Scale:
+        """Spread of y around the best constant, and mean loss over its square."""
+        centred = problem.targets - problem.best_constant
+        squares = np.einsum("ij,ij->i", centred, centred)
+        spread = float(np.sqrt(np.average(squares, weights=problem.weight) / problem.n_outputs))
+        mean_loss = problem.baseline
+        return cls(spread, mean_loss / spread**2 if spread > 0.0 and mean_loss > 0.0 else 1.0)
+
+
+class Point(NamedTuple):
+    """Value, proximal dual and kinks of the inner problem at a function and an offset."""
+
+    function: Function
+    offset: FloatArray
+    residual: FloatArray
+    dual: FloatArray
+    value: float
+    kinks: Kinks
+    pull: FloatArray | None
+    """Φᵀ (c β), where the pass over the rows brought it."""
+
+
+class Gradient(NamedTuple):
+    """Gradient of Ψ."""
+
+    function: Function
+    offset: FloatArray
+    worth: float
+    """Bound on what is left to gain: Ψ is 1-strongly convex in the function."""
+
+
+@dataclass(frozen=True)
+class Inner:
+    """The inner problem Ψ for an anchor β^k, a centre b^k, a step t and a ridge ρ."""
+
+    problem: Problem
+    space: Space
+    scale: Scale
+    anchor: FloatArray
+    centre: FloatArray
+    step: float
+    ridge: float
+
+    def at(
+        self,
+        function: Function,
+        offset: FloatArray,
+        residual: FloatArray | None = None,
+        with_pull: bool = True,
+    ) -> Point:
+        """Evaluate in one pass over the rows; with the residual known, save a product."""
+        problem, design = self.problem, self.problem.design
+        if residual is None:
+            residual = self.space.residual(function, offset)
+        known = residual is not None
+        if residual is None:
+            residual = np.empty((problem.n_rows, problem.n_outputs))
+            directions = design.directions(self.space.weights(function))
+        dual = np.empty_like(residual)
+        active, jacobians = [], []
+
+        def task(rows: slice) -> tuple[FloatArray | float, ...]:
+            mine, weight = residual[rows], problem.weight[rows]
+            if not known:
+                design.predict(rows, directions, out=mine)
+                mine += offset
+                np.subtract(problem.targets[rows], mine, out=mine)
+            envelope = problem.loss.at(rows).envelope(self.anchor[rows], mine, self.step)
+            dual[rows] = envelope.dual
+            active.append(envelope.active + rows.start)
+            stiffness = self.step * weight[envelope.active]
+            jacobians.append((envelope.jacobian.T * stiffness).T)
+            value = float(weight @ envelope.value)
+            if known or not with_pull:
+                return (value,)
+            envelope.dual[...] *= weight[:, None]
+            return value, design.pull(rows, envelope.dual)
+
+        value, *pull = design.blocks.sum(task)
+        away = offset - self.centre
+        objective = float(value) + 0.5 * function.dot(function)
+        objective += 0.5 * self.ridge * float(away @ away)
+        kinks = Kinks(np.concatenate(active), np.concatenate(jacobians))
+        return Point(function, offset, residual, dual, objective, kinks, pull[0] if pull else None)
+
+    def gradient(self, point: Point) -> Gradient:
+        """Gradient of Ψ, and what it is worth."""
+        problem = self.problem
+        offset = np.zeros(problem.n_outputs)
+        if problem.fit_intercept:
+            offset = self.ridge * (point.offset - self.centre) - problem.weight @ point.dual
+        function = self.space.gradient(point.function, point.dual, point.pull)
+        worth = 0.5 * function.dot(function) + self.scale.spread * float(np.abs(offset).sum())
+        return Gradient(function, offset, worth)
+
+    def minimize(
+        self, point: Point, tolerance: float, budget: int, loop: Loop[Certified] | None = None
+    ) -> tuple[Point, int]:
+        """Newton until the gradient is worth less than ``tolerance``; counts its steps.
+
+        Or until the time of a loop is over.
+        """
+        full_steps = True
+        gradient = self.gradient(point)
+        for steps in range(budget):
+            late = loop is not None and steps > 0 and loop.seconds_left <= 0.0
+            if late or gradient.worth <= tolerance:
+                return point, steps
+            move = self.space.move(
+                point.kinks, gradient.function, gradient.offset, self._damping(point, gradient)
+            )
+            slope = gradient.function.dot(move.function) + float(gradient.offset @ move.offset)
+            if not slope < 0.0:
+                return point, steps
+            trial = self._end(point, move, full_steps)
+            new = None
+            if -slope <= _ROUNDING * abs(point.value):  # values are blind here, gradients not
+                new = self.gradient(trial)
+                if not new.worth < 0.5 * gradient.worth:
+                    return point, steps
+            else:
+                full_steps = trial.value <= point.value + 1e-4 * slope
+                if not full_steps:
+                    trial = self._along(point, trial, move, slope)
+                    if not trial.value < point.value:
+                        return point, steps
+            point = trial
+            gradient = self.gradient(point) if new is None else new
+        return point, budget
+
+    def _end(self, point: Point, move: Move, with_pull: bool) -> Point:
+        """The point a full step away."""
+        known = None if move.prediction is None else point.residual - move.prediction
+        function = point.function.plus(1.0, move.function)
+        return self.at(function, point.offset + move.offset, known, with_pull)
+
+    def _damping(self, point: Point, gradient: Gradient) -> FloatArray:
+        """ρ for each output, raised where too few kinks hold its offset within the spread."""
+        jacobian = point.kinks.jacobian
+        held = jacobian.sum(axis=0) if jacobian.ndim == 2 else np.einsum("ijj->j", jacobian)
+        wanted = np.abs(gradient.offset) / max(self.scale.spread, np.finfo(float).tiny)
+        return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
+
+    def _along(self, point: Point, end: Point, move: Move, slope: float) -> Point:
+        """Point between two others where the slope of Ψ has nearly vanished.
+
+        On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
+        which needs the residuals of both ends and no further pass over the features.
+        """
+        weight, loss = self.problem.weight, self.problem.loss
+        change = point.residual - end.residual
+        away = point.offset - self.centre
+        linear = point.function.dot(move.function) + self.ridge * float(away @ move.offset)
+        bend = move.function.dot(move.function)
+        bend += self.ridge * float(move.offset @ move.offset)
+        fixed = 0.5 * (point.function.dot(point.function) + self.ridge * float(away @ away))
+
+        def residual_at(size: float) -> FloatArray:
+            return point.residual - size * change
+
+        def ray(size: float) -> tuple[float, float]:
+            envelope = loss.envelope(self.anchor, residual_at(size), self.step)
+            value = fixed + size * (linear + 0.5 * size * bend)
+            slope = linear + size * bend
+            return (
+                value + float(weight @ envelope.value),
+                slope - float(weight @ np.einsum("ij,ij->i", envelope.dual, change)),
+            )
+
+        size = _least_on_ray(ray, point.value, slope)
+        function = point.function.plus(size, move.function)
+        return self.at(function, point.offset + size * move.offset, residual_at(size))
+
+
+def _least_on_ray(
+    ray: Callable[[float], tuple[float, float]], value: float, slope: float
+) -> float:
+    """Nearly minimize a convex function on (0, 1], given its value and slope < 0 in 0.
+
+    Secant and bisection in turn on the slope, until that is a tenth of what it was and the
+    value is lower; the lower end of the bracket always is.
+    """
+    low, slope_low = 0.0, slope
+    high, slope_high = 1.0, ray(1.0)[1]
+    for k in range(80):
+        if slope_high <= 0.0:
+            return high
+        share = 0.5 if k % 2 else slope_low / (slope_low - slope_high)
+        size = low + (high - low) * min(max(share, 0.05), 0.95)
+        here, slope_here = ray(size)
+        if abs(slope_here) <= 0.1 * abs(slope) and here < value:
+            return size
+        if slope_here < 0.0:
+            low, slope_low = size, slope_here
+        else:
+            high, slope_high = size, slope_here
+    return low
