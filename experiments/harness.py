@@ -60,6 +60,7 @@ class Arguments:
     quick: bool
     out: Path
     methods: tuple[str, ...] = ()
+    rows: int = 0
 
 
 def arguments(
@@ -68,10 +69,12 @@ def arguments(
     splits: int,
     argv: Sequence[str] | None,
     methods: tuple[str, ...] = (),
+    rows: tuple[int, ...] = (),
 ) -> Arguments:
     """Parse ``[--splits K] [--jobs J] [--quick] [--out FOLDER]``.
 
-    Where ``methods`` are given, ``--methods`` chooses among them, in their order.
+    Where ``methods`` are given, ``--methods`` chooses among them, in their order. Where ``rows``
+    are, ``--rows`` chooses one of these sizes, by default the first; others have a folder each.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m experiments.{name}",
@@ -88,14 +91,21 @@ def arguments(
         parser.add_argument(
             "--methods", nargs="+", choices=methods, default=methods, help="what to run (all)"
         )
+    if rows:
+        parser.add_argument(
+            "--rows", type=int, choices=rows, default=rows[0], help=f"to train with ({rows[0]})"
+        )
     given = parser.parse_args(argv)
+    size = given.rows if rows else 0
+    if size in rows[1:]:
+        name = f"{name}_{size}"
     wanted = tuple(method for method in methods if method in given.methods)
     chosen = given.splits if given.splits is not None else 2 if given.quick else splits
     if chosen < 1 or given.jobs < 1:
         parser.error(f"--splits and --jobs must be at least 1, got {chosen} and {given.jobs}")
     folder = given.out or HERE / "results" / (f"{name}_quick" if given.quick else name)
     folder.mkdir(parents=True, exist_ok=True)
-    return Arguments(chosen, given.jobs, given.quick, folder, wanted)
+    return Arguments(chosen, given.jobs, given.quick, folder, wanted, size)
 
 
 def published(name: str) -> pd.DataFrame:
