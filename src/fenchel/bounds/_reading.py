@@ -164,7 +164,10 @@ def _kernel_radius(
     radius = check_real("radius", radius, open_low=True)
     check_covers("radius", radius, math.sqrt(float(diagonal.max())))
     caveats: tuple[str, ...] = ()
-    if not explicit and as_kernel(estimator.kernel) != kernel:
+    learned = getattr(estimator, "learned_", None) is not None
+    if not explicit and learned:
+        caveats += (f"parameters of the kernel {kernel!r}, or alpha, were learned on the sample",)
+    elif not explicit and as_kernel(estimator.kernel) != kernel:
         caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
     if explicit and estimator.feature_map_.transformer is not None:
         caveats += ("the transformer of the features was fitted on the sample",)
@@ -188,7 +191,7 @@ def _squared_norm(
     the losses. For the rows, targets and weights of the fit they differ by <h' - h, h> with h'
     the function of the dual point, and alpha ½‖h' - h‖² is at most the duality gap.
     """
-    alpha, mean_loss = float(estimator.alpha), float(loss.value(residual).mean())
+    alpha, mean_loss = float(estimator.alpha_), float(loss.value(residual).mean())
     primal = float(estimator.certificate_.primal)
     support = np.asarray(estimator.support_)
     left = 2.0 * (primal - mean_loss) / alpha

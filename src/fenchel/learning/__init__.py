@@ -9,6 +9,7 @@ from fenchel.learning.learning import (
     learn,
     unit_of_strength,
 )
+from fenchel.learning.rows import sample_by_content
 
 __all__ = [
     "DEFAULT_STRENGTH",
@@ -17,5 +18,6 @@ __all__ = [
     "Learned",
     "Learning",
     "learn",
+    "sample_by_content",
     "unit_of_strength",
 ]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.design import Gram
 from fenchel.kernels import differentiated
+from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows
 from fenchel.losses import Loss
 from fenchel.problem import Problem
@@ -49,8 +49,8 @@ class HeldOut:
         Their targets are those of the tasks.
     tasks : sequence of Task
         The criterion is the sum of theirs.
-    kernel : kernel
-        Its ``theta`` is all of θ but the last.
+    parameters : OpenParameters
+        θ without its last entry.
     unit : float
         Of alpha.
     smoothing : float
@@ -58,16 +58,21 @@ class HeldOut:
     """
 
     def __init__(
-        self, rows: Rows, tasks: Sequence[Task], kernel: Any, unit: float, smoothing: float
+        self,
+        rows: Rows,
+        tasks: Sequence[Task],
+        parameters: OpenParameters,
+        unit: float,
+        smoothing: float,
     ) -> None:
-        self.rows, self.kernel, self.unit = rows, kernel, unit
+        self.rows, self.parameters, self.unit = rows, parameters, unit
         self._folds = [_Fold(rows, k, task) for task in tasks for k in range(rows.n_folds)]
         self._constant = sum(fold.constant(smoothing) for fold in self._folds)
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at θ."""
         X = self.rows.X
-        kernel = self.kernel.clone_with_theta(theta[:-1])
+        kernel = self.parameters.with_numbers(theta[:-1])
         values, gradient_of = differentiated(kernel, X)
         alpha = self.unit * float(np.exp(theta[-1]))
         value, of_alpha = 0.0, 0.0
@@ -76,7 +81,7 @@ class HeldOut:
             more, slope = fold.evaluate(values, alpha, weights)
             value += more
             of_alpha += slope
-        slopes = np.append(gradient_of(weights), of_alpha)
+        slopes = np.append(self.parameters.gathered(gradient_of(weights)), of_alpha)
         return value / self._constant, slopes / self._constant
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel._validation import That
 from fenchel.certificate import Callback, Progress
-from fenchel.kernels import opened, settled
 from fenchel.learning.criterion import HeldOut, Task
 from fenchel.learning.descent import Descent
+from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Loss
 
@@ -26,6 +26,7 @@ _SMOOTHING = 8.0  # kinks as wide as an eighth of the spread first, then of what
 _SHARPEST = 40.0
 _SMOOTH_ALREADY = 1e6
 _LEAST_ROWS = 12
+_UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts with all of them
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0
@@ -48,6 +49,10 @@ class Learning:
         Relative decrease of the criterion below which the descent ends.
     prior : float
         Strength of the penalty on length scales.
+    share_scales : bool
+        Whether all columns of a category, zeros and ones next to each other, have one length
+        scale. On the tables of ``experiments.tables`` one for each is better: values of a
+        category are seldom equally far apart.
     """
 
     n_rows: int = 1000
@@ -55,6 +60,7 @@ class Learning:
     max_evaluations: int = 20
     tol: float = 3e-4
     prior: float = 1e-3
+    share_scales: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,10 @@ def learn(
     None where there is nothing to learn from: targets that are constant, or fewer distinct rows
     than twice the folds.
     """
-    rows = rows_by_content(data.X, data.targets, data.weight, options.n_rows, options.n_folds)
+    n_rows = options.n_rows
+    if np.isfinite(data.loss.smoothness) and len(_tasks(data, data.targets)) < len(data.coupling):
+        n_rows = min(n_rows, _UNKNOWNS // len(data.coupling))
+    rows = rows_by_content(data.X, data.targets, data.weight, n_rows, options.n_folds)
     constant = np.ptp(rows.targets, axis=0).max() == 0.0
     if constant or rows.n_folds < options.n_folds or len(rows.X) < _LEAST_ROWS:
         return None
@@ -176,16 +185,16 @@ class _Try:
         watch: Callable[[float], bool],
     ) -> None:
         self.data, self.rows, self.few, self.options = data, rows, few, options
-        self.kernel = opened(kernel, rows.X, rows.weight)
-        size = float(np.mean(self.kernel.diag(rows.X))) or 1.0
+        self.open = OpenParameters.of(kernel, rows, options.share_scales)
+        size = float(np.mean(self.open.kernel.diag(rows.X))) or 1.0
         unit = unit_of_strength(data.loss, rows.targets, rows.weight) * size
         self.unit = unit
         self.alpha = alpha
-        theta = self.kernel.theta
-        start = np.append(theta, np.log(DEFAULT_STRENGTH if alpha is None else alpha / unit))
-        ends = np.log([_LEAST, _MOST]) if alpha is None else np.full(2, start[-1])
-        bounds = np.vstack([self.kernel.bounds.reshape(-1, 2), ends])
-        scales = np.append(_are_scales(self.kernel), False)
+        alpha_start = np.log(DEFAULT_STRENGTH if alpha is None else alpha / unit)
+        ends = np.log([_LEAST, _MOST]) if alpha is None else np.full(2, alpha_start)
+        start = np.append(self.open.start, alpha_start)
+        bounds = np.vstack([self.open.bounds, ends])
+        scales = np.append(self.open.scales, False)
         strength = np.where(scales, options.prior / _SPREAD, 0.0)
         self.descent = Descent(start, bounds, start + _WIDER, strength, watch)
 
@@ -199,8 +208,8 @@ class _Try:
         self.descent.run(self._criterion(self.few, 1.0), 12, 3.0 * self.options.tol)
 
     def _criterion(self, rows: Rows, left: float) -> HeldOut:
-        tasks = _tasks(self.data, rows)
-        return HeldOut(rows, tasks, self.kernel, self.unit, self._smoothing(left))
+        tasks = _tasks(self.data, rows.targets)
+        return HeldOut(rows, tasks, self.open, self.unit, self._smoothing(left))
 
     def _smoothing(self, left: float) -> float:
         """For kinks as sharp as a share of the loss that is left; none for smooth losses."""
@@ -221,7 +230,7 @@ class _Try:
         _, criterion, theta = descent.best
         steps = np.rint(_RESOLUTION * (theta - descent.start)) / _RESOLUTION
         theta = descent.start + steps
-        kernel = settled(self.kernel.clone_with_theta(theta[:-1]))
+        kernel = self.open.settled(theta[:-1])
         alpha = self.alpha
         if alpha is None:
             outside = float(self.rows.weight.sum()) * (1.0 - 1.0 / self.rows.n_folds)
@@ -232,27 +241,17 @@ class _Try:
         )
 
 
-def _tasks(data: Data, rows: Rows) -> list[Task]:
+def _tasks(data: Data, targets: FloatArray) -> list[Task]:
     """Outputs one by one where they do not interact, else all together."""
     p = len(data.coupling)
-    targets = np.broadcast_to(rows.targets, (len(rows.X), p))
     apart = np.array_equal(data.coupling, np.eye(p)) and p > 1
     losses = [data.loss.output(j, p) for j in range(p)] if apart else []
     if not losses or any(loss is None for loss in losses):
-        return [Task(data.loss, data.coupling, rows.targets, data.fit_intercept)]
+        return [Task(data.loss, data.coupling, targets, data.fit_intercept)]
     one = np.eye(1)
+    targets = np.broadcast_to(targets, (len(targets), p))
     return [
         Task(loss, one, np.ascontiguousarray(targets[:, [j]]), data.fit_intercept)
         for j, loss in enumerate(losses)
         if loss is not None
     ]
-
-
-def _are_scales(kernel: Any) -> FloatArray:
-    """Which of the open parameters are length scales."""
-    parts = [
-        np.full(h.n_elements, h.name.endswith("length_scale"))
-        for h in kernel.hyperparameters
-        if not h.fixed
-    ]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)

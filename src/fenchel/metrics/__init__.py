@@ -1,5 +1,6 @@
 """Metrics of quantiles, expectiles and intervals, in the manner of scikit-learn's."""
 
+from fenchel.metrics.effects import total_effects
 from fenchel.metrics.explained import (
     d2_pinball_score,
     d2_poisson_score,
@@ -46,4 +47,5 @@ __all__ = [
     "position_of_level",
     "quantile_coverage",
     "row_losses",
+    "total_effects",
 ]

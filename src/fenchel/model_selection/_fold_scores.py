@@ -103,7 +103,8 @@ def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:
     """Scores with each row left out, from a closed form for all alphas together."""
     model.check_parameters()
     prepared = model.prepare(**data.arguments)
-    alphas = np.array([point.get("alpha", model.alpha) for point in grid.alphas], dtype=float)
+    given = [point.get("alpha", model.alpha) for point in grid.alphas]
+    alphas = np.array([model.strength(prepared) if a is None else a for a in given], dtype=float)
     both = np.empty((2, *grid.shape[1:]))
     for i, other in enumerate(grid.others):
         for j, point in enumerate(grid.along):

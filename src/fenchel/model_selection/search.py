@@ -88,6 +88,9 @@ class PathSearchCV(
     alpha runs from the largest to the smallest, every fit starting from the one before. For
     curves κ or ε runs likewise for each alpha, each start extrapolated from the last two.
 
+    A search takes the place of learning: candidates, and the final fit, are of estimators with
+    ``learn=False``, whose length scales are read off the data by rules.
+
     Parameters
     ----------
     estimator : estimator, optional
@@ -132,7 +135,7 @@ class PathSearchCV(
         As in GridSearchCV; with ``aggregation="median"`` ranks and ``best_score_`` are those of
         ``cv_results_["median_test_score"]``.
     alpha_ : float
-        The chosen strength.
+        The chosen strength; None where it is neither given nor searched, with ``refit=False``.
     certificate_, n_iter_ :
         Of the final fit.
     n_early_stops_ : int
@@ -252,13 +255,13 @@ class PathSearchCV(
         tasks = self._tasks(estimator, grid, data)
         report = Tasks.of(self, len(tasks) + bool(self.refit))
         self._choose(estimator, grid, self._scores(grid, tasks, report))
-        self.alpha_ = float(self.best_params_.get("alpha", estimator.alpha))
+        self.alpha_ = self.best_params_.get("alpha", estimator.alpha)
         if self.refit:
             task = report.begin("refit")
             best = estimator.with_parameters(**self.best_params_)
             self.best_estimator_ = best.fit(**given.arguments)
             report.end(task)
-            for name in ("n_features_in_", "feature_names_in_"):
+            for name in ("n_features_in_", "feature_names_in_", "alpha_"):
                 if hasattr(best, name):
                     setattr(self, name, getattr(best, name))
         report.end(report.root)

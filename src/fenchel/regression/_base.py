@@ -29,12 +29,17 @@ from fenchel.learning import (
     Learned,
     Learning,
     learn,
+    sample_by_content,
     unit_of_strength,
 )
 from fenchel.losses import Loss
+from fenchel.metrics import total_effects
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
+
+_SAMPLE = 128
+_IDLE = 1e-3
 
 
 @dataclass
@@ -97,10 +102,15 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
     learned_: Learned | None
     """What was learned, and how; None where nothing was left open."""
     _learned: Learned | None = None
+    _sample: FloatArray | None
+    """A few of the training rows, for importances."""
 
     def make_loss(self, n_targets: int) -> Loss:
         """Return the loss for targets with this number of columns."""
         raise NotImplementedError
+
+    def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
+        """Read off targets what the loss has of them: here nothing."""
 
     def make_coupling(self, n_targets: int) -> FloatArray:
         """Return S with S Sᵀ the output matrix of the kernel."""
@@ -131,10 +141,17 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         self.check_parameters()
         watch = self._callback()
         X, targets = self._validated(X, y)
-        self._learned = self._learn(X, targets, check_weights(X, sample_weight), watch)
+        weight = check_weights(X, sample_weight)
+        rows = np.flatnonzero(weight)
+        self._measure(targets[rows], weight[rows])
+        self._learned = self._learn(X[rows], targets[rows], weight[rows], watch)
         prepared = self._prepared(X, targets, sample_weight)
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
+        self._sample = None
+        if not self._given_gram():
+            inputs = prepared.inputs
+            self._sample = sample_by_content(inputs.rows, prepared.targets, _SAMPLE)
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
@@ -171,6 +188,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         if isinstance(self.kernel, OperatorKernel):
             self._check_outputs(self.kernel, targets.shape[1])
         inputs = self._mapped(X, sample_weight)
+        self._measure(targets[inputs.kept], inputs.weight)
         without = np.setdiff1d(np.arange(len(X)), inputs.kept, assume_unique=True)
         idle = X[without], targets[without]
         targets, shift, centre = targets[inputs.kept], np.zeros(targets.shape[1]), None
@@ -189,7 +207,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
             design=prepared.design(self.make_coupling(loss.n_outputs or n_targets)),
             targets=prepared.targets,
             sample_weight=prepared.inputs.weight,
-            alpha=self._strength(prepared),
+            alpha=self.strength(prepared),
             fit_intercept=bool(self.fit_intercept),
         )
 
@@ -248,36 +266,59 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
     def _learn(
         self, X: FloatArray, targets: FloatArray, weight: FloatArray, watch: Callback | None
     ) -> Learned | None:
-        """What is left open, learned from rows; None where nothing is."""
+        """What is left open, learned from rows of positive weight; None where nothing is."""
         if not self.learn or isinstance(self.kernel, OperatorKernel) or self._given_gram():
             return None
         kernel = WithRanks(Matern()) if self.kernel is None else as_kernel(self.kernel)
         if self.alpha is not None and not is_open(kernel):
             return None
         check_magnitude(X, "X")
-        rows = np.flatnonzero(weight)
-        data = self._task(X[rows], targets[rows], weight[rows])
+        data = self._task(X, targets, weight)
         options = self.learn if isinstance(self.learn, Learning) else Learning()
-        with threads_that_pay(min(len(rows), options.n_rows)):
+        with threads_that_pay(min(len(X), options.n_rows)):
             return learn(data, [kernel], self.alpha, options, watch)
 
     def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
         """Rows as :func:`fenchel.learning.learn` takes them."""
-        n_targets = targets.shape[1]
-        loss = self.make_loss(n_targets).unconstrained
-        coupling = self.make_coupling(loss.n_outputs or n_targets)
+        loss, coupling = self._learned_task(targets.shape[1])
         intercept = bool(self.fit_intercept)
         if intercept:
             targets = targets - np.partition(targets, len(targets) // 2, axis=0)[len(targets) // 2]
         return Data(X, targets, weight, loss, coupling, intercept)
 
-    def _strength(self, prepared: Prepared) -> float:
+    def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
+        """Loss and coupling of the criterion: those of the fit, or of some of its outputs."""
+        loss = self.make_loss(n_targets).unconstrained
+        return loss, self.make_coupling(loss.n_outputs or n_targets)
+
+    def strength(self, prepared: Prepared) -> float:
         """Alpha as given, as learned, or a thousandth of its unit."""
         if self.alpha is not None:
             return float(self.alpha)
         if self._learned is not None:
             return self._learned.alpha
         return DEFAULT_STRENGTH * self._unit_of_strength(prepared)
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of the variance of predictions due to each feature, summing to 1, (d,).
+
+        See :func:`fenchel.metrics.total_effects`, on at most 128 of the training rows; computed
+        when it is asked for. All zeros where predictions are constant. Features that the model
+        does not read are named by :attr:`idle_features_`.
+        """
+        check_is_fitted(self)
+        if self._sample is None:
+            raise AttributeError("feature_importances_ needs features, and X held kernel values")
+        effects = total_effects(self._evaluate, self._sample)
+        return effects / (effects.sum() or 1.0)
+
+    @property
+    def idle_features_(self) -> AnyArray:
+        """Names, or numbers, of features with less than a thousandth of the importance."""
+        idle = np.flatnonzero(self.feature_importances_ < _IDLE)
+        names = getattr(self, "feature_names_in_", None)
+        return idle if names is None else names[idle]
 
     def with_learned(self) -> Self:
         """Return an unfitted copy with what the last fit has learned as its parameters.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import Number, declared
 from fenchel.certificate import Callback
@@ -68,6 +70,14 @@ class LevelRegressor(KernelRegressor):
 
     def make_coupling(self, n_targets: int) -> FloatArray:
         return level_coupling(self.levels_, float(self.level_gamma))
+
+    def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
+        """Of at most three levels, the outermost and the middle one, for they say most."""
+        levels = np.sort(self.levels_)
+        chosen = np.unique([0, len(levels) // 2, len(levels) - 1])
+        some = levels[chosen]
+        loss = self._level_loss(some).insensitive(float(self.epsilon))
+        return loss, level_coupling(some, float(self.level_gamma))
 
     def check_parameters(self) -> None:
         super().check_parameters()

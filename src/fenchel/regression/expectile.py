@@ -24,9 +24,13 @@ class ExpectileRegressor(LevelRegressor):
         Levels in (0, 1), in any order, without repeats.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
         See :func:`fenchel.kernels.as_kernel`, and :class:`QuantileRegressor` for
-        operator-valued kernels.
-    alpha : float, default=1e-3
-        Strength of the regularization, > 0; it does not depend on the units of y.
+        operator-valued kernels, and for what is learned.
+    alpha : float, optional
+        Strength of the regularization, > 0; it does not depend on the units of y. None is
+        learned, see
+        :class:`QuantileRegressor`.
+    learn : bool or Learning, default=True
+        As in :class:`QuantileRegressor`.
     level_gamma : float, default=1.0
         γ of the coupling exp(-γ(τ_j - τ_k)²): 0 makes the curves parallel, ``inf``
         independent. Not used with an operator-valued kernel.

@@ -27,13 +27,21 @@ class QuantileRegressor(LevelRegressor):
     levels : float or sequence of float, default=0.5
         Levels in (0, 1), in any order, without repeats.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
-        See :func:`fenchel.kernels.as_kernel`; None is a Gaussian kernel whose width for each
-        feature is read off the data. An :class:`fenchel.kernels.OperatorKernel` with one
-        output for each level takes the place of k B.
-    alpha : float, default=1e-3
+        See :func:`fenchel.kernels.as_kernel`. Length scales that are "learned", the default of
+        kernels, are learned, one for each feature; numbers stay as given. None is a Matérn kernel
+        of smoothness 3/2 on the features and their ranks (:class:`fenchel.kernels.WithRanks`);
+        with ``learn=False`` a Gaussian one with widths read off the data. An
+        :class:`fenchel.kernels.OperatorKernel` with one output for each level takes the place of
+        k B; nothing in it is learned.
+    alpha : float, optional
         Strength of the regularization, > 0. The C of the papers is 1 / (alpha * sum of
         weights). Pinball losses grow like y, the penalty like y²: for y in units c times
-        smaller, the same fit takes alpha / c.
+        smaller, the same fit takes alpha / c. None is learned; where nothing is, it is a
+        thousandth of the mean loss of the best constant over its mean squared residual, times the
+        mean diagonal of the kernel.
+    learn : bool or Learning, default=True
+        Whether parameters that are left open are learned from held-out rows, see
+        :class:`fenchel.learning.Learning`, which also says how. Numbers that are given stay.
     level_gamma : float, default=1.0
         γ of the coupling: 0 makes the curves parallel, and in order, ``inf`` independent. Not
         used with an operator-valued kernel, which has a coupling of its own.
@@ -99,6 +107,14 @@ class QuantileRegressor(LevelRegressor):
         The levels as an array.
     loss_ : Loss
         The loss of the residual vectors.
+    alpha_ : float
+        The strength of the fit, as given or as learned.
+    learned_ : Learned or None
+        What was learned, and how, see :class:`fenchel.learning.Learned`; None where nothing was.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of the variance of predictions due to each feature, summing to 1.
+    idle_features_ : ndarray
+        Names, or numbers, of features with less than a thousandth of it.
     status_ : Status
         ``converged`` and a ``message``: how the solver ended.
     n_iter_, history_

@@ -37,12 +37,16 @@ class KernelRidge(KernelRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1e-3
+    alpha : float, optional
         Strength of the regularization, > 0. The textbook's λ, and scikit-learn's
-        ``KernelRidge(alpha)``, is alpha * n_samples here.
+        ``KernelRidge(alpha)``, is alpha * n_samples here. None is learned, see
+        :class:`QuantileRegressor`.
+    learn : bool or Learning, default=True
+        As in :class:`QuantileRegressor`.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
         See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common, unless
-        ``coupling`` or an :class:`fenchel.kernels.OperatorKernel` couples them.
+        ``coupling`` or an :class:`fenchel.kernels.OperatorKernel` couples them. What is left
+        open is learned, see :class:`QuantileRegressor`.
     coupling : array-like of shape (n_outputs, n_outputs), optional
         Symmetric positive semi-definite matrix B of the kernel k(x, x') B, the identity by
         default. Solved in the eigenvectors of B, as a Sylvester equation: a

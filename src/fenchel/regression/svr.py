@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fenchel._validation import declared
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel._validation import NONE, NOT_NEGATIVE, POSITIVE, declared
 from fenchel.certificate import Callback
-from fenchel.losses import Loss, make_loss
+from fenchel.losses import Absolute, Loss, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.regression._base import KernelRegressor
+
+_TUBE, _LINEAR = 0.1, 0.5  # of the spread of targets
 
 
 class SVR(KernelRegressor):
@@ -33,19 +38,25 @@ class SVR(KernelRegressor):
     ----------
     loss : str or Loss, default="epsilon_insensitive"
         See the table.
-    epsilon : float, default=0.1
-        ε >= 0 in the units of y, of the insensitive losses: the width of the tube.
-    kappa : float, default=1.0
-        κ > 0 in the units of y, of "huber": the residual at which it turns linear.
+    epsilon : float, optional
+        ε >= 0 in the units of y, of the insensitive losses: the width of the tube. None is a
+        tenth of the spread of y, the median absolute deviation from its median times 1.4826.
+    kappa : float, optional
+        κ > 0 in the units of y, of "huber": the residual at which it turns linear. None is half
+        of the spread of y.
     level : float, default=0.5
         τ in (0, 1), of "pinball" and "squared_pinball".
     kernel : None, str, kernel, callable or OperatorKernel, default=None
         See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common but the loss,
-        unless an :class:`fenchel.kernels.OperatorKernel` couples them.
-    alpha : float, default=1e-3
+        unless an :class:`fenchel.kernels.OperatorKernel` couples them. What is left open is
+        learned, see :class:`QuantileRegressor`.
+    alpha : float, optional
         Strength of the regularization, > 0. The C of scikit-learn and of the textbook is
         1 / (alpha * n_samples); with the squared loss, which carries ½ here and none there,
-        it is 1 / (2 * alpha * n_samples).
+        it is 1 / (2 * alpha * n_samples). None is learned, see
+        :class:`QuantileRegressor`.
+    learn : bool or Learning, default=True
+        As in :class:`QuantileRegressor`.
     fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose, \
 callback, max_time
         As in :class:`QuantileRegressor`.
@@ -60,8 +71,10 @@ callback, max_time
         Rows outside of the tube or on its edge.
     offset_ : ndarray of shape (n_outputs,)
         The offsets b.
-    weights_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
-history_, n_features_in_, feature_names_in_
+    epsilon_, kappa_ : float
+        As given, or as read off y.
+    weights_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_, \
+status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     Notes
@@ -96,14 +109,16 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
-    constraints = declared(loss=loss_choice())
+    constraints = declared(loss=loss_choice(), epsilon=NONE | NOT_NEGATIVE, kappa=NONE | POSITIVE)
+    epsilon_: float = 0.1
+    kappa_: float = 1.0
 
     def __init__(
         self,
         loss: Any = "epsilon_insensitive",
         *,
-        epsilon: float = 0.1,
-        kappa: float = 1.0,
+        epsilon: float | None = None,
+        kappa: float | None = None,
         level: float = 0.5,
         kernel: Any = None,
         alpha: float | None = None,
@@ -140,6 +155,21 @@ history_, n_features_in_, feature_names_in_
         self.max_time = max_time
 
     def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
-        return make_loss(
-            self.loss, n_targets, epsilon=self.epsilon, kappa=self.kappa, level=self.level
-        )
+        epsilon, kappa = self.epsilon_, self.kappa_
+        return make_loss(self.loss, n_targets, epsilon=epsilon, kappa=kappa, level=self.level)
+
+    def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
+        """Read the tube and the threshold off the spread of targets, where they are not given."""
+        spread = _spread(targets, weight) if None in (self.epsilon, self.kappa) else 1.0
+        self.epsilon_ = _TUBE * spread if self.epsilon is None else float(self.epsilon)
+        self.kappa_ = _LINEAR * spread if self.kappa is None else float(self.kappa)
+
+
+def _spread(targets: FloatArray, weight: FloatArray) -> float:
+    """Median absolute deviation, for normal targets their standard deviation; 1 if constant."""
+    centre = Absolute().minimizing_offset(targets, weight)
+    deviation = np.abs(targets - centre)
+    spread = 1.4826 * float(Absolute().minimizing_offset(deviation, weight).mean())
+    if not spread > 0.0:
+        spread = float(np.average(deviation.mean(axis=1), weights=weight))
+    return spread or 1.0

@@ -19,7 +19,7 @@ from fenchel.problem import Problem
 from fenchel.solvers.newton_inner import Inner, Scale
 from fenchel.solvers.newton_spaces import Function, KernelSpace
 from fenchel.solvers.newton_system import Kinks
-
+from fenchel.solvers.sensitivity import adjoint
 
 _RIDGE = 1e-9  # on offsets that no kink holds, in units of the problem
 
@@ -32,7 +32,9 @@ class Smoothed(NamedTuple):
     offset: FloatArray
     coef: FloatArray
     """Dual coefficients of the function, (n, p)."""
+    residual: FloatArray
     kinks: Kinks
+    alpha: float
     n_steps: int
 
 
@@ -47,11 +49,32 @@ def fit_smoothed(
     """Minimize the smoothed objective on kernel rows to ``tol`` times the best constant's loss."""
     scale = Scale.of(problem)
     zero = np.zeros((problem.n_rows, problem.n_outputs))
-    dual, offset = (zero, problem.best_constant) if start is None else (start.dual, start.offset)
-    coef = problem.weight[:, None] * dual
+    coef, offset = (zero, problem.best_constant) if start is None else _predicted(problem, start)
     ridge = _RIDGE * float(problem.weight.sum()) * scale.step
     inner = Inner(problem, KernelSpace(problem), scale, zero, offset, step, ridge)
     point = inner.at(Function(coef, problem.design.image(coef)), offset)
     tolerance = tol * problem.baseline / problem.alpha
     point, n_steps = inner.minimize(point, tolerance, max_steps)
-    return Smoothed(point.dual, point.offset, point.function.coef, point.kinks, n_steps)
+    return Smoothed(
+        point.dual,
+        point.offset,
+        point.function.coef,
+        point.residual,
+        point.kinks,
+        problem.alpha,
+        n_steps,
+    )
+
+
+def _predicted(problem: Problem, start: Smoothed) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and offset to first order in the change of kernel and alpha.
+
+    As if rows stayed on their pieces of the loss: the residuals that the old coefficients leave
+    would put many on others, and Newton's method would have to bring them back.
+    """
+    coef = problem.weight[:, None] * start.dual
+    residual = problem.targets - problem.design.image(coef) - start.offset
+    rows, jacobian = start.kinks
+    kinks = Kinks(rows, jacobian * (start.alpha / problem.alpha))
+    move = adjoint(problem, kinks, residual - start.residual, np.zeros(problem.n_outputs))
+    return coef + move.push, start.offset + move.offset

@@ -1,0 +1,59 @@
+"""How much of what a model predicts is due to each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+
+_SHIFTS = 4
+
+
+def total_effects(predict: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
+    r"""Share of the variance of predictions that features make, alone or with others.
+
+    .. math:: T_j = \frac{\mathrm{E}\, (f(x) - f(x_{-j}, x'_j))^2}{2 \operatorname{Var} f(x)}
+
+    with the value of feature j taken from another row x'. Features that the function does not
+    read have 0; where features act together each of them has the whole of it, so that the sum
+    may exceed 1. On average over outputs; zeros where predictions are constant.
+
+    Parameters
+    ----------
+    predict : callable
+        From rows (n, d) to predictions (n,) or (n, p).
+    X : ndarray of shape (n, d)
+        Rows in an order that says nothing, such as random rows: others are those that follow.
+
+    Returns
+    -------
+    ndarray of shape (d,)
+
+    References
+    ----------
+    Jansen (1999), Analysis of variance designs for model output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.metrics import total_effects
+    >>> X = np.random.default_rng(0).normal(size=(500, 3))
+    >>> total_effects(lambda X: 2.0 * X[:, 0] + X[:, 1], X).round(1)
+    array([0.8, 0.2, 0. ])
+    """
+    n, d = X.shape
+    whole = np.reshape(predict(X), (n, -1))
+    variance = whole.var(axis=0)
+    shifts = range(1, 1 + min(_SHIFTS, n - 1))
+    squares = np.zeros((d, whole.shape[1]))
+    for j in range(d):
+        if (X[:, j] == X[0, j]).all():
+            continue
+        changed = np.concatenate([X] * len(shifts))
+        changed[:, j] = np.concatenate([np.roll(X[:, j], k) for k in shifts])
+        moved = np.reshape(predict(changed), (len(shifts), n, -1)) - whole
+        squares[j] = 0.5 * np.mean(moved**2, axis=(0, 1))
+    shares = np.divide(squares, variance, out=np.zeros_like(squares), where=variance > 0.0)
+    return np.asarray(shares.mean(axis=1))
