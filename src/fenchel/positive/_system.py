@@ -160,7 +160,9 @@ class PairColumns:
         self, square: Compressed, conditions: FloatArray
     ) -> tuple[FeatureColumns, FloatArray]:
         """As few columns as ψ has and conditions, with the same products, and those rows."""
-        own, _ = dtrtrs(square.factor, self._of(square.pivots).T, lower=1)
+        own = self._of(square.pivots).T
+        if own.size:
+            own, _ = dtrtrs(square.factor, own, lower=1)
         stacked = np.concatenate([own, conditions]) if len(conditions) else own
         root = _root(stacked @ stacked.T)
         return FeatureColumns(square.features, root[: len(own)]), root[len(own) :]
@@ -168,6 +170,8 @@ class PairColumns:
 
 def _root(matrix: FloatArray) -> FloatArray:
     """R with R Rᵀ = matrix, which is positive semi-definite: Cholesky's, unless it is singular."""
+    if not len(matrix):
+        return matrix
     root, failed = dpotrf(matrix, lower=1, clean=1)
     if failed:
         values, vectors = np.linalg.eigh(matrix)

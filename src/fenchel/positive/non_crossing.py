@@ -57,7 +57,7 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         With ``features="cholesky"`` the number of features of the distances, the first ones
         of those of the anchor; at most 50 by default. Other maps serve both.
     solver : {"auto", "newton", "proximal_newton"} or solver, default="auto"
-        "auto" is "proximal_newton", and "newton" for a ``tol`` of 1e-4 or more.
+        "auto" is "newton" down to a gap of 1e-4, and "proximal_newton" from there.
     tol : float, default=1e-6
         Duality gap to reach, relative to the mean loss of the best constants. Searches that
         leave the default compare candidates at 1e-3.

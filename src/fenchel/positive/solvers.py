@@ -42,7 +42,7 @@ _CENTRED = 1.0
 # goes on: 524, 494 and 674
 _LAST, _LAST_PROX = 0.5, 0.1
 # Barrier of a warm start over the gap that it leaves. Steps of a search of 90 densities, and of as
-# many models of quantiles: 771 and 1243; 850 and 1275 with 0.3, 1100 and 1300 with 1, 707 and 1326
+# many models of quantiles: 709 and 1275; 840 and 1217 with 1, 773 and 1225 with 0.3, 687 and 1283
 # with 0.03.
 _WARM = 0.1
 _ROUGH = 1e-4  # a tolerance that does not need the kinks
@@ -324,8 +324,10 @@ class _Path:
         return cls(problem, unit, share * tol * unit, unit)
 
     def on_grid(self, barrier: float) -> float:
-        """The largest of the barriers of a cold start that is no larger, so that fits end alike."""
-        steps = np.ceil(np.log(barrier / self.unit) / np.log(_SHRINK)) if barrier > 0.0 else np.inf
+        """Return the next of the barriers of a cold start, so that all fits end with the same."""
+        if not barrier > 0.0:
+            return self.least
+        steps = np.ceil(np.log(barrier / self.unit) / np.log(_SHRINK))
         return max(self.unit * _SHRINK ** max(float(steps), 0.0), self.least)
 
     @property
