@@ -93,15 +93,19 @@ class Spectra:
 
     def curvature(self, part: int) -> FloatArray:
         """Minus the divided differences of a, (r, r)."""
+        every = np.arange(len(self.sizes[part]))
+        return self._differences(part, every[:, None], every)
+
+    def _differences(self, part: int, first: IntArray, second: IntArray) -> FloatArray:
+        """Those of some pairs of eigenvalues."""
         a, s = self.sizes[part], self.roots[part]
-        total = s[:, None] + s
-        return np.divide(a[:, None] + a, total, out=np.zeros_like(total), where=total > 0.0)
+        above, below = a[first] + a[second], s[first] + s[second]
+        return np.divide(above, below, out=np.zeros_like(below), where=below > 0.0)
 
     def pairs(self, part: int, scale: FloatArray | None = None, least: float = 0.0) -> Pairs:
         """Where the curvature of one part is; with a scale, where it is above ``least``."""
         first, second, double = _upper(len(self.sizes[part]))
-        curvature = self.curvature(part)[first, second]
-        curvature *= double
+        curvature = double * self._differences(part, first, second)
         kept = (curvature if scale is None else curvature * scale[first, second]) > least
         if kept.all():
             return Pairs(first, second, np.sqrt(curvature))
