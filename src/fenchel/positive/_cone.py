@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,21 +63,52 @@ class Spectra:
 
     def factors(self) -> list[FloatArray]:
         """F with F Fᵀ = A, (r, rank)."""
-        parts = zip(self.sizes, self.vectors, strict=True)
-        return [vectors[:, a > 0.0] * np.sqrt(a[a > 0.0]) for a, vectors in parts]
+        return list(self._factors)
+
+    @cached_property
+    def _factors(self) -> list[FloatArray]:
+        found = []
+        for a, vectors in zip(self.sizes, self.vectors, strict=True):
+            kept = a > 0.0
+            columns = vectors if kept.all() else vectors[:, kept]
+            found.append(columns * np.sqrt(a if kept.all() else a[kept]))
+        return found
+
+    @cached_property
+    def turned(self) -> list[list[FloatArray | None]]:
+        """Uᵀ M U of each condition and matrix, None where that is zero."""
+        return [
+            [None if m is None else u.T @ m @ u for m, u in zip(row, self.vectors, strict=True)]
+            for row in self.cone.moments
+        ]
+
+    @cached_property
+    def attained(self) -> FloatArray:
+        """tr(M A) of each condition."""
+        totals = []
+        for row in self.turned:
+            pairs = zip(row, self.sizes, strict=True)
+            totals.append(sum(float(m.diagonal() @ a) for m, a in pairs if m is not None))
+        return np.array(totals)
 
     def curvature(self, part: int) -> FloatArray:
         """Minus the divided differences of a, (r, r)."""
+        every = np.arange(len(self.sizes[part]))
+        return self._differences(part, every[:, None], every)
+
+    def _differences(self, part: int, first: IntArray, second: IntArray) -> FloatArray:
+        """Those of some pairs of eigenvalues."""
         a, s = self.sizes[part], self.roots[part]
-        total = s[:, None] + s
-        return np.divide(a[:, None] + a, total, out=np.zeros_like(total), where=total > 0.0)
+        above, below = a[first] + a[second], s[first] + s[second]
+        return np.divide(above, below, out=np.zeros_like(below), where=below > 0.0)
 
     def pairs(self, part: int, scale: FloatArray | None = None, least: float = 0.0) -> Pairs:
         """Where the curvature of one part is; with a scale, where it is above ``least``."""
-        first, second = _upper(len(self.sizes[part]))
-        curvature = self.curvature(part)[first, second]
-        curvature[first < second] *= 2.0
+        first, second, double = _upper(len(self.sizes[part]))
+        curvature = double * self._differences(part, first, second)
         kept = (curvature if scale is None else curvature * scale[first, second]) > least
+        if kept.all():
+            return Pairs(first, second, np.sqrt(curvature))
         return Pairs(first[kept], second[kept], np.sqrt(curvature[kept]))
 
     def coordinates(self, part: int, pairs: Pairs, matrix: FloatArray) -> FloatArray:
@@ -121,10 +153,31 @@ class Cone:
     def shifted(self, gram: Sequence[FloatArray], multipliers: FloatArray) -> list[FloatArray]:
         """G = gram + trace penalty + Σ ν M."""
         shifted = []
-        for k, matrix in enumerate(gram):
-            total = matrix + self.traces[k] * np.eye(self.sizes[k])
-            shifted.append(self._with_moments(total, k, multipliers))
+        for k, (matrix, penalty) in enumerate(zip(gram, self._penalties, strict=True)):
+            shifted.append(self._with_moments(matrix + penalty, k, multipliers))
         return shifted
+
+    @cached_property
+    def _penalties(self) -> list[FloatArray]:
+        """λ I of each matrix."""
+        return [lam * np.eye(size) for lam, size in zip(self.traces, self.sizes, strict=True)]
+
+    @cached_property
+    def _strengths(self) -> FloatArray:
+        """alpha of each eigenvalue of all matrices."""
+        return np.repeat(self.alphas, self.sizes)
+
+    @cached_property
+    def _slices(self) -> list[slice]:
+        """Where the eigenvalues of each matrix are among those of all."""
+        return [slice(a, b) for a, b in pairwise(np.cumsum([0, *self.sizes]))]
+
+    @cached_property
+    def _lengths(self) -> list[list[float]]:
+        """‖M‖ of each condition and matrix."""
+        return [
+            [0.0 if m is None else float(np.linalg.norm(m)) for m in row] for row in self.moments
+        ]
 
     def _with_moments(self, total: FloatArray, k: int, multipliers: FloatArray) -> FloatArray:
         """Add Σ ν M of one matrix, in place."""
@@ -149,18 +202,15 @@ class Cone:
         barrier: float,
     ) -> Spectra:
         """What follows from eigenvalues and vectors."""
-        sizes, roots = [], []
-        total = float(multipliers @ self.right)
-        for g, alpha in zip(values, self.alphas, strict=True):
-            s = np.hypot(g, 2.0 * np.sqrt(alpha * barrier))
-            below = (s - np.minimum(g, 0.0)) / (2.0 * alpha)
-            above = np.divide(2.0 * barrier, s + g, out=np.zeros_like(g), where=g > 0.0)
-            a = np.where(g > 0.0, above, below)
-            total += float(-(g @ a) - 0.5 * alpha * (a @ a))
-            if barrier > 0.0:
-                total += barrier * float(np.log(a).sum())
-            sizes.append(a)
-            roots.append(s)
+        g, alpha = np.concatenate(values), self._strengths
+        s = np.hypot(g, 2.0 * np.sqrt(alpha * barrier))
+        below = (s - np.minimum(g, 0.0)) / (2.0 * alpha)
+        above = np.divide(2.0 * barrier, s + g, out=np.zeros_like(g), where=g > 0.0)
+        a = np.where(g > 0.0, above, below)
+        total = float(multipliers @ self.right) - float(a @ (g + 0.5 * alpha * a))
+        if barrier > 0.0:
+            total += barrier * float(np.log(a).sum())
+        sizes, roots = [a[part] for part in self._slices], [s[part] for part in self._slices]
         return Spectra(self, multipliers, barrier, values, vectors, sizes, roots, total)
 
     def attained(self, matrices: Sequence[FloatArray]) -> FloatArray:
@@ -173,17 +223,11 @@ class Cone:
             return 0.0
         excess = self.attained(matrices) - self.right
         excess = np.where(self.equality, np.abs(excess), np.maximum(excess, 0.0))
-        return float((excess / self._units(matrices)).max())
+        return float((excess / self._units([float(np.linalg.norm(a)) for a in matrices])).max())
 
-    def _units(self, matrices: Sequence[FloatArray]) -> FloatArray:
-        sizes = [
-            sum(
-                float(np.linalg.norm(m) * np.linalg.norm(a))
-                for m, a in zip(condition, matrices, strict=True)
-                if m is not None
-            )
-            for condition in self.moments
-        ]
+    def _units(self, lengths: Sequence[float]) -> FloatArray:
+        """What violations are relative to, for matrices of these lengths."""
+        sizes = [sum(m * a for m, a in zip(row, lengths, strict=True)) for row in self._lengths]
         return np.maximum(np.maximum(np.abs(self.right), sizes), np.finfo(float).tiny)
 
     def solve(
@@ -203,13 +247,13 @@ class Cone:
             return spectra
         before = np.inf
         for _ in range(_STEPS):
-            matrices = [f @ f.T for f in spectra.factors()]
-            gradient = self.right - self.attained(matrices)
+            gradient = self.right - spectra.attained
             nu = spectra.multipliers
             held = ~self.equality & (nu <= 0.0) & (gradient >= 0.0)
             left = np.where(held, 0.0, np.abs(gradient))
             # a slack condition with a positive multiplier is no violation, but not optimal
-            worst = float((left / self._units(matrices)).max())
+            units = self._units([float(np.sqrt(a @ a)) for a in spectra.sizes])
+            worst = float((left / units).max())
             if worst <= accuracy or (worst <= _ROUNDED and worst > 0.5 * before):
                 break
             before = worst
@@ -222,17 +266,26 @@ class Cone:
 
     def hessian(self, spectra: Spectra) -> FloatArray:
         """Second derivative in the multipliers."""
-        parts = [self.rows(spectra, k, spectra.pairs(k)) for k in range(len(self.sizes))]
-        rows = np.concatenate(parts, axis=1)
-        return rows @ rows.T
+        found = np.zeros((len(self.moments), len(self.moments)))
+        for k in range(len(self.sizes)):
+            rows = [row[k] for row in spectra.turned]
+            curved = spectra.curvature(k)
+            for i, own in enumerate(rows):
+                if own is None:
+                    continue
+                weighted = curved * own
+                for j, other in enumerate(rows[: i + 1]):
+                    if other is not None:
+                        found[i, j] += float(np.vdot(weighted, other))
+        return np.tril(found) + np.tril(found, -1).T
 
     def rows(self, spectra: Spectra, k: int, pairs: Pairs) -> FloatArray:
         """The conditions in the coordinates of curvature of one matrix, (conditions, pairs)."""
         rows = np.zeros((len(self.moments), len(pairs.root)))
-        for row, condition in zip(rows, self.moments, strict=True):
-            moment = condition[k]
-            if moment is not None:
-                row[:] = spectra.coordinates(k, pairs, moment)
+        for row, turned in zip(rows, spectra.turned, strict=True):
+            own = turned[k]
+            if own is not None:
+                row[:] = own[pairs.first, pairs.second] * pairs.root
         return rows
 
     def _step(
@@ -279,7 +332,7 @@ class Cone:
 
     def _closer(self, trial: Spectra, gradient: FloatArray, free: AnyArray) -> bool:
         """Whether the conditions are met better: where values differ by rounding only."""
-        new = self.right - self.attained([f @ f.T for f in trial.factors()])
+        new = self.right - trial.attained
         return bool(np.linalg.norm(new[free]) < 0.9 * np.linalg.norm(gradient[free]))
 
     def _refuse_infeasible(self, spectra: Spectra) -> None:
@@ -304,10 +357,13 @@ class Cone:
 
 
 @lru_cache(maxsize=16)
-def _upper(size: int) -> tuple[IntArray, IntArray]:
-    """The indices of the upper half of a matrix, which are made once for all steps."""
+def _upper(size: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """The indices of the upper half of a matrix, and how often each is in the whole.
+
+    They are made once for all steps.
+    """
     first, second = np.triu_indices(size)
-    return first, second
+    return first, second, np.where(first < second, 2.0, 1.0)
 
 
 def _decomposed(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

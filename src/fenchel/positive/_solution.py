@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate, Progress, Status
@@ -19,6 +18,9 @@ from fenchel.solvers.loop import Iterate, Loop, credible_gap
 _QUARTERS = 25  # down to 1e-15 of a starting point
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
 _NEAR = 10.0  # tolerances within which the best offsets of a step are worth their search
+_WITHIN = 1.5  # tolerances that a barrier may leave as a gap where points may be good enough
+_ROUGH = 1e-4  # a tolerance of candidates that are compared
+ROUNDING = 1e-14  # share of a value that may be rounding: 698 and 494 with 1e-16, else no change
 _ROUGHLY = 1e-7  # accuracy of the conditions on the way
 
 
@@ -76,8 +78,9 @@ def point_of(
     multipliers: FloatArray,
     barrier: float = 0.0,
     joint: bool = False,
+    conjugates: float | None = None,
 ) -> Point:
-    """Evaluate a dual point; ``push`` where it is known already."""
+    """Evaluate a dual point; ``push`` and ``conjugates`` where they are known already."""
     push = problem.push(dual) if push is None else push
     cone = problem.cone
     if joint:  # the multipliers are unknowns of Newton's method
@@ -85,7 +88,8 @@ def point_of(
     else:
         accuracy = _ROUGHLY if barrier > 0.0 else EXACT
         spectra = cone.solve(push.gram, multipliers, barrier, accuracy)
-    return Point(dual, push, spectra, problem.conjugates(dual))
+    known = problem.conjugates(dual) if conjugates is None else conjugates
+    return Point(dual, push, spectra, known)
 
 
 def total(problem: PSDProblem, point: Point) -> float:
@@ -149,17 +153,10 @@ def feasible(problem: PSDProblem, dual: FloatArray) -> FloatArray:
 
 def best_offset(problem: PSDProblem, predictions: FloatArray, offset: FloatArray) -> FloatArray:
     """Offsets that minimize the losses, one after the other, for the rest of the model."""
-    loss, best = problem.loss, offset.copy()
-    reach = 0.01 * np.sqrt(loss.unit / loss.step) if loss.unit > 0.0 else 1.0
-    for column, j in zip(problem.outward.T, range(len(best)), strict=True):
+    best = offset.copy()
+    for j, column in enumerate(problem.outward.T):
         rest = predictions + problem.outward @ (best - offset)
-
-        def objective(move: float, rest: FloatArray = rest, along: FloatArray = column) -> float:
-            return float(problem.weight @ loss.value(rest + move * along))
-
-        found = minimize_scalar(objective, bracket=(-reach, reach), method="brent", tol=1e-10)
-        if found.fun < objective(0.0):
-            best[j] += float(found.x)
+        best[j] += problem.loss.best_move(rest, column, problem.weight)
     return best
 
 
@@ -171,6 +168,18 @@ class Record:
     ) -> None:
         self.problem, self.joint = problem, joint
         self.loop = Loop[Certified](tol, callback)
+        self._known: tuple[Point, float] | None = None
+
+    def skips(self, barrier: float) -> bool:
+        """Whether a point on the way needs no certificate.
+
+        It does where somebody is told of the progress, where a precise solution is sought, and
+        where a barrier is so small that the point may be good enough.
+        """
+        if self.loop.callback is not None or self.loop.tol < _ROUGH:
+            return False
+        left = barrier * sum(self.problem.cone.sizes)
+        return left > _WITHIN * self.loop.tol * (self.problem.loss.unit or 1.0)
 
     def run(self, iterates: Iterator[Iterate[Certified]], remedy: str) -> PSDSolution:
         """Take iterates until one of them ends the loop; return the best in its lowest rank."""
@@ -199,15 +208,32 @@ class Record:
         if given and credible_gap(found.certificate) <= _NEAR * self.loop.tol:
             found = self._with_model(point, model)
         certificate = found.certificate
+        if self.joint and self._near(spectra, certificate):
+            verdict = self._exact(point, offset)
+            if credible_gap(verdict.certificate) <= self.loop.tol:
+                return verdict
         if self.joint and certificate.feasibility > self.loop.tol:  # no model yet
             return replace(found, certificate=replace(certificate, primal=np.inf))
         rough = spectra.barrier > 0.0 and len(problem.constraints) > 0
         if not rough or not credible_gap(certificate) <= self.loop.tol:
             return found
+        # a solver goes on from the point
+        return replace(self._exact(point, offset), predictions=found.predictions)
+
+    def _near(self, spectra: Spectra, certificate: Certificate) -> bool:
+        """Whether the barrier and the conditions may allow a model within the tolerance."""
+        if not len(self.problem.constraints):
+            return False
+        left = spectra.barrier * sum(self.problem.cone.sizes)
+        missing = certificate.feasibility
+        return left <= self.loop.tol * certificate.unit and missing <= _NEAR * self.loop.tol
+
+    def _exact(self, point: Point, offset: FloatArray) -> Certified:
+        """The model of a point whose matrices meet the conditions exactly."""
+        problem, spectra = self.problem, point.spectra
         exact = problem.cone.solve(point.push.gram, spectra.multipliers, spectra.barrier)
         model = problem.model(point.push, exact, offset)
-        verdict = self._with_model(replace(point, spectra=exact), model)
-        return replace(verdict, predictions=found.predictions)  # a solver goes on from the point
+        return self._with_model(replace(point, spectra=exact), model)
 
     def _with_model(self, point: Point, model: Model, polished: bool = True) -> Certified:
         """The certificate of a point and a model, which is given its best offsets."""
@@ -223,6 +249,16 @@ class Record:
 
     def _lower(self, point: Point) -> float:
         """The dual objective; at the multipliers of a barrier problem any will do."""
+        if self._known is not None:  # several models are made of one point
+            known, value = self._known
+            same = np.array_equal(known.spectra.multipliers, point.spectra.multipliers)
+            if known.dual is point.dual and same:
+                return value
+        value = self._lower_of(point)
+        self._known = point, value
+        return value
+
+    def _lower_of(self, point: Point) -> float:
         problem = self.problem
         if problem.outward.shape[1]:
             dual = feasible(problem, point.dual)
@@ -257,3 +293,38 @@ class Record:
                         final, plain._replace(matrices=matrices, factors=factors)
                     )
             yield self._with_model(final, plain)
+
+
+class PSDSolver:
+    """An algorithm that maximizes the dual of a :class:`PSDProblem`.
+
+    It yields certified points, and a loop ends them.
+    """
+
+    tol: float
+    max_iter: int
+    remedy: ClassVar[str] = "increase max_iter, alpha, or tol"
+
+    def requires(self, problem: PSDProblem) -> str | None:
+        """Return None if it can solve this problem, else a sentence on what is missing."""
+        return None
+
+    def solve(
+        self,
+        problem: PSDProblem,
+        warm_start: Start | None = None,
+        callback: Callback | None = None,
+    ) -> PSDSolution:
+        """Return the best certified point."""
+        missing = self.requires(problem)
+        if missing is not None:
+            raise ValueError(f"solver {type(self).__name__} {missing}")
+        record = Record(problem, self.tol, callback, self._joint(problem))
+        return record.run(self._iterates(record, warm_start), self.remedy)
+
+    def _joint(self, problem: PSDProblem) -> bool:
+        """Whether the multipliers of the conditions are unknowns as the dual point is."""
+        return False
+
+    def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
+        raise NotImplementedError

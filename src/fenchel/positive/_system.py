@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._cone import Pairs, Spectra
@@ -159,11 +160,23 @@ class PairColumns:
         self, square: Compressed, conditions: FloatArray
     ) -> tuple[FeatureColumns, FloatArray]:
         """As few columns as ψ has and conditions, with the same products, and those rows."""
-        own = solve_triangular(square.factor, self._of(square.pivots).T, lower=True)
-        stacked = np.concatenate([own, conditions])
-        values, vectors = np.linalg.eigh(stacked @ stacked.T)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        own = self._of(square.pivots).T
+        if own.size:
+            own, _ = dtrtrs(square.factor, own, lower=1)
+        stacked = np.concatenate([own, conditions]) if len(conditions) else own
+        root = _root(stacked @ stacked.T)
         return FeatureColumns(square.features, root[: len(own)]), root[len(own) :]
+
+
+def _root(matrix: FloatArray) -> FloatArray:
+    """R with R Rᵀ = matrix, which is positive semi-definite: Cholesky's, unless it is singular."""
+    if not len(matrix):
+        return matrix
+    root, failed = dpotrf(matrix, lower=1, clean=1)
+    if failed:
+        values, vectors = np.linalg.eigh(matrix)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(root)
 
 
 def _independent(rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 
 from fenchel._typing import FloatArray
@@ -50,6 +51,19 @@ class PredictionLoss(ConvexFunction):
     def interior(self, barrier: float) -> Interior | None:
         """Return the loss with a barrier on a domain of its conjugate that is a box, or None."""
         return None
+
+    def best_move(self, prediction: FloatArray, along: FloatArray, weight: FloatArray) -> float:
+        """Return the t that minimizes the weighted loss of prediction + t along, (p,).
+
+        This default searches along the line; zero where it finds nothing better.
+        """
+        reach = 0.01 * np.sqrt(self.unit / self.step) if self.unit > 0.0 else 1.0
+
+        def objective(move: float) -> float:
+            return float(weight @ self.value(prediction + move * along))
+
+        found = minimize_scalar(objective, bracket=(-reach, reach), method="brent", tol=1e-10)
+        return float(found.x) if found.fun < objective(0.0) else 0.0
 
     def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:
         """Return a point of the domain near ``dual`` with Σ weight_i offsetsᵀ dual_i = 0.
@@ -263,6 +277,25 @@ class Residual(PredictionLoss):
         if not np.all(np.isfinite(box.lower) & np.isfinite(box.upper)):
             return None
         return Interior(self, -box.upper, -box.lower, box.above, barrier)
+
+    def best_move(self, prediction: FloatArray, along: FloatArray, weight: FloatArray) -> float:
+        """Exact for a piecewise linear loss: a weighted quantile of all residuals."""
+        box = self.loss.box(self.n_outputs)
+        if box is None or box.epsilon > 0.0 or box.below.any() or box.above.any():
+            return super().best_move(prediction, along, weight)
+        if not np.all((along == 0.0) | (along == 1.0)):
+            return super().best_move(prediction, along, weight)
+        chosen = np.flatnonzero(along)
+        residual = (self.targets - prediction)[:, chosen].ravel()
+        jumps = np.outer(weight, (box.upper - box.lower)[chosen]).ravel()
+        order = np.argsort(residual, kind="stable")
+        # minus the slope beyond each residual, which falls from one to the next
+        slope = weight.sum() * box.upper[chosen].sum() - np.cumsum(jumps[order])
+        flat = 1e-12 * jumps.sum()
+        last = len(order) - 1
+        first = min(int(np.searchsorted(-slope, -flat)), last)
+        end = min(int(np.searchsorted(-slope, flat, side="right")), last)
+        return float(0.5 * (residual[order[first]] + residual[order[end]]))
 
     def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:
         """Shrink the positive or the negative coordinates that share an offset."""

@@ -57,10 +57,10 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         With ``features="cholesky"`` the number of features of the distances, the first ones
         of those of the anchor; at most 50 by default. Other maps serve both.
     solver : {"auto", "newton", "proximal_newton"} or solver, default="auto"
-        "auto" is "proximal_newton", and "newton" for a ``tol`` of 1e-4 or more.
+        "auto" is "newton" down to a gap of 1e-4, and "proximal_newton" from there.
     tol : float, default=1e-6
         Duality gap to reach, relative to the mean loss of the best constants. Searches that
-        leave the default compare candidates at 1e-3.
+        leave the default compare candidates at 3e-3.
     kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
@@ -127,7 +127,7 @@ feature_names_in_
     constraints = declared(
         levels=check_levels, anchor=NONE | SHARE, gap_strength=POSITIVE, gap_rank=NONE | COUNT
     )
-    candidate_tol = 1e-3  # far below the standard error of a fold
+    candidate_tol = 3e-3  # scores within 0.005 of precise ones, where a standard error is 0.05
 
     def __init__(
         self,

@@ -68,8 +68,8 @@ class NonNegativeRegressor(PositiveRegressor):
     rank : int, optional
         Cap on the number of features; at most 300 by default.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        "auto" is "newton" where the conjugate of the loss is smooth, or a quadratic on a box and
-        ``tol`` at least 1e-4; else "proximal_newton".
+        "auto" is "newton" where the conjugate of the loss is smooth; where it is a quadratic on a
+        box, "newton" down to a gap of 1e-4 and "proximal_newton" from there, and that alone else.
     tol : float, default=1e-6
         Duality gap to reach, relative to the mean loss of the best constant.
     max_iter : int, default=200

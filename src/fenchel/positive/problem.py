@@ -306,6 +306,15 @@ class PSDProblem:
             z += (line.features @ weights)[:, None] * self.direction(line)
         return z
 
+    def values(self, push: Push, spectra: Spectra) -> FloatArray:
+        """Predictions of a dual point's model without offsets, (n, p)."""
+        z = np.zeros((len(self.weight), self.n_outputs))
+        for part, factor in zip(self.psd, spectra.factors(), strict=True):
+            z += quadratic_forms(part.features, factor)[:, None] * self.direction(part)
+        for line, pulled in zip(self.linear, push.linear, strict=True):
+            z += (line.features @ (pulled / -line.alpha))[:, None] * self.direction(line)
+        return z
+
     def penalty(self, model: Model) -> float:
         """What is added to the losses."""
         total = 0.0

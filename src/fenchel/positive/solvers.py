@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import Having, OneOf
+from fenchel.positive._fista import DualFista
 from fenchel.positive._kinks import KinkSystem, RowGrams
 from fenchel.positive._solution import (
+    ROUNDING,
     Certified,
     Point,
     PSDSolution,
+    PSDSolver,
     Record,
     Start,
     feasible,
@@ -24,9 +27,8 @@ from fenchel.positive._solution import (
     total,
 )
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
-from fenchel.positive.problem import PSDProblem, Push
+from fenchel.positive.problem import PSDProblem
 from fenchel.solvers import Callback
-from fenchel.solvers.accelerated import Moving, accelerated, every
 from fenchel.solvers.loop import Iterate
 
 # Measured on 86 fits of all estimators with 40 to 300 rows, a third of them random data and
@@ -36,14 +38,19 @@ _SHRINK = 0.1  # of the barrier: 638 and 509 with 0.01, 864 and 649 with 0.3
 # Predicted decrease over the gap of the barrier below which the barrier shrinks: 1021 and 961 with
 # 0.1; 554 and 430 with 100, which hardly solves the problems in between.
 _CENTRED = 1.0
-_LAST = 0.1  # share of the tolerance left to it: 699 and 524 with 0.001, 668 and 674 with 1
+# share of the tolerance left to it: 699 with 0.001, 683 with 0.1, 668 with 1; and where the prox
+# goes on: 524, 494 and 674
+_LAST, _LAST_PROX = 0.5, 0.1
+# Barrier of a warm start over the gap that it leaves. Steps of a search of 90 densities, and of as
+# many models of quantiles: 709 and 1275; 840 and 1217 with 1, 773 and 1225 with 0.3, 687 and 1283
+# with 0.03.
+_WARM = 0.1
 _ROUGH = 1e-4  # a tolerance that does not need the kinks
 _REFINEMENTS = 2  # of a Newton step without conditions: those of pinball losses need them
 _REFINED = 1e-12  # share of the squared residual of a step that is left alone
 # share of a dual point with kinks where a barrier begins: within the unit of its gap, and beyond
 _INSIDE, _FAR_INSIDE = 0.95, 0.65  # 1590 steps of a search of 90 fits with 0.95 for both
 _HALVINGS = 40  # 683 and 563 with 10, no change with 80
-_ROUNDING = 1e-14  # share of a value that may be rounding: 698 and 494 with 1e-16, else no change
 # The proximal step over the natural step of the loss, and by what it is multiplied after a full
 # step, a shortened one, and one that fails; proximal Newton's steps only.
 _FIRST_PROX = 3.0  # 532 with 0.1, 597 with 100
@@ -53,41 +60,6 @@ _RETREAT = 0.1  # 509 with 0.01, 543 with 0.3
 _LEAST_PROX, _LARGEST_PROX = 1e-6, 1e12
 _HOLD = 1e-6  # what holds offsets in place: 493 with 1e-8, 564 with 1e-4; with 0.01 9 fits fail
 _INNER = 1e-6  # share of the first slope where inner steps end: 628 with 1e-4, 451 with 1e-8
-
-
-class PSDSolver:
-    """An algorithm that maximizes the dual of a :class:`PSDProblem`.
-
-    It yields certified points, and a loop ends them.
-    """
-
-    tol: float
-    max_iter: int
-    remedy: ClassVar[str] = "increase max_iter, alpha, or tol"
-
-    def requires(self, problem: PSDProblem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
-        return None
-
-    def solve(
-        self,
-        problem: PSDProblem,
-        warm_start: Start | None = None,
-        callback: Callback | None = None,
-    ) -> PSDSolution:
-        """Return the best certified point."""
-        missing = self.requires(problem)
-        if missing is not None:
-            raise ValueError(f"solver {type(self).__name__} {missing}")
-        record = Record(problem, self.tol, callback, self._joint(problem))
-        return record.run(self._iterates(record, warm_start), self.remedy)
-
-    def _joint(self, problem: PSDProblem) -> bool:
-        """Whether the multipliers of the conditions are unknowns as the dual point is."""
-        return False
-
-    def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -118,7 +90,7 @@ class DualNewton(PSDSolver):
 
     def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
         problem, joint = record.problem, record.joint
-        path, point = _begin(record, warm_start)
+        path, point = _begin(record, warm_start, _LAST)
         offset = np.zeros(problem.outward.shape[1])
         if not problem.loss.smooth:
             nu = point.spectra.multipliers
@@ -126,12 +98,15 @@ class DualNewton(PSDSolver):
             point = point_of(problem, inside * point.dual, None, nu, path.barrier, joint)
         eased, point = path.eased(point)
         for step in range(self.max_iter + 1):
-            true = replace(point, conjugates=problem.conjugates(point.dual))
-            found = record.certified(true, offset, given=step > 0)
-            yield Iterate(step, found)
-            if step == self.max_iter:
-                return
-            z = found.predictions - problem.outward @ found.model.offset
+            if record.skips(path.barrier) and 0 < step < self.max_iter:
+                z = problem.values(point.push, point.spectra)
+            else:
+                true = replace(point, conjugates=problem.conjugates(point.dual))
+                found = record.certified(true, offset, given=step > 0)
+                yield Iterate(step, found)
+                if step == self.max_iter:
+                    return
+                z = found.predictions - problem.outward @ found.model.offset
             change, offset, decrease, turn = self._direction(eased, point, z)
             share = eased.loss.reach(point.dual, change)
             change, decrease, turn = share * change, share * decrease, share * turn
@@ -152,8 +127,7 @@ class DualNewton(PSDSolver):
         blocks = weight.reshape(-1, *[1] * (inverse.ndim - 1)) * inverse
         curvature = Curvature(problem, point.spectra, blocks)
         system = NewtonSystem(curvature, np.arange(len(weight)), blocks, 0.0)
-        matrices = [f @ f.T for f in point.spectra.factors()]
-        miss = problem.cone.right - problem.cone.attained(matrices)
+        miss = problem.cone.right - point.spectra.attained
         missing, rest, outward = curvature.missing(miss), z - slope, problem.outward
         change, offset = np.zeros_like(rest), np.zeros(outward.shape[1])
         change_nu, least = np.zeros(len(miss)), np.inf
@@ -195,7 +169,7 @@ class ProximalNewton(PSDSolver):
 
     def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
         problem = record.problem
-        path, point = _begin(record, warm_start)
+        path, point = _begin(record, warm_start, _LAST_PROX)
         offset = np.zeros(problem.outward.shape[1])
         sigma = _FIRST_PROX * problem.loss.step
         for step in range(self.max_iter + 1):
@@ -224,6 +198,39 @@ class ProximalNewton(PSDSolver):
             point = moved
             if path.centred(decrease):
                 point = path.shrunk(point, joint=False)
+
+
+@dataclass(frozen=True)
+class BarrierFirst(ProximalNewton):
+    """A barrier as far as the kinks do not matter, or rounding lets it, and the prox from there.
+
+    A barrier is several times as fast to a rough solution; the prox ends at the kinks themselves.
+    """
+
+    def _joint(self, problem: PSDProblem) -> bool:
+        return self._barrier()._joint(problem)
+
+    def _barrier(self) -> DualNewton:
+        return DualNewton(self.tol, self.max_iter)
+
+    def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
+        if warm_start is not None and self.tol < _ROUGH:  # what is precise already stays so
+            yield from super()._iterates(record, warm_start)
+            return
+        done = 0
+        for iterate in self._barrier()._iterates(record, warm_start):
+            yield iterate
+            done = iterate.n_iter
+            if record.loop.gap <= _ROUGH:
+                break
+        best = record.loop.best
+        if best is None or done >= self.max_iter:
+            return
+        start = Start(best.point.dual, best.point.spectra.multipliers)
+        record.joint = False
+        rest = replace(self, max_iter=self.max_iter - done)
+        for step, found in ProximalNewton._iterates(rest, record, start):
+            yield Iterate(done + step, found)
 
 
 class _Model:
@@ -283,7 +290,7 @@ class _Model:
             size = 1.0
             for _ in range(_HALVINGS):
                 trial, tx = self.evaluate(w + size * dw, qw + size * dq, b + size * db, b0, rho)
-                if trial <= value + 1e-4 * size * slope + _ROUNDING * abs(value):
+                if trial <= value + 1e-4 * size * slope + ROUNDING * abs(value):
                     break
                 size *= 0.5
             else:
@@ -312,9 +319,16 @@ class _Path:
     unit: float
 
     @classmethod
-    def of(cls, problem: PSDProblem, tol: float) -> _Path:
+    def of(cls, problem: PSDProblem, tol: float, share: float) -> _Path:
         unit = (problem.loss.unit or 1.0) / sum(problem.cone.sizes)
-        return cls(problem, unit, _LAST * tol * unit, unit)
+        return cls(problem, unit, share * tol * unit, unit)
+
+    def on_grid(self, barrier: float) -> float:
+        """Return the next of the barriers of a cold start, so that all fits end with the same."""
+        if not barrier > 0.0:
+            return self.least
+        steps = np.ceil(np.log(barrier / self.unit) / np.log(_SHRINK))
+        return max(self.unit * _SHRINK ** max(float(steps), 0.0), self.least)
 
     @property
     def ended(self) -> bool:
@@ -344,14 +358,14 @@ class _Path:
         return point_of(self.problem, point.dual, point.push, nu, self.barrier)
 
 
-def _begin(record: Record, warm_start: Start | None) -> tuple[_Path, Point]:
+def _begin(record: Record, warm_start: Start | None, share: float) -> tuple[_Path, Point]:
     """The barrier and the point to begin with: near a solution already, so is the barrier."""
     problem = record.problem
-    path = _Path.of(problem, record.loop.tol)
+    path = _Path.of(problem, record.loop.tol, share)
     if warm_start is not None:
         point = start_of(problem, warm_start)
         gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
-        path.barrier = min(max(gap / sum(problem.cone.sizes), path.least), path.barrier)
+        path.barrier = path.on_grid(_WARM * gap / sum(problem.cone.sizes))
         warm_start = Start(point.dual, point.spectra.multipliers)
     return path, start_of(problem, warm_start, path.barrier, record.joint)
 
@@ -369,80 +383,21 @@ def _walk(
     """
     push, spectra = problem.push(change), point.spectra
     value = total(problem, point)
-    size, rounding = 1.0, _ROUNDING * max(abs(value), abs(point.conjugates), problem.loss.unit)
+    size, rounding = 1.0, ROUNDING * max(abs(value), abs(point.conjugates), problem.loss.unit)
     if not decrease > -rounding:
         return None
     for _ in range(_HALVINGS):
         dual = point.dual + size * change
-        if np.isfinite(problem.conjugates(dual)):
+        known = problem.conjugates(dual)
+        if np.isfinite(known):
             moved = point.push.moved(push, size)
             nu = spectra.multipliers if turn is None else spectra.multipliers + size * turn
-            trial = point_of(problem, dual, moved, nu, spectra.barrier, turn is not None)
+            joint = turn is not None
+            trial = point_of(problem, dual, moved, nu, spectra.barrier, joint, known)
             if total(problem, trial) <= value - 1e-4 * size * decrease + rounding:
                 return trial
         size *= 0.5
     return None
-
-
-@dataclass(frozen=True)
-class DualFista(PSDSolver):
-    """Accelerated proximal gradient on the dual, with backtracking and restart.
-
-    The method of the paper. Its steps shrink as rows are added, so it serves as a check.
-    """
-
-    tol: float = 1e-6
-    remedy: ClassVar[str] = "increase max_iter, or use solver='auto'"
-    max_iter: int = 10_000
-    check: int = 10
-
-    def requires(self, problem: PSDProblem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
-        if problem.outward.shape[1]:
-            return "needs a problem without offsets; solver='proximal_newton' takes them"
-        return None
-
-    def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
-        problem, none = record.problem, np.zeros(0)
-        point, size = start_of(problem, warm_start), problem.loss.step
-        yield Iterate(0, record.certified(point, none))
-
-        def step(ahead: Moving) -> Moving:
-            nonlocal point, size
-            here = point
-            if ahead[0] is not point.dual:  # with momentum, and its push with it
-                push = _as_push(problem, ahead)
-                spectra = problem.cone.solve(push.gram, point.spectra.multipliers)
-                here, size = Point(ahead[0], push, spectra, np.nan), 1.05 * size
-            point, size = _backtracked(problem, here, size)
-            return point.dual, *point.push.gram, *point.push.linear
-
-        start = point.dual, *point.push.gram, *point.push.linear
-        points = accelerated(step, start, problem.weight[:, None])
-        for done, _ in every(points, self.check, self.max_iter):
-            yield Iterate(done, record.certified(point, none))
-
-
-def _as_push(problem: PSDProblem, moving: Moving) -> Push:
-    """The push behind a dual point, which is linear in it."""
-    psd = len(problem.psd)
-    return Push(list(moving[1 : 1 + psd]), list(moving[1 + psd :]))
-
-
-def _backtracked(problem: PSDProblem, here: Point, size: float) -> tuple[Point, float]:
-    """Proximal step from a point, with the first halving of the size at which it is one."""
-    z = problem.predictions(problem.model(here.push, here.spectra))
-    smooth = problem.unpenalized(here.push, here.spectra)
-    while True:
-        new = problem.loss.conjugate_prox(here.dual + size * z, size)
-        point = point_of(problem, new, None, here.spectra.multipliers)
-        move = new - here.dual
-        weighted = problem.weight[:, None] * move
-        bound = smooth - np.vdot(weighted, z) + np.vdot(weighted, move) / (2.0 * size)
-        value = problem.unpenalized(point.push, point.spectra)
-        if value <= bound + _ROUNDING * abs(value):
-            return point, size
-        size *= 0.5
 
 
 SOLVERS: dict[str, Any] = {
@@ -462,9 +417,9 @@ def make_solver(
     if not isinstance(solver, str):
         return solver
     if solver == "auto":
-        # a barrier is ten times as fast to a rough solution; the prox ends at the kinks themselves
-        eased = tol >= _ROUGH and problem.loss.interior(1.0) is not None
-        solver = "newton" if problem.loss.smooth or eased else "proximal_newton"
+        if not problem.loss.smooth and problem.loss.interior(1.0) is not None:
+            return BarrierFirst(tol=tol, max_iter=max_iter)
+        solver = "newton" if problem.loss.smooth else "proximal_newton"
     made: PSDSolver = SOLVERS[solver](tol=tol, max_iter=max_iter)
     return made
 
@@ -480,13 +435,7 @@ def solve(
     """Solve a problem to a relative duality gap."""
     chosen = make_solver(solver, problem, tol, max_iter)
     with threads_that_pay(max(problem.cone.sizes)):
-        solution = chosen.solve(problem, warm_start, callback)
-        early = solution.n_iter < max_iter and not solution.status.converged
-        if solver == "auto" and early and not problem.loss.smooth and callback is None:
-            # where rounding ends the barrier of a loss with kinks, its prox goes on
-            fallback = make_solver("proximal_newton", problem, tol, max_iter)
-            solution = fallback.solve(problem, Start(solution.dual, solution.multipliers))
-        return solution
+        return chosen.solve(problem, warm_start, callback)
 
 
 __all__ = [

@@ -1,0 +1,63 @@
+"""Fits that begin with a barrier, and those that are rough because they are compared only."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from fenchel.datasets import make_sine_quantiles
+from fenchel.losses import Pinball
+from fenchel.positive import DensityEstimator, NonCrossingQuantileRegressor
+from fenchel.positive.losses import Residual
+
+X, Y, _ = make_sine_quantiles(60, random_state=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("along", [[1.0, 1.0, 1.0], [0.0, 1.0, 1.0]])
+def test_the_best_move_of_pinball_losses_is_exact(seed, along):
+    random = np.random.default_rng(seed)
+    n, along = 31, np.array(along)
+    weight = random.uniform(0.1, 1.0, n) if seed else np.full(n, 1.0 / n)
+    loss = Residual(Pinball([0.1, 0.5, 0.8]), random.normal(size=(n, 1)), weight, 3)
+    prediction = 5.0 + random.normal(size=(n, 3))
+
+    def objective(move):
+        return weight @ loss.value(prediction + move * along)
+
+    found = loss.best_move(prediction, along, weight)
+    kinks = (loss.targets - prediction)[:, along > 0.0].ravel()  # one of them is a minimum
+    assert objective(found) == pytest.approx(min(map(objective, kinks)), rel=1e-14)
+    assert objective(found) <= minimize_scalar(objective, bounds=(-20, 20)).fun + 1e-14
+    order = random.permutation(n)
+    other = Residual(Pinball([0.1, 0.5, 0.8]), loss.targets[order][:, :1], weight[order], 3)
+    assert other.best_move(prediction[order], along, weight[order]) == pytest.approx(found)
+
+
+@pytest.mark.parametrize("alpha", [1e-1, 1e-3, 1e-5])
+def test_a_barrier_first_ends_at_the_same_kinks(alpha):
+    both = NonCrossingQuantileRegressor(alpha=alpha, tol=1e-7).fit(X, Y)
+    prox = NonCrossingQuantileRegressor(alpha=alpha, tol=1e-7, solver="proximal_newton").fit(X, Y)
+    ones = both.certificate_, prox.certificate_
+    assert max(c.dual for c in ones) <= min(c.primal for c in ones) + 1e-12
+    assert both.status_.converged
+    assert max(c.relative_gap for c in ones) <= 1e-7
+    levels = both.levels_[None, :] / 60.0
+    ends = [np.isclose(m.dual_coef_, -levels, atol=1e-6) for m in (both, prox)]
+    assert np.mean(ends[0] == ends[1]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [(NonCrossingQuantileRegressor(tol=1e-3), (X, Y)), (DensityEstimator(tol=1e-4), (X,))],
+)
+def test_rough_fits_are_told_of_only_where_somebody_listens(model, data):
+    quiet = model.fit(*data)
+    certificate, history = quiet.certificate_, quiet.history_
+    told = model.set_params(callback=lambda progress: None).fit(*data)
+    assert told.certificate_.primal == pytest.approx(certificate.primal, rel=1e-10)
+    assert told.certificate_.dual == pytest.approx(certificate.dual, rel=1e-10)
+    assert 2 <= len(history) < len(told.history_) == told.n_iter_ + 1
+    assert history[-1].iteration == told.n_iter_
+    model.callback = None
