@@ -179,6 +179,21 @@ def test_tables_that_are_refused(name, row, cell, sentence, here, capsys):
     assert not (here / "new.skops").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b,y\n1,u,2\n\n 3\n4,,5\n", "t.csv has fewer cells in row 2 than the 3 of its header"),
+        ('a,b,y\n"1\n2",u,2\n3,4\n', "t.csv has fewer cells in row 2 than the 3 of its header"),
+        ("a,b,y\n1,u,2\n3,,\n", "t.csv has missing values in the target y (1, first in row 2)"),
+        ("\n  \na,b,y\n1,u,\n \n", "t.csv has missing values in the target y (1, first in row 1)"),
+    ],
+)
+def test_rows_that_end_early_have_no_holes(text, sentence, here, capsys):
+    (here / "t.csv").write_text(text, encoding="utf-8")
+    assert main(["fit", "t.csv", "--target", "y"]) == 2
+    assert capsys.readouterr().err.startswith(f"fenchel: {sentence}")
+
+
 def test_json_parquet_search_picture_and_report(here, capsys):
     frame = table().assign(sold=lambda t: pd.to_datetime(t["sold"], format="%d.%m.%Y"))
     frame.to_parquet("houses.parquet")

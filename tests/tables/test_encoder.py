@@ -249,6 +249,14 @@ def test_names_of_the_output_differ():
     np.testing.assert_array_equal(table, [[1, 1, 1, 0], [2, 0, 0, 1]])
 
 
+@pytest.mark.parametrize("dtype", [object, "string", "category"])
+def test_empty_words_are_holes(dtype):
+    encoder, table = column(pd.Series(["a", "", "b"], dtype=dtype))
+    assert list(table) == ["c=a", "c=b", "c=missing"]
+    assert table["c=missing"].tolist() == [0, 1, 0]
+    assert encoder.description_["c"].endswith("; 1 hole as a value of their own")
+
+
 def test_numbers_as_categories():
     encoder, table = column(pd.Series([3, 1, 3, None], dtype="category"))
     assert list(table) == ["c=1", "c=3", "c=missing"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,20 @@ def _read_csv(path: Path) -> pd.DataFrame:
     frame = pd.read_csv(path, low_memory=False)
     if not isinstance(frame.index, pd.RangeIndex):
         raise InputError(f"{path} has rows with more cells than the {len(names)} of its header")
+    if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
+        _check_whole_rows(path, len(names))
     return frame
+
+
+def _check_whole_rows(path: Path, n_cells: int) -> None:
+    """Refuse rows that end early, whose last cells pandas would take for holes."""
+    with path.open(encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
+        rows = (row for row in csv.reader(file) if "".join(row).strip() or len(row) > 1)
+        for number, row in enumerate(rows):
+            if len(row) < n_cells:
+                raise InputError(
+                    f"{path} has fewer cells in row {number} than the {n_cells} of its header"
+                )
 
 
 def _check_names(names: Any, path: Path) -> None:

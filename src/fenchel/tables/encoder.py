@@ -39,9 +39,9 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
                     that are another in every one of more than 10 rows
     ==============  =========================================================================
 
-    Words that are all dates in one format, with year and month, are dates. Where days and months
-    could be either way round in all of them, the month comes first in 01/02/2020, and the day in
-    01.02.2020. Time zones are resolved into universal time.
+    Empty words are holes. Words that are all dates in one format, with year and month, are dates.
+    Where days and months could be either way round in all of them, the month comes first in
+    01/02/2020, and the day in 01.02.2020. Time zones are resolved into universal time.
 
     A table of numbers without holes passes as it is, bit for bit, with what is the same in every
     row. Categories of numbers are numbers: make them words, or of the dtype ``category``, if their

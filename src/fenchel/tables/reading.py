@@ -33,7 +33,7 @@ _FEW = 10  # of more values none of which occurs twice, words without a blank ar
 
 
 def frame_of(X: Any) -> pd.DataFrame:
-    """Return a table as a DataFrame of pandas, with words for names and numbered rows."""
+    """Return a table as a DataFrame of pandas, in which empty words are holes."""
     frame = X if isinstance(X, pd.DataFrame) else getattr(X, "to_pandas", lambda: None)()
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"X must be a data frame of pandas or Polars, got {shown(X)}")
@@ -44,7 +44,15 @@ def frame_of(X: Any) -> pd.DataFrame:
         raise TableError(f"X must have different names of columns, got {twice[0]!r} twice")
     if 0 in frame.shape:
         raise TableError(f"X must have a row and a column, got the shape {frame.shape}")
-    return frame
+    return frame.apply(_without_empty_words)
+
+
+def _without_empty_words(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column in which empty words are holes, as they are in CSV files."""
+    if not cells.is_words(column):
+        return column
+    empty = column.astype(object) == ""
+    return column.mask(empty) if empty.any() else column
 
 
 def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
