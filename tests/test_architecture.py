@@ -14,7 +14,7 @@ import fenchel
 FLOORS: list[set[str]] = [
     {"_threads", "_typing"},
     {"_grids", "_validation"},
-    {"certificate", "datasets", "design", "norms"},
+    {"certificate", "datasets", "design", "norms", "tables"},
     {"kernels", "losses", "repair"},
     {"features", "metrics", "norm_problem", "problem"},
     {"solvers"},

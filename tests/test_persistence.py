@@ -191,7 +191,10 @@ def test_a_local_function_is_not_taken_for_its_namesake(tmp_path):
 
 
 def test_trusted_types_hold_no_functions_and_only_own_classes():
-    for name in trusted_types():
+    # a type of numbers, in files the header of an empty array; and what skrub makes of words
+    others = {"numpy.dtype", "skrub._string_encoder.StringEncoder", "skrub._to_str.ToStr"}
+    assert others < set(trusted_types())
+    for name in set(trusted_types()) - others:
         module, _, attribute = name.rpartition(".")
         assert isinstance(getattr(sys.modules[module], attribute), type), name
         known = ("fenchel.", "sklearn.gaussian_process.kernels", "sklearn.model_selection._split")

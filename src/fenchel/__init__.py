@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         regression,
         report,
         solvers,
+        tables,
         testing,
     )
     from fenchel.functional import FunctionalRegressor
@@ -88,6 +89,7 @@ _ROOMS = (
     "regression",
     "report",
     "solvers",
+    "tables",
     "testing",
 )
 
@@ -142,5 +144,6 @@ __all__ = [
     "report",
     "save",
     "solvers",
+    "tables",
     "testing",
 ]

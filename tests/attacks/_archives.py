@@ -62,6 +62,14 @@ def with_metadata(members: Members, **metadata: Any) -> bytes:
     return changed(members, fenchel=change)
 
 
+def with_schema(members: Members, old: str, new: str) -> bytes:
+    """Archive with other words in the description of its objects."""
+    text = members["schema.json"].decode()
+    if old not in text:
+        raise ValueError(f"the schema has no {old}")
+    return archive_of({**members, "schema.json": text.replace(old, new).encode()})
+
+
 def with_arrays(members: Members, change: Callable[[Any], Any]) -> bytes:
     """Archive with other arrays."""
     new = {

@@ -34,6 +34,10 @@ def _cell(table: pd.DataFrame, column: str, row: int, cell: object) -> str:
     return new.to_csv(index=False)
 
 
+def _constant(table: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame({"x": ["Bonn"] * len(table), "z": np.nan, "y": table["y"]})
+
+
 def tables(folder: Path) -> dict[str, tuple[str, ...]]:
     """Write the tables; of the bad ones, what a message must name (one of these)."""
     good = good_table()
@@ -75,18 +79,17 @@ def tables(folder: Path) -> dict[str, tuple[str, ...]]:
         put(f"target {name}.csv", _cell(good, "y", 5, cell), f"{cell!r} in row 5")
     commas = good.assign(x=good["x"].map(lambda v: f"{v:.3f}".replace(".", ",")))
     put("commas.csv", commas.to_csv(index=False), "'x'")
-    for name, cell in {
-        "gap": "",
-        "na": "NA",
-        "inf": "inf",
-        "ninf": "-inf",
-        "1e999": "1e999",
-    }.items():
+    for name, cell in {"inf": "inf", "ninf": "-inf", "1e999": "1e999"}.items():
         put(f"{name}.csv", _cell(good, "z", 9, cell), "row 9")
         put(f"target {name}.csv", _cell(good, "y", 9, cell), "row 9")
+    for name, cell in {"gap": "", "na": "NA"}.items():
+        put(f"target {name}.csv", _cell(good, "y", 9, cell), "row 9")
+    dates = pd.date_range("1968-12-01", periods=ROWS).strftime("%Y-%m-%d")
+    put("date.csv", _cell(good.assign(x=dates), "x", 5, "soon"), "'soon' in row 5", "row 1")
+    put("days.csv", _cell(good.assign(x=dates), "x", 5, "1969-02-30"), "row 5", "row 1")
     put("huge.csv", _cell(good, "z", 9, "1e200"), "'z'")
-    put("nothing.csv", good.assign(z=np.nan).to_csv(index=False), "z (24")
-    put("town gap.csv", _cell(good, "town", 7, None), "row 7")
+    put("target nothing.csv", good.assign(y=np.nan).to_csv(index=False), "y (24", "target")
+    put("one word.csv", _constant(good).to_csv(index=False), "x is the same", "'x'")
     put("lonely.csv", good[["y"]].to_csv(index=False), "x", "beside the target")
     put("no target.csv", good.drop(columns="y").to_csv(index=False), "'y'")
     put("target words.csv", good.assign(y=good["town"]).to_csv(index=False), "'Bonn' in row 1")
@@ -99,7 +102,7 @@ def tables(folder: Path) -> dict[str, tuple[str, ...]]:
     put("table.xlsx", text, ".csv")
     put("no ending", text, ".csv")
     for name, column in {
-        "dates": pd.Timestamp("2020-01-01"),
+        "times": pd.Timedelta("1h"),
         "lists": [[1, 2]] * ROWS,
         "bytes": [b"ab"] * ROWS,
         "mixed": ["0.5"] * (ROWS - 1) + ["-"],
@@ -125,10 +128,10 @@ def models(folder: Path) -> dict[str, tuple[str, ...]]:
             raise RuntimeError("the good model cannot be fitted")
     whole = (folder / "good.skops").read_bytes()
     parts = _archives.members_of(whole)
-    columns = {"numeric": ["x", "z"], "words": ["town"], "boolean": ["flag"]}
     table = good_table()
     bare = fenchel.KernelRidge().fit(table[["x", "z"]], table["y"])
     with_metadata, with_arrays = _archives.with_metadata, _archives.with_arrays
+    with_schema = _archives.with_schema
     contents = {
         "empty": b"",
         "text": b"x,y\n1,2\n",
@@ -138,13 +141,14 @@ def models(folder: Path) -> dict[str, tuple[str, ...]]:
         "zip": _archives.archive_of({"a.txt": b"b"}),
         "target 3": with_metadata(parts, target=3),
         "no target": with_metadata(parts, target=None),
-        "columns of words": with_metadata(parts, columns="x"),
-        "columns of lists": with_metadata(parts, columns=[["x"]]),
-        "columns of numbers": with_metadata(parts, columns={**columns, "numeric": [1, 2]}),
-        "more kinds": with_metadata(parts, columns={**columns, "dates": []}),
-        "other columns": with_metadata(parts, columns={**columns, "numeric": ["q"]}),
-        "fewer columns": with_metadata(parts, columns={**columns, "numeric": ["x"]}),
-        "swapped": with_metadata(parts, columns={**columns, "words": ["flag"], "boolean": []}),
+        "no kinds": with_schema(parts, '"kinds_"', '"kinds"'),
+        "other columns": with_schema(parts, '"x": {', '"q": {'),
+        "kinds of numbers": with_schema(parts, r'"\"number\""', "3"),
+        "unknown kinds": with_schema(parts, r'"\"number\""', r'"\"none\""'),
+        "numbers as words": with_schema(parts, r'"\"number\""', r'"\"category\""'),
+        "numbers as dates": with_schema(parts, r'"\"number\""', r'"\"date\""'),
+        "flags as texts": with_schema(parts, r'"\"flag\""', r'"\"text\""'),
+        "other parts": with_schema(parts, "part 0", "part 7"),
         "twice arrays": with_arrays(parts, lambda a: np.concatenate([a, a]) if a.ndim else a),
         "flat arrays": with_arrays(parts, lambda a: a.ravel()[:1]),
         "arrays of words": with_arrays(parts, lambda a: a.astype(str)),

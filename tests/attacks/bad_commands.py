@@ -124,16 +124,9 @@ def _place() -> tuple[tempfile.TemporaryDirectory[str], list[Case]]:
     return folder, cases
 
 
-# What only looks bad: a record that is not of fenchel fit is that of a model from Python, which
-# has reports, of the columns that it names.
-_FROM_PYTHON = (
-    "guess",
-    "columns of words",
-    "columns of lists",
-    "columns of numbers",
-    "more kinds",
-)
-_GOOD = [["report", "--out", "new.html", f"{name}.skops", "good.csv"] for name in _FROM_PYTHON]
+# What only looks bad: a model from Python has reports, of the columns that it names. And what a
+# model does not read of a table may be anything.
+_GOOD = [["report", "--out", "new.html", "guess.skops", "good.csv"]]
 
 
 def _random_case(chance: random.Random, cases: list[Case]) -> Case:

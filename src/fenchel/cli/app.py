@@ -110,8 +110,8 @@ def fit(
 ) -> None:
     """Fit a model to a table and report its certificate.
 
-    Columns that are not numbers are one-hot encoded. Without --out nothing is kept. Messages
-    count rows from 1, without the header.
+    Words, dates, true and false, and holes become numbers, and a line for each column says how.
+    Without --out nothing is kept. Messages count rows from 1, without the header.
     """
     from fenchel.cli import commands, fitting  # noqa: PLC0415
 

@@ -12,14 +12,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fenchel.cli import data_io, fitting, measures, models, places, printing
-from fenchel.cli.errors import InputError, as_input_errors, one_line
+from fenchel.cli.errors import InputError, as_input_errors, listed, one_line
 from fenchel.datasets import list_datasets
 from fenchel.regression import QuantileRegressor
 from fenchel.report import Training
 
 _MODELS = (".skops",)
 _PICTURES = (".png", ".pdf", ".svg")
-_UNKNOWN_SHOWN = 3
 
 
 def fit(
@@ -49,7 +48,8 @@ def fit(
     X = data_io.prepare(features, columns)
     if picture is not None:
         _check_plot_feature(plot_feature, columns)
-    fitted = _fit_with_progress(settings, X, y, columns, hidden=quiet or as_json)
+    fitted = _fit_with_progress(settings, X, y, hidden=quiet or as_json)
+    X = X[columns.names]
     with as_input_errors(f"the model fails on the rows of {table.label}: "):
         measured = measures.measure(fitted.pipeline, X, y)
     with places.noting_files(place, picture):
@@ -74,9 +74,7 @@ def _print_written(**files: Path | None) -> None:
             console.print(f" {what} written to {path}", markup=False)
 
 
-def _fit_with_progress(
-    settings: fitting.Settings, X: Any, y: Any, columns: data_io.Columns, *, hidden: bool
-) -> fitting.Fit:
+def _fit_with_progress(settings: fitting.Settings, X: Any, y: Any, *, hidden: bool) -> fitting.Fit:
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}"),
@@ -93,7 +91,7 @@ def _fit_with_progress(
         def show(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        return fitting.fit(settings, X, y, columns, show)
+        return fitting.fit(settings, X, y, show)
 
 
 def predict(model: str, data: str, *, out: str | None, interval: float | None) -> None:
@@ -103,7 +101,7 @@ def predict(model: str, data: str, *, out: str | None, interval: float | None) -
     _check_interval(saved.model, interval)
     table = data_io.read_data(data)
     with saved.used_on(table.label):
-        X, messages = rows(saved.pipeline, saved.columns, table)
+        X, messages = rows(saved, table)
         prediction = saved.pipeline.predict(X)
         outputs = prediction.reshape(len(X), -1).T
         columns = dict(zip(measures.output_names(saved.model), outputs, strict=True))
@@ -137,7 +135,7 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
     name = data_io.target_of(table, saved.target if target is None else target)
     _, y = data_io.split_target(table, name)
     with saved.used_on(table.label):
-        X, messages = rows(saved.pipeline, saved.columns, table)
+        X, messages = rows(saved, table, name)
         measured = measures.measure(saved.pipeline, X, y)
     warn([*saved.warnings, *messages])
     if as_json:
@@ -180,22 +178,19 @@ def demo(out_dir: str) -> None:
 
 
 def rows(
-    pipeline: Any, columns: data_io.Columns, table: data_io.Table
+    saved: models.Saved, table: data_io.Table, target: str | None = None
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of a table in the form that a pipeline reads, and which labels are new to it."""
-    X = data_io.select(table, columns)
-    messages = []
-    if columns.categorical:
-        encoder = pipeline[0].named_transformers_["categories"]
-        for name, known in zip(columns.categorical, encoder.categories_, strict=True):
-            new = X[name][~X[name].isin(list(known))]
-            if len(new):
-                labels = [str(label) for label in new.unique()[:_UNKNOWN_SHOWN]]
-                messages.append(
-                    f"{len(new)} rows have labels of {name} that the model has not seen "
-                    f"({', '.join(labels)}): they count as none of those it knows"
-                )
-    return X, messages
+    """Rows of a table in the form that a model reads, and what is to be said of them."""
+    encoder: Any = saved.encoder
+    X, messages = data_io.select(table, encoder)
+    known = {*encoder.feature_names_in_, saved.target, target}
+    others = [str(name) for name in table.frame.columns if name not in known]
+    if others:
+        messages.append(
+            f"{table.label} has columns that the model does not know and does not read: "
+            f"{listed(others)}"
+        )
+    return X, [one_line(message) for message in messages]
 
 
 def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None:

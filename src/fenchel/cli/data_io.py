@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fenchel.cli import cells
@@ -15,6 +17,10 @@ from fenchel.cli.errors import InputError, listed, one_line, one_sentence
 from fenchel.cli.places import place_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
+from fenchel.tables import TableEncoder
+from fenchel.tables.cells import numbers_of, words_of
+from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, TableError
+from fenchel.tables.reading import frame_of, kinds_of
 
 TABLES = (".csv", ".parquet")
 
@@ -30,21 +36,37 @@ class Table:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns a model reads: numbers, words, and true or false."""
+    """Which columns a model reads, and what each of them holds."""
 
-    numeric: list[str]
-    words: list[str]
-    boolean: list[str]
-
-    @property
-    def categorical(self) -> list[str]:
-        """Columns that are one-hot encoded."""
-        return [*self.words, *self.boolean]
+    kinds: dict[str, str]
 
     @property
     def names(self) -> list[str]:
         """All of them."""
-        return [*self.numeric, *self.categorical]
+        return list(self.kinds)
+
+    @property
+    def numeric(self) -> list[str]:
+        """Columns of numbers."""
+        return self._of(NUMBER)
+
+    @property
+    def dates(self) -> list[str]:
+        """Columns of dates."""
+        return self._of(DATE)
+
+    @property
+    def words(self) -> list[str]:
+        """Columns of words."""
+        return self._of(CATEGORY, TEXT)
+
+    @property
+    def categorical(self) -> list[str]:
+        """Columns of words, and of true and false."""
+        return [*self.words, *self._of(FLAG)]
+
+    def _of(self, *kinds: str) -> list[str]:
+        return [name for name, kind in self.kinds.items() if kind in kinds]
 
 
 def read_data(data: str) -> Table:
@@ -97,7 +119,20 @@ def _read_csv(path: Path) -> pd.DataFrame:
     frame = pd.read_csv(path, low_memory=False)
     if not isinstance(frame.index, pd.RangeIndex):
         raise InputError(f"{path} has rows with more cells than the {len(names)} of its header")
+    if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
+        _check_whole_rows(path, len(names))
     return frame
+
+
+def _check_whole_rows(path: Path, n_cells: int) -> None:
+    """Refuse rows that end early, whose last cells pandas would take for holes."""
+    with path.open(encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
+        rows = (row for row in csv.reader(file) if "".join(row).strip() or len(row) > 1)
+        for number, row in enumerate(rows):
+            if len(row) < n_cells:
+                raise InputError(
+                    f"{path} has fewer cells in row {number} than the {n_cells} of its header"
+                )
 
 
 def _check_names(names: Any, path: Path) -> None:
@@ -142,57 +177,45 @@ def target_of(table: Table, target: str | None) -> str:
 def split_target(table: Table, target: str) -> tuple[pd.DataFrame, pd.Series[float]]:
     """Features and target, both checked."""
     column = table.frame[target]
-    cells.check_number(column, f"the target {target!r} of {table.label}")
+    values = cells.target_of(column, table.label)
     features = table.frame.drop(columns=[target])
     if features.shape[1] == 0:
         raise InputError(f"{table.label} has no column beside the target {target!r}")
     cells.check_values(table.frame, table.label)
-    return features, column.astype(np.float64)
+    return features, pd.Series(values, index=column.index, name=target)
 
 
 def columns_of(features: pd.DataFrame, label: str) -> Columns:
-    """Sort the columns by what they hold."""
-    columns = Columns([], [], [])
-    for name, column in features.items():
-        if cells.is_number(column):
-            columns.numeric.append(str(name))
-        elif pd.api.types.is_bool_dtype(column.dtype):
-            columns.boolean.append(str(name))
-        elif cells.is_words(column):
-            cells.check_words(column, f"the column {name!r} of {label}")
-            columns.words.append(str(name))
-        else:
-            raise InputError(
-                f"the column {name!r} is of type {column.dtype}: columns must be numbers, words "
-                "or true and false"
-            )
-    return columns
+    """Sort the columns by what they hold, as an encoder does that is fitted on them."""
+    with sentences_of_tables():
+        kinds = kinds_of(frame_of(features), TableEncoder().max_categories, label)
+    return Columns(kinds.read)
+
+
+@contextlib.contextmanager
+def sentences_of_tables() -> Iterator[None]:
+    """Pass on what is wrong with a table, or not installed; and nothing else."""
+    try:
+        yield
+    except (TableError, ImportError) as error:
+        raise InputError(one_line(error)) from error
 
 
 def prepare(features: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """Numbers as floats, labels as words: the form in which a model reads a table."""
-    data: dict[str, Any] = {}
+    """Numbers as floats, labels as words: the form in which encoders and pictures read a table."""
+    made: dict[Any, Any] = dict(features.items())
     for name in columns.numeric:
-        data[name] = features[name].to_numpy(dtype=np.float64)
+        made[name] = numbers_of(features[name], name)
     for name in columns.words:
-        data[name] = features[name].astype(str).astype(object)
-    for name in columns.boolean:
-        data[name] = features[name].to_numpy(dtype=np.bool_)
-    return pd.DataFrame(data, index=features.index, columns=columns.names)
+        made[name] = words_of(features[name])
+    return pd.DataFrame(made, index=features.index, columns=features.columns)
 
 
-def select(table: Table, columns: Columns) -> pd.DataFrame:
-    """Return the columns that a model reads, in any order in the table, others ignored."""
-    frame = table.frame
-    missing = [name for name in columns.names if name not in frame.columns]
-    if missing:
-        raise InputError(
-            f"{table.label} lacks the column{'s' * (len(missing) > 1)} {listed(missing)} that the "
-            f"model reads; its columns are {listed(list(frame.columns))}"
-        )
-    cells.check_values(frame[columns.names], table.label)
-    for name in columns.numeric:
-        cells.check_number(frame[name], f"the column {name!r} of {table.label}")
-    for name in columns.boolean:
-        cells.check_flag(frame[name], f"the column {name!r} of {table.label}")
-    return prepare(frame, columns)
+def select(table: Table, encoder: TableEncoder) -> tuple[pd.DataFrame, list[str]]:
+    """Return the columns that a model reads, whatever their order, and what to say of them."""
+    frame, columns = table.frame, Columns(encoder.kinds_)
+    read = [name for name in columns.names if name in frame.columns]
+    cells.check_values(frame[read], table.label)
+    with sentences_of_tables():
+        notices = encoder.notices(frame, table.label)
+    return prepare(frame[columns.names], columns), notices

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 from fenchel._typing import FloatArray
 from fenchel.cli.data_io import Columns
@@ -21,6 +19,7 @@ from fenchel.cli.errors import InputError, as_input_errors, one_line
 from fenchel.kernels import ALIASES, DistanceQuantile, as_kernel, resolve
 from fenchel.model_selection import PathSearchCV
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.tables import TableEncoder
 
 ESTIMATORS: dict[str, Any] = {
     "quantile": QuantileRegressor,
@@ -83,10 +82,19 @@ class Fit:
     """A fitted pipeline and how it came about."""
 
     pipeline: Pipeline
-    columns: Columns
     seconds: float
     warnings: list[str] = field(default_factory=list)
     search: Search | None = None
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """What makes numbers of columns."""
+        return self.pipeline[0]
+
+    @property
+    def columns(self) -> Columns:
+        """The columns that it reads."""
+        return Columns(self.encoder.kinds_)
 
     @property
     def model(self) -> Any:
@@ -204,13 +212,9 @@ def make_estimator(settings: Settings) -> Any:
     return ESTIMATORS[settings.model](**given)
 
 
-def make_pipeline(estimator: Any, columns: Columns) -> Pipeline:
-    """One-hot encoding of the categories, then the estimator; numbers pass as they are."""
-    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    numbers = ("numbers", "passthrough", columns.numeric)
-    categories = ("categories", encoder, columns.categorical)
-    columnwise = ColumnTransformer([numbers, categories], verbose_feature_names_out=False)
-    return Pipeline([("columns", columnwise), ("model", estimator)])
+def make_pipeline(estimator: Any) -> Pipeline:
+    """Columns as numbers, then the estimator; a table of numbers passes as it is."""
+    return Pipeline([("columns", TableEncoder()), ("model", estimator)])
 
 
 def _length_scales(estimator: Any, X: FloatArray) -> list[Any]:
@@ -222,7 +226,7 @@ def _length_scales(estimator: Any, X: FloatArray) -> list[Any]:
     ]
 
 
-def fit(settings: Settings, X: Any, y: Any, columns: Columns, show: Show) -> Fit:
+def fit(settings: Settings, X: Any, y: Any, show: Show) -> Fit:
     """Choose the strength if asked to, and fit."""
     targets = y.to_numpy()
     estimator = make_estimator(settings)
@@ -234,17 +238,17 @@ def fit(settings: Settings, X: Any, y: Any, columns: Columns, show: Show) -> Fit
                 raise InputError("--alpha and --cv exclude each other: --cv chooses alpha")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the final fit speaks for itself
-                found = _search(settings, estimator, X, targets, columns, ticks)
+                found = _search(settings, estimator, X, targets, ticks)
             search, early = _summary(settings, found), found.n_early_stops_
             estimator = estimator.with_parameters(**found.best_params_)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            pipeline = make_pipeline(estimator, columns).fit(X, targets)
+            pipeline = make_pipeline(estimator).fit(X, targets)
         show(ticks.total, ticks.total)
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
     if early:
         messages.append(f"{early} of the fits of the cross-validation stopped early")
-    return Fit(pipeline, columns, time.perf_counter() - started, messages, search)
+    return Fit(pipeline, time.perf_counter() - started, messages, search)
 
 
 def _search(
@@ -252,14 +256,13 @@ def _search(
     estimator: Any,
     X: Any,
     targets: FloatArray,
-    columns: Columns,
     ticks: _Ticks,
 ) -> PathSearchCV[Any]:
     """The library's search over its own strengths, and over widths unless one is given."""
     folds = settings.cv or 0
     if not 2 <= folds <= len(X):
         raise InputError(f"--cv must be between 2 and the number of rows, {len(X)}, got {folds}")
-    encoded = np.asarray(make_pipeline(estimator, columns)[:-1].fit_transform(X), dtype=float)
+    encoded = TableEncoder().fit_transform(X)
     grid = estimator.default_grid()
     if settings.length_scale is None and hasattr(as_kernel(estimator.kernel), "length_scale"):
         grid["length_scale"] = _length_scales(estimator, encoded)

@@ -5,28 +5,28 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from fenchel.cli.data_io import Columns
 from fenchel.cli.errors import InputError, one_line, one_sentence
 from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES
 from fenchel.cli.places import place_of
 from fenchel.persistence import load, load_metadata, save
 from fenchel.report import Training
+from fenchel.tables import TableEncoder
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A model from a file, whoever wrote it; ``columns`` is None unless fenchel fit did."""
+    """A model from a file, whoever wrote it; ``encoder`` is None unless fenchel fit did."""
 
     path: str
     pipeline: Any
-    columns: Any
+    encoder: TableEncoder | None
     metadata: dict[str, Any]
     warnings: list[str]
 
@@ -61,9 +61,8 @@ def check_skops() -> None:
 
 
 def save_model(fit: Fit, target: str, path: Path, training: Training) -> None:
-    """Write a pipeline, its target, its columns, and what reports must know of its rows."""
-    columns = asdict(fit.columns)
-    metadata = {"target": target, "columns": columns, "training": training.to_dict()}
+    """Write a pipeline, its target, and what reports must know of its rows."""
+    metadata = {"target": target, "training": training.to_dict()}
     try:
         save(fit.pipeline, path, metadata=metadata)
     except OSError as error:
@@ -87,28 +86,27 @@ def load_any(path: str) -> Saved:
     except (ValueError, MemoryError) as error:
         raise InputError(one_line(error)) from error
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
-    return Saved(path, pipeline, _columns(pipeline, metadata), metadata, messages)
+    return Saved(path, pipeline, _encoder(pipeline, metadata), metadata, messages)
 
 
-def _columns(pipeline: Any, metadata: dict[str, Any]) -> Columns | None:
-    """The columns that a model reads, if all is as fenchel fit writes it."""
-    names: Any = metadata.get("columns")
+def _encoder(pipeline: Any, metadata: dict[str, Any]) -> TableEncoder | None:
+    """What knows the columns that a model reads, if all is as fenchel fit writes it."""
+    if not isinstance(metadata.get("target"), str) or not isinstance(pipeline, Pipeline):
+        return None
+    encoder, kinds = pipeline[0], getattr(pipeline[0], "kinds_", None)
     known = (
-        isinstance(metadata.get("target"), str)
-        and isinstance(pipeline, Pipeline)
+        isinstance(encoder, TableEncoder)
         and type(pipeline[-1]).__name__ in LOSS_NAMES
-        and isinstance(names, dict)
-        and set(names) == {field.name for field in fields(Columns)}
-        and all(isinstance(some, list) for some in names.values())
-        and all(isinstance(name, str) for some in names.values() for name in some)
+        and isinstance(kinds, dict)
+        and all(isinstance(each, str) for pair in kinds.items() for each in pair)
     )
-    return Columns(**names) if known else None
+    return encoder if known else None
 
 
 def load_model(path: str) -> Saved:
     """Read what :func:`save_model` wrote."""
     found = load_any(path)
-    if found.columns is None:
+    if found.encoder is None:
         raise InputError(
             f"{path} was not written by fenchel fit and does not say which columns it reads: "
             "use fenchel.load in Python"

@@ -12,10 +12,14 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fenchel.cli.errors import one_line
 from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES, Measures
 from fenchel.datasets import DatasetInfo
 from fenchel.inspection import model_title, percent
+from fenchel.tables.describing import AS_IT_IS
+
+_WIDEST = 24  # letters of names that are put in line
 
 
 def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[str, Any]:
@@ -26,7 +30,12 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
         "model": type(model).__name__,
         "data": label,
         "target": target,
-        "features": {"numeric": fit.columns.numeric, "categorical": fit.columns.categorical},
+        "features": {
+            "numeric": fit.columns.numeric,
+            "categorical": fit.columns.categorical,
+            "dates": fit.columns.dates,
+        },
+        "columns": fit.encoder.description_,
         "alpha": float(model.alpha),
         "epsilon": getattr(model, "epsilon", None),
         "level_gamma": getattr(model, "level_gamma", None),
@@ -83,12 +92,24 @@ def print_fit(fit: Fit, measures: Measures, label: str, target: str) -> None:
     on = names[0] if len(names) == 1 else f"{len(names)} columns"
     title = f"{model_title(model)} of {target} on {on}: {label}, {measures.n_rows} rows"
     _print_tables(title, model, measures, _facts(fit, measures))
+    if set(fit.encoder.description_.values()) != {AS_IT_IS}:
+        _print_columns(fit.encoder.description_)
     gap = max(model.certificate_.relative_gap, 0.0)
     Console(highlight=False).print(
         f" Certified: no model with this kernel and alpha has an objective lower by more than\n"
         f" {gap:.1e} times that of the best constant.",
         soft_wrap=True,
     )
+
+
+def _print_columns(lines: dict[str, str]) -> None:
+    """Say in one line what was done to each column."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(" columns", style="dim"))
+    named = {one_line(name): line for name, line in lines.items()}
+    width = min(max(map(len, named)), _WIDEST)
+    for name, line in named.items():
+        console.print(f"  {name:<{width}}  {line}", markup=False)
 
 
 def print_measures(model: Any, measures: Measures, label: str, target: str) -> None:

@@ -24,10 +24,10 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
     messages = list(saved.warnings)
     with saved.used_on(table.label), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if saved.columns is None:
+        if saved.encoder is None:
             X = _rows_of(saved.pipeline, features, table.label)
         else:
-            X, unseen = commands.rows(saved.pipeline, saved.columns, table)
+            X, unseen = commands.rows(saved, table, name)
             messages += unseen
         made = make_report(
             saved.pipeline,

@@ -37,6 +37,7 @@ from fenchel.certificate import Certificate
 from fenchel.model_selection.conformal import HELD_OUT_MODELS
 from fenchel.persistence._archive import check_directory, check_parts
 from fenchel.persistence._writing import write_whole
+from fenchel.tables.encoder import STORED_TYPES
 
 _RECORD = "fenchel.json"
 _FORMAT = 1
@@ -107,8 +108,9 @@ def save(
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> Any:
     """Read a model that :func:`save` wrote.
 
-    Only types of fenchel, scikit-learn and NumPy are built; a file that names any other is
-    refused before anything in it is, and so is one that claims to hold more than it has bytes.
+    Only types of fenchel, scikit-learn and NumPy, and skrub's for words, are built; a file that
+    names any other is refused before anything in it is, and so is one that claims to hold more
+    than it has bytes.
 
     Parameters
     ----------
@@ -190,10 +192,16 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
 def trusted_types() -> tuple[str, ...]:
     """Names of the types that models of fenchel consist of, beside those skops knows.
 
-    These are its own, and scikit-learn's kernels and the splitters that a ``cv`` may be.
+    These are its own, scikit-learn's kernels and the splitters that a ``cv`` may be, and what
+    skrub makes of words.
     """
-    own: list[type] = [Certificate, kernels.DistanceQuantile, functional.Sparsity, positive.Start]
-    own += HELD_OUT_MODELS
+    own: list[str | type] = [
+        Certificate,
+        kernels.DistanceQuantile,
+        functional.Sparsity,
+        positive.Start,
+    ]
+    own += [*HELD_OUT_MODELS, *STORED_TYPES]
     package = __name__.partition(".")[0]
     own += [
         t

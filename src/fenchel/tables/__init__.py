@@ -1,0 +1,7 @@
+"""Data frames as arrays of numbers: categories, dates, true and false, and holes."""
+
+from __future__ import annotations
+
+from fenchel.tables.encoder import TableEncoder, table_encoder
+
+__all__ = ["TableEncoder", "table_encoder"]

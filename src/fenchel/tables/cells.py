@@ -1,0 +1,155 @@
+"""What a column holds, and which of its cells are not what the column is.
+
+Rows are counted from 1, without the header. Every sentence begins with what it is about, such as
+"the column 'area'".
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fenchel._typing import FloatArray
+from fenchel.tables.parts import TableError
+
+_Mask = npt.NDArray[np.bool_]
+_MOST = 0.5  # a column with more numbers than that is one of numbers
+_FLAGS = {"true": 1.0, "false": 0.0}
+
+
+def is_number(column: pd.Series[Any]) -> bool:
+    """Whether all cells are numbers, or missing."""
+    kinds, dtype = pd.api.types, column.dtype
+    return kinds.is_numeric_dtype(dtype) and not (
+        kinds.is_bool_dtype(dtype) or kinds.is_complex_dtype(dtype)
+    )
+
+
+def is_flag(column: pd.Series[Any]) -> bool:
+    """Whether all cells are true, false, or missing."""
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return True
+    return _all_are(column, (bool, np.bool_))
+
+
+def is_date(column: pd.Series[Any]) -> bool:
+    """Whether all cells are dates, and not words for them, or missing."""
+    known = pd.api.types.is_datetime64_any_dtype(column.dtype)
+    return known or _all_are(column, (datetime.date, np.datetime64))
+
+
+def is_words(column: pd.Series[Any]) -> bool:
+    """Whether all cells are words, true and false among them, or missing."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return True
+    if _all_are(column, (str, bool, np.bool_)):
+        return True
+    return pd.api.types.is_string_dtype(column.dtype) and not _is_object(column)
+
+
+def _is_object(column: pd.Series[Any]) -> bool:
+    return pd.api.types.is_object_dtype(column.dtype)
+
+
+def _all_are(column: pd.Series[Any], kinds: tuple[type, ...]) -> bool:
+    return _is_object(column) and all(isinstance(cell, kinds) for cell in column.dropna())
+
+
+def holes(column: pd.Series[Any]) -> _Mask:
+    """Which cells are missing."""
+    return column.isna().to_numpy(dtype=np.bool_)
+
+
+def first(column: pd.Series[Any], bad: _Mask) -> str:
+    """Words for the first bad cell."""
+    row = int(np.argmax(bad))
+    return f"{str(column.iloc[row])!r} in row {row + 1}"
+
+
+def but_for(column: pd.Series[Any], bad: _Mask) -> str:
+    """Words for how many cells are bad, and for the first of them."""
+    count = int(bad.sum())
+    cells = "one cell" if count == 1 else f"{count} cells, the first of them"
+    return f"{cells} {first(column, bad)}"
+
+
+def not_numbers(column: pd.Series[Any]) -> _Mask:
+    """Which cells, of words, are no numbers."""
+    words = column.astype(str)
+    return pd.to_numeric(words, errors="coerce").isna().to_numpy(dtype=np.bool_)
+
+
+def numbers_of(column: pd.Series[Any], what: str) -> FloatArray:
+    """The numbers of a column, NaN where they are missing.
+
+    Raises
+    ------
+    TableError
+        For cells that are no numbers, or infinite.
+    """
+    gaps = holes(column)
+    if not is_number(column) and not gaps.all():
+        bad = not_numbers(column) & ~gaps
+        where = f", and {first(column, bad)} is not" if bad.any() else f", and is {column.dtype}"
+        raise TableError(f"{what} must be a number in every row{where}")
+    values = np.full(len(column), np.nan)
+    values[~gaps] = column[~gaps].to_numpy(dtype=np.float64)
+    infinite = ~np.isfinite(values) & ~gaps
+    if infinite.any():
+        raise TableError(f"{what} must be finite, and {first(column, infinite)} is not")
+    return values
+
+
+def flags_of(column: pd.Series[Any], what: str) -> FloatArray:
+    """1 for true, 0 for false, NaN where they are missing.
+
+    Raises
+    ------
+    TableError
+        For cells that are neither.
+    """
+    gaps = holes(column)
+    read = column.astype(str).str.lower().map(_FLAGS).to_numpy(dtype=np.float64)
+    values: FloatArray = np.where(gaps, np.nan, read)
+    bad = np.isnan(values) & ~gaps
+    if bad.any():
+        raise TableError(
+            f"{what} must be true or false in every row, and {first(column, bad)} is not"
+        )
+    return values
+
+
+def words_of(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The words of a column, None where they are missing; a whole number has no decimals."""
+    codes, labels = pd.factorize(column)
+    words = np.array([*map(_word, labels), None], dtype=object)
+    return pd.Series(words[codes], index=column.index, dtype=object)
+
+
+def _word(label: Any) -> str:
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def check_words(column: pd.Series[Any], what: str) -> None:
+    """Refuse words most of which are numbers: one cell would make each number a category.
+
+    Raises
+    ------
+    TableError
+        For such a column.
+    """
+    gaps = holes(column)
+    if gaps.all():
+        return
+    bad = not_numbers(column) & ~gaps
+    commas = not_numbers(column.astype(str).str.replace(",", "."))
+    if bad.any() and np.mean((bad & commas)[~gaps]) < 1.0 - _MOST:
+        raise TableError(
+            f"{what} holds numbers but for {but_for(column, bad)}: write numbers there, with a "
+            "decimal point, or leave these cells empty, or make every cell a word if they are "
+            "labels"
+        )

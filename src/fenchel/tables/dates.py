@@ -1,0 +1,138 @@
+"""Dates: which words are some, and what they are as numbers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.tseries.api import guess_datetime_format
+
+from fenchel._typing import FloatArray
+from fenchel.tables import cells
+from fenchel.tables.parts import TableError
+
+_GUESSED = 20  # cells that are looked at for formats of dates
+_MOST = 0.5  # a column with more dates than that is one of dates
+_DAY = pd.Timedelta(days=1)
+CYCLES = ("month", "weekday", "hour")
+_NAME = "date"
+_NEEDS = "dates, and words of many values, need skrub: pip install 'fenchel[tables]'"
+
+
+def format_of(words: pd.Series[Any], what: str) -> str | None:
+    """The format in which all words are dates, with a year and a month; None if they are not.
+
+    Raises
+    ------
+    TableError
+        If most of them are dates, and some are not.
+    """
+    some = words.dropna()
+    guesses = _guesses(some)
+    if not guesses or not cells.not_numbers(some).all():
+        return None
+    found = _common_format(some)
+    if found is not None:
+        return found
+    parsed = {each: _parsed(words, each).notna().to_numpy() for each in guesses}
+    best = max(guesses, key=lambda each: int(parsed[each].sum()))
+    bad = ~parsed[best] & words.notna().to_numpy()
+    if parsed[best].sum() <= _MOST * len(some):
+        return None
+    raise TableError(
+        f"{what} holds dates ({best}) but for {cells.but_for(words, bad)}: write dates there in "
+        "the same way, or leave these cells empty"
+    )
+
+
+def _guesses(words: pd.Series[Any]) -> list[str]:
+    """Formats that the first words may have."""
+    found: dict[str, None] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of days that cannot be months
+        for cell in words.unique()[:_GUESSED]:
+            for day_first in (False, True):
+                guess = guess_datetime_format(cell, dayfirst=day_first)
+                if guess is not None and _has_month(guess):
+                    found[guess] = None
+    return list(found)
+
+
+def _has_month(form: str) -> bool:
+    return "%Y" in form and any(part in form for part in ("%m", "%b", "%B"))
+
+
+def _common_format(words: pd.Series[Any]) -> str | None:
+    """The one format of all words; month first where they leave it open and have no dots."""
+    skrub = needed_skrub()
+    try:
+        form = skrub.ToDatetime().fit(words.astype(object)).format_
+    except ValueError:  # of which its RejectColumn is one
+        return None
+    if form is None or not _has_month(form):
+        return None
+    dotted = form.replace("%m.%d.", "%d.%m.")  # where days are first, if both are possible
+    return dotted if _parsed(words, dotted).notna().all() else form
+
+
+def needed_skrub() -> Any:
+    """Return the package skrub, which takes seconds to import, or say what it is needed for."""
+    try:
+        import skrub  # noqa: PLC0415  (an optional dependency)
+    except ImportError as error:
+        raise ImportError(_NEEDS) from error
+    return skrub
+
+
+def _parsed(column: pd.Series[Any], form: str | None) -> pd.Series[Any]:
+    """Dates in universal time, and NaT for what is none."""
+    found = pd.to_datetime(column, format=form, utc=True, errors="coerce")
+    return found.dt.tz_localize(None)
+
+
+def dates_of(column: pd.Series[Any], form: str | None, what: str) -> pd.Series[Any]:
+    """The dates of a column, NaT where they are missing; with a time zone, in universal time.
+
+    Raises
+    ------
+    TableError
+        For cells that are no dates.
+    """
+    gaps = cells.holes(column)
+    if gaps.all():
+        return pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
+    if cells.is_date(column):
+        found = _parsed(column, None)
+    elif cells.is_words(column):
+        words = cells.words_of(column)
+        found = _parsed(words, form or format_of(words, what))
+    else:
+        found = pd.Series(pd.NaT, index=column.index, dtype="datetime64[us]")
+    bad = found.isna().to_numpy() & ~gaps
+    if bad.any():
+        written = f" ({form})" if form else ""
+        raise TableError(
+            f"{what} must be a date{written} in every row, and {cells.first(column, bad)} is not"
+        )
+    return found
+
+
+def days_since(dates: pd.Series[Any], origin: str) -> FloatArray:
+    """Days since a date, with fractions; NaN for NaT."""
+    return np.asarray((dates - pd.Timestamp(origin)) / _DAY, dtype=np.float64)
+
+
+def cycles_of(dates: pd.Series[Any]) -> dict[str, FloatArray]:
+    """Sine and cosine of month, weekday and hour by skrub, two columns each; NaN for NaT."""
+    # whether there are hours is read off the rows of the fit: these have some
+    example = pd.Series([pd.Timestamp("2000-01-01 01:00")], name=_NAME)
+    encoder = needed_skrub().DatetimeEncoder(
+        resolution="hour", add_weekday=True, add_total_seconds=False, periodic_encoding="circular"
+    )
+    found = encoder.fit(example).transform(dates.rename(_NAME).reset_index(drop=True))
+    return {
+        cycle: found[[f"{_NAME}_{cycle}_circular_{k}" for k in range(2)]].to_numpy(np.float64)
+        for cycle in CYCLES
+    }

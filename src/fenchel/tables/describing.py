@@ -1,0 +1,117 @@
+"""What was done to the columns of a table, and what is met in new rows, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.compose import ColumnTransformer
+
+from fenchel.tables.parts import (
+    CATEGORIES,
+    CYCLES,
+    FLAGS,
+    NUMBERS,
+    TEXTS,
+    Kinds,
+    Part,
+    counted,
+    key,
+)
+
+AS_IT_IS = "number"
+_SHOWN = 3  # labels in a notice
+
+
+def label_of(label: str | None) -> str:
+    """Name of a category; of holes where it is None."""
+    return "missing" if label is None else label
+
+
+def described(columns: ColumnTransformer, parts: list[Part], kinds: Kinds) -> dict[str, str]:
+    """For each column of the table one line on what was done to it."""
+    lines = {name: f"left out: {reason}" for name, reason in kinds.left_out.items()}
+    for part, encoder, place in _places(columns, parts):
+        lines[part.source] = _line(part, encoder, place, kinds.dates.get(part.source))
+    return lines
+
+
+def _line(part: Part, encoder: Any, place: int, calendar: dict[str, Any] | None) -> str:
+    n_holes = int(_is_hole(part).sum())
+    if part.block == TEXTS:
+        n_values = len(set(part.values[~_is_hole(part)].tolist()))
+        line = f"words of {counted(n_values, 'value')}, by their letters in "
+        line += counted(encoder.n_components_, "column")
+        return line + (f"; {counted(n_holes, 'hole')} as an empty word" if n_holes else "")
+    if part.block == CATEGORIES:
+        n_values = sum(label is not None for label in encoder.categories_[place])
+        line = f"category of {counted(n_values, 'value')}, a column for each; others count as none"
+        return line + (f"; {counted(n_holes, 'hole')} as a value of their own" if n_holes else "")
+    value = encoder.statistics_[place]
+    if calendar is not None:
+        line, filled = _date_line(calendar), "the median day"
+    elif part.block == FLAGS:
+        line, filled = "true or false, as 1 and 0", str(bool(value)).lower()
+    else:
+        line, filled = AS_IT_IS, f"the median {value:.6g}"
+    marked = f"; {counted(n_holes, 'hole')} filled with {filled}, and marked in a column"
+    return line + (marked if n_holes else "")
+
+
+def _date_line(calendar: dict[str, Any]) -> str:
+    written = f" ({calendar['format']})" if calendar["format"] else ""
+    day = calendar["origin"].removesuffix("T00:00:00")
+    return f"date{written}, as {', '.join([f'days since {day}', *calendar['cycles']])}"
+
+
+def _is_hole(part: Part) -> npt.NDArray[np.bool_]:
+    if part.block == CATEGORIES:
+        return np.array([word is None for word in part.values])
+    if part.block == TEXTS:
+        return np.array([word == "" for word in part.values])
+    return np.isnan(part.values)
+
+
+def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
+    """A sentence for each column with words, or with holes, of which the fit has seen none."""
+    found = []
+    for part, encoder, place in _places(columns, parts):
+        n_holes = int(_is_hole(part).sum())
+        if part.block == CATEGORIES:
+            known = set(encoder.categories_[place])
+            new = [word for word in part.values if word is not None and word not in known]
+            if new:
+                labels = list(dict.fromkeys(new))[:_SHOWN]
+                found.append(
+                    f"{_rows(len(new))} labels of {part.source} that the model has not seen "
+                    f"({', '.join(labels)}): they count as none of those it knows"
+                )
+            filled = None if None in known else "they count as none of its values"
+        elif part.block in (NUMBERS, FLAGS):
+            typical = "median" if part.block == NUMBERS else "more frequent value"
+            seen = place in encoder.indicator_.features_
+            filled = None if seen else f"they are given its {typical}"
+        else:
+            filled = None
+        if n_holes and filled is not None:
+            found.append(
+                f"{_rows(n_holes)} no {part.source}, which every row of the fit has: {filled}"
+            )
+    return found
+
+
+def _rows(count: int) -> str:
+    return "1 row has" if count == 1 else f"{count} rows have"
+
+
+def _places(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[Part, Any, int]]:
+    """Each part with its encoder, and its place among what that is given; but for cycles."""
+    encoders = {name: (encoder, keys) for name, encoder, keys in columns.transformers_}
+    for k, part in enumerate(parts):
+        if part.block == TEXTS:
+            yield part, encoders[key(k)][0], 0
+        elif part.block != CYCLES:
+            encoder, keys = encoders[str(part.block)]
+            yield part, encoder, list(keys).index(key(k))

@@ -1,0 +1,310 @@
+"""Data frames to arrays of numbers, column by column, by scikit-learn's and skrub's encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._threads import without_warnings
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
+from fenchel._validation import COUNT, CheckedParameters, declared
+from fenchel.tables.describing import described, label_of, notices_of
+from fenchel.tables.parts import CATEGORIES, CYCLES, FLAGS, NUMBERS, TEXTS, Part, key
+
+
+class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
+    """Makes an array of numbers of a data frame with words, dates, true and false, and holes.
+
+    Each column is treated by what it holds in the rows of the fit:
+
+    ==============  =========================================================================
+    numbers         as they are; holes take the median, and a column of 0 and 1 marks them
+    true and false  1 and 0; holes take the more frequent one, and a column marks them
+    dates           days since the first date of the fit; sine and cosine of month, weekday
+                    and hour, as far as they vary; holes take the median day, and a column
+                    marks them
+    words           of at most ``max_categories`` values: a column of 0 and 1 for each value,
+                    and for holes if there are any; another value has 0 in all of them
+    words           of more values: ``n_components`` columns that tell which letters follow one
+                    another in them
+    left out        columns that are empty or the same in every row, and words without a blank
+                    that are another in every one of more than 10 rows
+    ==============  =========================================================================
+
+    Empty words are holes. Words that are all dates in one format, with year and month, are dates.
+    Where days and months could be either way round in all of them, the month comes first in
+    01/02/2020, and the day in 01.02.2020. Time zones are resolved into universal time.
+
+    A table of numbers without holes passes as it is, bit for bit, with what is the same in every
+    row. Categories of numbers are numbers: make them words, or of the dtype ``category``, if their
+    order means nothing.
+
+    Parameters
+    ----------
+    max_categories : int, default=30
+        Most values of words that get a column each.
+    n_components : int, default=10
+        Columns for words of more values.
+
+    Attributes
+    ----------
+    description_ : dict of str to str
+        For each column of the table one line on what was done to it.
+    groups_ : ndarray of int of shape (n_features_out,)
+        Columns that are made of one column of words have the same number >= 0, all others -1.
+    kinds_ : dict of str to str
+        The columns that are read, with ``"number"``, ``"flag"``, ``"date"``, ``"category"`` or
+        ``"text"`` for each: the others were left out.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of all columns of the table.
+
+    Raises
+    ------
+    ValueError
+        If a column holds numbers but for a few words, or dates but for a few; if one is of a
+        type that is none of these; if nothing is left; at ``transform`` if a column that is read
+        is missing, or holds what is not of its kind.
+    ImportError
+        If pandas is not installed, or skrub where there are dates or words of many values.
+
+    See Also
+    --------
+    fenchel.QuantileRegressor : What may follow in a pipeline.
+
+    Notes
+    -----
+    Neither targets nor weights are looked at, so that rows may be encoded once and then be
+    split into folds. Median and values of a column are those of the rows that ``fit`` was given.
+
+    References
+    ----------
+    The encoders are ``SimpleImputer`` and ``OneHotEncoder`` of scikit-learn, ``ToDatetime``,
+    ``DatetimeEncoder`` and ``StringEncoder`` of skrub.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fenchel.tables import TableEncoder
+    >>> X = pd.DataFrame({"area": [50.0, None, 90.0], "town": ["Bonn", "Trier", "Bonn"]})
+    >>> encoder = TableEncoder().set_output(transform="pandas")
+    >>> encoder.fit_transform(X)
+       area  area=missing  town=Bonn  town=Trier
+    0  50.0           0.0        1.0         0.0
+    1  70.0           1.0        0.0         1.0
+    2  90.0           0.0        1.0         0.0
+    >>> encoder.groups_
+    array([-1, -1,  0,  0])
+    >>> print(encoder.description_["area"])
+    number; 1 hole filled with the median 70, and marked in a column
+    """
+
+    constraints = declared(max_categories=COUNT, n_components=COUNT)
+
+    def __init__(self, max_categories: int = 30, n_components: int = 10) -> None:
+        self.max_categories = max_categories
+        self.n_components = n_components
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Read off what each column holds.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or Polars of shape (n_samples, n_features)
+            The table.
+        y : ignored
+            There for pipelines.
+
+        Returns
+        -------
+        TableEncoder
+            The encoder itself.
+        """
+        self.check_parameters()
+        reading = _reading()
+        frame = reading.frame_of(X)
+        kinds = reading.kinds_of(frame, self.max_categories)
+        parts = reading.parts_of(frame, kinds.read, kinds.dates)
+        columns = ColumnTransformer(self._encoders(parts), sparse_threshold=0.0)
+        columns.set_output(transform="default")
+        with without_warnings(UserWarning):  # of words in which there are few letters
+            columns.fit(reading.table_of(parts))
+        made = list(_made(columns, parts))
+        self.columns_, self.dates_, self.kinds_ = columns, kinds.dates, kinds.read
+        self.feature_names_in_ = np.array(list(frame.columns), dtype=object)
+        self.n_features_in_ = frame.shape[1]
+        self.names_out_ = _different([name for name, _ in made])
+        self.groups_ = np.array([group for _, group in made], dtype=np.intp)
+        told = described(columns, parts, kinds)
+        self.description_ = {name: told[name] for name in frame.columns}
+        return self
+
+    def _encoders(self, parts: list[Part]) -> list[tuple[str, Any, Any]]:
+        """The encoder of each block, with the parts that it is given."""
+        blocks = {
+            NUMBERS: SimpleImputer(strategy="median", add_indicator=True),
+            FLAGS: SimpleImputer(strategy="most_frequent", add_indicator=True),
+            CYCLES: SimpleImputer(strategy="constant", fill_value=0.0),
+            CATEGORIES: OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+        }
+        found: list[tuple[str, Any, Any]] = []
+        for block, encoder in blocks.items():
+            of_block = [key(k) for k, part in enumerate(parts) if part.block == block]
+            found += [(str(block), encoder, of_block)] * bool(of_block)
+        for k, part in enumerate(parts):
+            if part.block == TEXTS:
+                skrub = _reading().dates.needed_skrub()
+                encoder = skrub.StringEncoder(self.n_components, random_state=0)
+                found.append((key(k), encoder, key(k)))
+        return found
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Make an array of rows.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or Polars of shape (n_samples, n_features)
+            A table with the columns that are read, in any order, and possibly others.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            The rows as numbers, column after column in memory.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or has cells that are not of its kind.
+        """
+        check_is_fitted(self)
+        reading = _reading()
+        parts = reading.parts_of(reading.frame_of(X), self.kinds_, self.dates_)
+        values = self.columns_.transform(reading.table_of(parts))
+        return np.asfortranarray(values, dtype=np.float64)
+
+    def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
+        """Names of the columns that are made, such as ``area`` and ``town=Bonn``.
+
+        Parameters
+        ----------
+        input_features : ignored
+            There for pipelines.
+
+        Returns
+        -------
+        ndarray of str of shape (n_features_out,)
+            The names.
+        """
+        check_is_fitted(self)
+        return np.array(self.names_out_, dtype=object)
+
+    def notices(self, X: ArrayLike, name: str = "X") -> list[str]:
+        """Say what is to be known of rows before they are transformed.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or Polars of shape (n_samples, n_features)
+            The rows.
+        name : str, default="X"
+            What to call them.
+
+        Returns
+        -------
+        list of str
+            A sentence for each column with words that the fit has not seen, and one for holes.
+
+        Raises
+        ------
+        ValueError
+            As :meth:`transform`, with this name of the table.
+        """
+        check_is_fitted(self)
+        reading = _reading()
+        parts = reading.parts_of(reading.frame_of(X), self.kinds_, self.dates_, name)
+        return notices_of(self.columns_, parts)
+
+
+STORED_TYPES: tuple[str | type, ...] = (
+    TableEncoder,
+    np.dtype,
+    "skrub._string_encoder.StringEncoder",
+    "skrub._to_str.ToStr",
+)
+"""What files of fitted encoders may hold, beside scikit-learn's estimators."""
+
+
+def table_encoder(max_categories: int = 30, n_components: int = 10) -> TableEncoder:
+    """Make a :class:`TableEncoder`, for a pipeline.
+
+    Parameters
+    ----------
+    max_categories : int, default=30
+        Most values of words that get a column each.
+    n_components : int, default=10
+        Columns for words of more values.
+
+    Returns
+    -------
+    TableEncoder
+        Unfitted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.tables import table_encoder
+    >>> X = pd.DataFrame({"area": [50.0, None, 90.0, 70.0], "town": list("BTBT")})
+    >>> model = make_pipeline(table_encoder(), QuantileRegressor([0.5])).fit(X, [1, 2, 3, 4])
+    >>> model[0].get_feature_names_out().tolist()
+    ['area', 'area=missing', 'town=B', 'town=T']
+    """
+    return TableEncoder(max_categories, n_components)
+
+
+def _reading() -> ModuleType:
+    """The module that reads data frames, which needs pandas."""
+    try:
+        from fenchel.tables import reading  # noqa: PLC0415  (an optional dependency)
+    except ImportError as error:
+        raise ImportError("tables need pandas: pip install 'fenchel[tables]'") from error
+    return reading
+
+
+def _made(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[str, int]]:
+    """Name and group of each column of the output, block after block."""
+    of_key = {key(k): part for k, part in enumerate(parts)}
+    group = 0
+    for _, encoder, keys in columns.transformers_:
+        if isinstance(keys, str):
+            yield from ((f"{of_key[keys].name}.{j}", group) for j in range(encoder.n_components_))
+            group += 1
+            continue
+        read = [of_key[each] for each in keys]
+        if read[0].block == CATEGORIES:
+            for part, labels in zip(read, encoder.categories_, strict=True):
+                yield from ((f"{part.name}={label_of(label)}", group) for label in labels)
+                group += 1
+            continue
+        yield from ((part.name, -1) for part in read)
+        if encoder.add_indicator:
+            marked = encoder.indicator_.features_
+            yield from ((f"{read[j].source}={label_of(None)}", -1) for j in marked)
+
+
+def _different(names: list[str]) -> list[str]:
+    """The names, with a line below the second of two that are the same."""
+    found: dict[str, None] = {}
+    for name in names:
+        new = name
+        while new in found:
+            new += "_"
+        found[new] = None
+    return list(found)

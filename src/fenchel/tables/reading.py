@@ -1,0 +1,188 @@
+"""What the columns of a data frame are, and the parts of them that encoders are given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fenchel._typing import FloatArray
+from fenchel._validation import shown
+from fenchel.tables import cells, dates
+from fenchel.tables.parts import (
+    CATEGORIES,
+    CATEGORY,
+    CYCLES,
+    DATE,
+    FLAG,
+    FLAGS,
+    NUMBER,
+    NUMBERS,
+    TEXT,
+    TEXTS,
+    Kinds,
+    Part,
+    TableError,
+    key,
+    listed,
+)
+
+_FEW = 10  # of more values none of which occurs twice, words without a blank are names of rows
+
+
+def frame_of(X: Any) -> pd.DataFrame:
+    """Return a table as a DataFrame of pandas, in which empty words are holes."""
+    frame = X if isinstance(X, pd.DataFrame) else getattr(X, "to_pandas", lambda: None)()
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"X must be a data frame of pandas or Polars, got {shown(X)}")
+    frame = frame.reset_index(drop=True).infer_objects()
+    frame.columns = frame.columns.map(str)
+    twice = list(frame.columns[frame.columns.duplicated()])
+    if twice:
+        raise TableError(f"X must have different names of columns, got {twice[0]!r} twice")
+    if 0 in frame.shape:
+        raise TableError(f"X must have a row and a column, got the shape {frame.shape}")
+    return frame.apply(_without_empty_words)
+
+
+def _without_empty_words(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column in which empty words are holes, as they are in CSV files."""
+    if not cells.is_words(column):
+        return column
+    empty = column.astype(object) == ""
+    return column.mask(empty) if empty.any() else column
+
+
+def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
+    """Sort the columns by what they hold; words of at most so many values are categories.
+
+    Raises
+    ------
+    TableError
+        If a column of the table of this label is none of these, or none is left.
+    """
+    kinds = Kinds({}, {}, {})
+    as_it_is = all(cells.is_number(c) and not c.isna().any() for _, c in frame.items())
+    for name, column in frame.items():
+        what = f"the column {name!r} of {label}"
+        kind, form, reason = _kind_of(column, what, most)
+        if reason and not as_it_is:
+            kinds.left_out[str(name)] = reason
+            continue
+        kinds.read[str(name)] = kind
+        if kind == DATE:
+            kinds.dates[str(name)] = _calendar(dates.dates_of(column, form, what), form)
+    if not kinds.read:
+        reasons = [f"{name} is {reason}" for name, reason in kinds.left_out.items()]
+        raise TableError(f"{label} has no column to learn from: {listed(reasons)}")
+    return kinds
+
+
+def _kind_of(column: pd.Series[Any], what: str, most: int) -> tuple[str, str | None, str]:
+    """Kind, format of dates, and why it is better left out, if it is."""
+    some = column.dropna()
+    if some.empty:
+        return NUMBER, None, "empty"
+    kind, form = _type_of(column, what)
+    if kind == NUMBER:
+        cells.numbers_of(column, what)
+    labels = cells.words_of(some) if kind == CATEGORY else some
+    n_labels = labels.nunique()
+    if n_labels == 1 and len(some) == len(column):
+        return kind, form, "the same in every row"
+    if kind == CATEGORY and n_labels == len(some) > _FEW and not _has_blanks(labels):
+        return kind, form, "another word in every row"
+    return TEXT if kind == CATEGORY and n_labels > most else kind, form, ""
+
+
+def _type_of(column: pd.Series[Any], what: str) -> tuple[str, str | None]:
+    """Number, flag, date with its format, or category."""
+    for kind, holds in ((NUMBER, cells.is_number), (FLAG, cells.is_flag), (DATE, cells.is_date)):
+        if holds(column):
+            return kind, None
+    if not cells.is_words(column):
+        raise TableError(
+            f"{what} is of type {column.dtype}: columns must be numbers, words, dates, or true "
+            "and false"
+        )
+    cells.check_words(column, what)
+    form = dates.format_of(cells.words_of(column), what)
+    return (CATEGORY, None) if form is None else (DATE, form)
+
+
+def _has_blanks(words: pd.Series[Any]) -> bool:
+    return any(" " in word.strip() for word in words)
+
+
+def _calendar(found: pd.Series[Any], form: str | None) -> dict[str, Any]:
+    varying = [
+        cycle
+        for cycle, values in dates.cycles_of(found).items()
+        if np.ptp(values[found.notna()], axis=0).max() > 0.0
+    ]
+    return {"format": form, "origin": found.min().isoformat(), "cycles": varying}
+
+
+def parts_of(
+    frame: pd.DataFrame,
+    read: dict[str, str],
+    calendars: dict[str, dict[str, Any]],
+    label: str = "X",
+) -> list[Part]:
+    """The parts of the columns that are read, in the order of the output.
+
+    Raises
+    ------
+    TableError
+        If a column is missing, or has cells that are not of its kind.
+    """
+    check_there(frame.columns, read, label)
+    parts = []
+    for name, kind in read.items():
+        column, what = frame[name], f"the column {name!r} of {label}"
+        if kind == NUMBER:
+            parts.append(Part(NUMBERS, name, name, cells.numbers_of(column, what)))
+        elif kind == FLAG:
+            parts.append(Part(FLAGS, name, name, cells.flags_of(column, what)))
+        elif kind == DATE:
+            found = dates.dates_of(column, calendars[name]["format"], what)
+            parts += _date_parts(found, name, calendars[name])
+        else:
+            words = cells.words_of(column)
+            block = CATEGORIES if kind == CATEGORY else TEXTS
+            values = words if kind == CATEGORY else words.fillna("")
+            parts.append(Part(block, name, name, values.to_numpy(dtype=object)))
+    return sorted(parts, key=lambda part: part.block)
+
+
+def _date_parts(found: pd.Series[Any], name: str, calendar: dict[str, Any]) -> list[Part]:
+    parts = [Part(NUMBERS, name, f"{name}.days", dates.days_since(found, calendar["origin"]))]
+    cycles: dict[str, FloatArray] = dates.cycles_of(found) if calendar["cycles"] else {}
+    for cycle in calendar["cycles"]:
+        for k, wave in enumerate(("sin", "cos")):
+            parts.append(Part(CYCLES, name, f"{name}.{cycle}_{wave}", cycles[cycle][:, k]))
+    return parts
+
+
+def check_there(names: Collection[Any], read: Collection[str], what: str) -> None:
+    """Say which columns that are read are missing.
+
+    Raises
+    ------
+    TableError
+        If any is.
+    """
+    missing = [name for name in read if name not in names]
+    if missing:
+        raise TableError(
+            f"{what} lacks the column{'s' * (len(missing) > 1)} {listed(missing)} that the model "
+            f"reads; its columns are {listed([str(name) for name in names])}"
+        )
+
+
+def table_of(parts: list[Part]) -> pd.DataFrame:
+    """The parts side by side, under names that differ whatever the table's are."""
+    columns = {key(k): pd.Series(p.values, dtype=p.values.dtype) for k, p in enumerate(parts)}
+    return pd.DataFrame(columns)

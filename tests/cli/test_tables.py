@@ -1,0 +1,229 @@
+"""Tables with words, dates and holes on the command line, from the fit to new rows."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fenchel
+from fenchel.cli import main
+from fenchel.persistence import load_metadata
+from fenchel.tables import TableEncoder
+
+SOURCE = Path(fenchel.__file__).parent.parent
+FIT = ["fit", "houses.csv", "--target", "price", "--alpha", "1e-4"]
+
+
+def table(n=120):
+    """Houses; the price depends on their town and their day."""
+    random = np.random.default_rng(0)
+    days = random.integers(0, 1500, n)
+    frame = pd.DataFrame(
+        {
+            "area": random.uniform(20, 200, n).round(1),
+            "town": random.choice(["Köln", "Bonn", "Trier"], n),
+            "garden": (random.uniform(size=n) < 0.4).astype(object),
+            "sold": (pd.Timestamp("1968-03-01") + pd.to_timedelta(days, "D")).strftime("%d.%m.%Y"),
+            "id": [f"H{k}" for k in range(n)],
+            "country": "DE",
+            "void": np.nan,
+        }
+    )
+    noise = random.standard_normal(n) * frame["area"] / 20
+    frame["price"] = frame["area"] + 60 * (frame["town"] == "Köln") + days / 20 + noise
+    frame.loc[3:9:3, "area"] = np.nan
+    frame.loc[4:5, "garden"] = None
+    frame.loc[6, "sold"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the table, and a model of it that a process fitted; what the process said."""
+    place = tmp_path_factory.mktemp("tables")
+    table().to_csv(place / "houses.csv", index=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "fenchel", *FIT, "--out", "m.skops"],
+        cwd=place,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "COLUMNS": "100", "NO_COLOR": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return place, done.stdout
+
+
+@pytest.fixture
+def here(folder, monkeypatch, tmp_path):
+    """An empty working folder, with the model."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.skops").write_bytes((folder[0] / "m.skops").read_bytes())
+    return tmp_path
+
+
+def test_a_line_for_each_column(folder):
+    place, out = folder
+    lines = [
+        "area     number; 3 holes filled with the median ",
+        "town     category of 3 values, a column for each; others count as none",
+        "garden   true or false, as 1 and 0; 2 holes filled with false, and marked in a column",
+        "sold     date (%d.%m.%Y), as days since 1968-03-0",
+        "id       left out: another word in every row",
+        "country  left out: the same in every row",
+        "void     left out: empty",
+    ]
+    places = [out.index(f"  {line}") for line in lines]
+    assert places == sorted(places)
+    assert "Quantiles of price on 4 columns: houses.csv, 120 rows" in out
+    assert load_metadata(place / "m.skops")["target"] == "price"
+
+
+def test_the_encoder_is_in_the_file(folder):
+    frame = table()
+    X, y = frame.drop(columns="price"), frame["price"].to_numpy()
+    model = fenchel.load(folder[0] / "m.skops")
+    encoder = TableEncoder().fit(X)
+    assert model[0].description_ == encoder.description_
+    plain = fenchel.QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-4)
+    expected = plain.fit(encoder.transform(X), y).predict(encoder.transform(X))
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
+
+
+def test_predict_meets_what_the_fit_has_not_seen(here, capsys):
+    new = table().iloc[:6].drop(columns=["price", "id", "void", "country"])
+    new["town"] = ["Aachen", "Ulm", "Aachen", "Bonn", None, "Köln"]
+    new["more"], new["sold"] = 1, new["sold"].where(new.index > 1)
+    new[["more", "sold", "garden", "town", "area"]].to_csv("new.csv", index=False)
+    assert main(["predict", "m.skops", "new.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert err.splitlines() == [
+        "fenchel: warning: 3 rows have labels of town that the model has not seen (Aachen, Ulm): "
+        "they count as none of those it knows",
+        "fenchel: warning: 1 row has no town, which every row of the fit has: they count as none "
+        "of its values",
+        "fenchel: warning: new.csv has columns that the model does not know and does not read: "
+        "more",
+    ]
+    expected = fenchel.load("m.skops").predict(new)
+    np.testing.assert_allclose(pd.read_csv(io.StringIO(out)), expected, rtol=1e-12)
+    assert np.isfinite(expected).all()
+
+
+def test_what_is_left_out_is_not_missed(here, capsys):
+    frame = table()
+    frame.to_csv("all.csv", index=False)
+    frame[["price", "area", "town", "garden", "sold"]].to_csv("some.csv", index=False)
+    records = []
+    for name in ("all.csv", "some.csv"):
+        assert main(["evaluate", "m.skops", name, "--json"]) == 0
+        out, err = capsys.readouterr()
+        assert err == ""
+        records.append({**json.loads(out), "data": ""})
+    assert records[0] == records[1]
+    assert records[0]["d2"] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"town": "drop"}, "new.csv lacks the column town that the model reads; its columns are "),
+        (
+            {"sold": "soon"},
+            "the column 'sold' of new.csv must be a date (%d.%m.%Y) in every row, and 'soon' in "
+            "row 1 is not",
+        ),
+        ({"garden": "yes"}, "the column 'garden' of new.csv must be true or false in every row"),
+        ({"area": "-"}, "the column 'area' of new.csv must be a number in every row, and '-' in "),
+        ({"area": np.inf}, "new.csv has infinite values in area, first in row 1"),
+    ],
+)
+@pytest.mark.parametrize("command", [["predict"], ["evaluate"], ["report", "--out", "r.html"]])
+def test_new_rows_that_are_refused(command, change, sentence, here, capsys):
+    ((name, value),) = change.items()
+    frame = table()
+    frame = frame.drop(columns=name) if value == "drop" else frame.assign(**change)
+    frame.to_csv("new.csv", index=False)
+    assert main([*command, "m.skops", "new.csv"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"fenchel: {sentence}")
+    assert not (here / "r.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "cell", "sentence"),
+    [
+        ("area", 3, "-", "'area' of bad.csv holds numbers but for one cell '-' in row 4"),
+        ("sold", 8, "?", "'sold' of bad.csv holds dates (%d.%m.%Y) but for one cell '?' in row 9"),
+        ("price", 2, "", "bad.csv has missing values in the target price (1, first in row 3)"),
+    ],
+)
+def test_tables_that_are_refused(name, row, cell, sentence, here, capsys):
+    frame = table().astype({name: object})
+    frame.loc[row, name] = cell
+    frame.to_csv("bad.csv", index=False)
+    assert main(["fit", "bad.csv", "--target", "price", "--out", "new.skops"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert sentence in err
+    assert not (here / "new.skops").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b,y\n1,u,2\n\n 3\n4,,5\n", "t.csv has fewer cells in row 2 than the 3 of its header"),
+        ('a,b,y\n"1\n2",u,2\n3,4\n', "t.csv has fewer cells in row 2 than the 3 of its header"),
+        ("a,b,y\n1,u,2\n3,,\n", "t.csv has missing values in the target y (1, first in row 2)"),
+        ("\n  \na,b,y\n1,u,\n \n", "t.csv has missing values in the target y (1, first in row 1)"),
+    ],
+)
+def test_rows_that_end_early_have_no_holes(text, sentence, here, capsys):
+    (here / "t.csv").write_text(text, encoding="utf-8")
+    assert main(["fit", "t.csv", "--target", "y"]) == 2
+    assert capsys.readouterr().err.startswith(f"fenchel: {sentence}")
+
+
+def test_json_parquet_search_picture_and_report(here, capsys):
+    frame = table().assign(sold=lambda t: pd.to_datetime(t["sold"], format="%d.%m.%Y"))
+    frame.to_parquet("houses.parquet")
+    fit = ["fit", "houses.parquet", "--target", "price", "--cv", "2", "--tol", "1e-4"]
+    assert main([*fit, "--out", "p.skops", "--plot", "p.png", "--json"]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(out)
+    assert err == ""
+    assert record["features"] == {
+        "numeric": ["area"],
+        "categorical": ["town", "garden"],
+        "dates": ["sold"],
+    }
+    assert record["columns"]["sold"].startswith("date, as days since 1968-03-0")
+    assert record["columns"]["void"] == "left out: empty"
+    assert (here / "p.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["report", "p.skops", "houses.parquet", "--out", "r.html", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert "all 120 were in the fit" in page
+
+
+def test_a_table_of_numbers_says_nothing_of_columns(here, capsys):
+    assert main(["fit", "engel"]) == 0
+    assert "columns" not in capsys.readouterr().out
+    assert main([*FIT[:1], "engel", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["columns"] == {"income": "number"}
+
+
+def test_quiet_is_quiet(folder, here, capsys):
+    (here / "houses.csv").write_bytes((folder[0] / "houses.csv").read_bytes())
+    assert main([*FIT, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
