@@ -34,6 +34,7 @@ from fenchel import (
     solvers,
 )
 from fenchel.certificate import Certificate
+from fenchel.learning import Learned, Learning
 from fenchel.model_selection.conformal import HELD_OUT_MODELS
 from fenchel.persistence._archive import check_directory, check_parts
 from fenchel.persistence._writing import write_whole
@@ -197,6 +198,8 @@ def trusted_types() -> tuple[str, ...]:
     """
     own: list[str | type] = [
         Certificate,
+        Learned,
+        Learning,
         kernels.DistanceQuantile,
         functional.Sparsity,
         positive.Start,
