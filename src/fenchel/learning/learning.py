@@ -58,7 +58,7 @@ class Learning:
     n_rows: int = 1000
     n_folds: int = 3
     max_evaluations: int = 20
-    tol: float = 3e-4
+    tol: float = 3e-3
     prior: float = 1e-3
     share_scales: bool = False
 
