@@ -213,6 +213,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
 
     def fit_prepared(self, prepared: Prepared, start: WarmStart | None = None) -> WarmStart:
         """Solve on prepared rows, and set the fitted attributes."""
+        self._measure(prepared.targets, prepared.inputs.weight)
         return self._fit_prepared(prepared, start, self._callback())
 
     def _fit_prepared(
