@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -152,10 +153,11 @@ class Watch:
     def __call__(self, progress: Progress) -> str | None:
         """Take note of a certificate; return why to stop, or None."""
         if self.verbose:
-            print(  # noqa: T201  (asked for)
-                f"[{self.name}] step {progress.iteration}: relative gap "
-                f"{progress.relative_gap:.2e} after {progress.seconds:.2f} s"
-            )
+            if math.isnan(progress.relative_gap):
+                found = f"learning {progress.iteration}: held-out loss {progress.primal:.4f}"
+            else:
+                found = f"step {progress.iteration}: relative gap {progress.relative_gap:.2e}"
+            print(f"[{self.name}] {found} after {progress.seconds:.2f} s")  # noqa: T201  (asked for)
         if self.reason is None and self.callback is not None:
             answer = self.callback(progress)
             self.reason = reason_of(answer) if answer else None
