@@ -152,10 +152,7 @@ class Watch:
     def __call__(self, progress: Progress) -> str | None:
         """Take note of a certificate; return why to stop, or None."""
         if self.verbose:
-            print(  # noqa: T201  (asked for)
-                f"[{self.name}] step {progress.iteration}: relative gap "
-                f"{progress.relative_gap:.2e} after {progress.seconds:.2f} s"
-            )
+            print(f"[{self.name}] {_said(progress)}")  # noqa: T201  (asked for)
         if self.reason is None and self.callback is not None:
             answer = self.callback(progress)
             self.reason = reason_of(answer) if answer else None
@@ -168,6 +165,14 @@ class Watch:
         if self.max_time is None:
             return float("inf")
         return max(self.started + self.max_time - time.perf_counter(), 0.0)
+
+
+def _said(progress: Progress) -> str:
+    after = f"after {progress.seconds:.2f} s"
+    if progress.is_learning:
+        loss = f"held-out loss {progress.primal:.3f} of the best constant's"
+        return f"learning, evaluation {progress.iteration}: {loss} {after}"
+    return f"step {progress.iteration}: relative gap {progress.relative_gap:.2e} {after}"
 
 
 def reason_of(answer: object) -> str:
