@@ -88,8 +88,8 @@ def _fit_with_progress(settings: fitting.Settings, X: Any, y: Any, *, hidden: bo
     with progress:
         task = progress.add_task("fitting", total=None)
 
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
+        def show(what: str, done: int, total: int | None) -> None:
+            progress.update(task, description=what, completed=done, total=total)
 
         return fitting.fit(settings, X, y, show)
 

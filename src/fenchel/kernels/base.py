@@ -164,5 +164,6 @@ def _short(value: Any) -> str:
     if not isinstance(value, np.ndarray):
         return repr(value)
     if value.ndim > 1 and value.size > _SHOWN:
-        return f"<{' x '.join(map(str, value.shape))} numbers>"
-    return np.array2string(value, precision=3, threshold=_SHOWN, max_line_width=10_000)
+        return "..."
+    line = np.array2string(value, precision=3, threshold=_SHOWN)
+    return " ".join(line.split()).replace("[ ", "[").replace(" ]", "]")
