@@ -74,7 +74,7 @@ _NoLearn = Annotated[
     bool,
     typer.Option(
         "--no-learn",
-        help="Take length scales and alpha that are not given by rules, without learning them.",
+        help="Learn nothing: length scales and alpha follow rules where they are not given.",
     ),
 ]
 _Cv = Annotated[
