@@ -35,13 +35,13 @@ from fenchel.learning import (
 )
 from fenchel.losses import Loss
 from fenchel.metrics import total_effects
+from fenchel.metrics.effects import IDLE
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
 
 _SAMPLE = 128
 _FEW = 16
-_IDLE = 1e-3
 
 
 @dataclass
@@ -363,7 +363,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
     @property
     def idle_features_(self) -> AnyArray:
         """Names, or numbers, of features with less than a thousandth of the importance."""
-        idle = np.flatnonzero(self.feature_importances_ < _IDLE)
+        idle = np.flatnonzero(self.feature_importances_ < IDLE)
         names = getattr(self, "feature_names_in_", None)
         return idle if names is None else names[idle]
 
