@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel._validation import (
@@ -43,6 +44,16 @@ _SPREAD = 3.0
 _GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/mathematics.md
 
 
+_NAMES = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rbf")
+
+
+def _are_kernels(value: Any) -> bool:
+    names = isinstance(value, tuple) and len(value) > 0
+    return names and all(
+        k in _NAMES if isinstance(k, str) else isinstance(k, Kernel) for k in value
+    )
+
+
 @dataclass(frozen=True)
 class Learning(CheckedParameters):
     """How open parameters are learned.
@@ -59,6 +70,10 @@ class Learning(CheckedParameters):
         Relative decrease of the criterion below which the descent ends.
     prior : float
         Strength of the penalty on length scales.
+    kernels : tuple of str or kernels
+        Where no kernel is given, the first descent chooses among these: names, of kernels on
+        the features and their ranks, or kernels that are taken as they are, such as
+        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``.
     share_scales : bool
         Whether all columns of a category, zeros and ones next to each other, have one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
@@ -76,6 +91,7 @@ class Learning(CheckedParameters):
         max_evaluations=COUNT,
         tol=POSITIVE,
         prior=NOT_NEGATIVE,
+        kernels=That("a tuple of names or kernels", _are_kernels),
         share_scales=BOOLEAN,
     )
 
@@ -84,6 +100,7 @@ class Learning(CheckedParameters):
     max_evaluations: int = 20
     tol: float = 3e-3
     prior: float = 1e-3
+    kernels: tuple[Any, ...] = ("matern32",)
     share_scales: bool = False
 
     def __post_init__(self) -> None:
@@ -280,9 +297,11 @@ class _Try:
             share = outside / float(self.data.weight.sum())
             alpha = self.unit * float(np.exp(theta[-1])) * share**_GROWTH
         history, n_rows = descent.history, len(self.rows.X)
-        message = f"stopped after {len(history)} evaluations: {stopped}"
-        if not stopped:
-            message = f"the best of {len(history)} evaluations"
+        message = f"the best of {len(history)} evaluations"
+        if stopped:
+            message = f"stopped after {len(history)} evaluations: {stopped}"
+        elif not steps.any():
+            message = f"the start was the best of {len(history)} evaluations"
         return Learned(kernel, alpha, criterion, history[0], history, n_rows, message)
 
 

@@ -298,12 +298,16 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
 
+    def _learning(self) -> Learning:
+        """How to learn."""
+        return self.learn if isinstance(self.learn, Learning) else Learning()
+
     def _open_kernel(self) -> Any:
         """The kernel, if any of it is to be learned, else None."""
         if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
             return None
         if self.kernel is None:
-            return default_kernel(self.features)
+            return default_kernel(self.features, self._learning().kernels[0])
         kernel = as_kernel(self.kernel)
         return kernel if is_open(kernel) else None
 
@@ -321,9 +325,11 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
     ) -> Learned | None:
         """What is left open, from rows of positive weight."""
         data = self._task(X, targets, weight)
-        options = self.learn if isinstance(self.learn, Learning) else Learning()
+        options, kernels = self._learning(), [kernel]
+        if self.kernel is None:
+            kernels = [default_kernel(self.features, each) for each in options.kernels]
         with threads_that_pay(min(len(X), options.n_rows)):
-            return learn(data, [kernel], self.alpha, options, watch)
+            return learn(data, kernels, self.alpha, options, watch)
 
     def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
         """Rows as :func:`fenchel.learning.learn` takes them."""
