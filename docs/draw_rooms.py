@@ -23,6 +23,7 @@ TITLES = (
     "kernels, losses",
     "features, problems",
     "algorithms",
+    "what is learned",
     "the shell of estimators",
     "the kernel as given",
     "estimators",
