@@ -164,11 +164,12 @@ def _kernel_radius(
     radius = check_real("radius", radius, open_low=True)
     check_covers("radius", radius, math.sqrt(float(diagonal.max())))
     caveats: tuple[str, ...] = ()
-    learned = getattr(estimator, "learned_", None) is not None
-    if not explicit and learned:
-        caveats += (f"parameters of the kernel {kernel!r}, or alpha, were learned on the sample",)
-    elif not explicit and as_kernel(estimator.kernel) != kernel:
-        caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
+    given = estimator.kernel is not None or getattr(estimator, "learned_", None) is None
+    if not explicit and not (given and as_kernel(estimator.kernel) == kernel):
+        learned = getattr(estimator, "learned_", None) is not None
+        how = "learned" if learned else "measured"
+        what = "parameters" if learned else "the length scale"
+        caveats += (f"{what} of the kernel {kernel!r} {'were' if learned else 'was'} {how} on the sample",)
     if explicit and estimator.feature_map_.transformer is not None:
         caveats += ("the transformer of the features was fitted on the sample",)
     return radius, diagonal, caveats

@@ -13,7 +13,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import BOOLEAN, NONE, POSITIVE, check_magnitude, check_weights, declared
 from fenchel.certificate import Callback
-from fenchel.design import Design
+from fenchel.design import Design, Gram
 from fenchel.estimator import (
     CheckedRegressor,
     KeptRows,
@@ -37,7 +37,7 @@ from fenchel.losses import Loss
 from fenchel.metrics import total_effects
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
-from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
+from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 
 _SAMPLE = 128
 _FEW = 16
@@ -278,7 +278,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         if kernel is None:
             prepared = self._prepared(X, targets, sample_weight)
             if self.alpha is None and self._may_learn():
-                self._check_solver(prepared)
+                make_solver(self.solver, self.make_problem(prepared), 1.0, 1)
                 inputs, kept = prepared.inputs, prepared.inputs.kept
                 fixed = settled(inputs.feature_map.kernel_)
                 self._learned = self._learn(X[kept], targets[kept], inputs.weight, fixed, watch)
@@ -287,7 +287,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         weight = check_weights(X, sample_weight)
         rows = np.flatnonzero(weight)
         few = rows[:_FEW]
-        self._check_solver(self._prepared(X[few], targets[few], weight[few]))
+        self._try_solver(self._prepared(X[few], targets[few], weight[few]))
         self._measure(targets[rows], weight[rows])
         self._learned = self._learn(X[rows], targets[rows], weight[rows], kernel, watch)
         return self._prepared(X, targets, sample_weight)
@@ -306,9 +306,13 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         kernel = as_kernel(self.kernel)
         return kernel if is_open(kernel) else None
 
-    def _check_solver(self, prepared: Prepared) -> None:
-        problem = self.make_problem(prepared)
-        make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
+    def _try_solver(self, prepared: Prepared) -> None:
+        """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
+        problem, inputs = self.make_problem(prepared), prepared.inputs
+        if takes_gram(self.solver) and problem.design.coupling is not None:  # it may get one
+            gram = np.asarray(inputs.feature_map.kernel_(inputs.rows))
+            problem = replace(problem, design=Gram(gram, problem.design.coupling))
+        make_solver(self.solver, problem, 1.0, 1)
 
     def _learn(
         self,
