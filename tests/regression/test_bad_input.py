@@ -223,7 +223,7 @@ def learning(progress):
         {"solver": "augmented_lagrangian", "fit_intercept": False},
         {"solver": "augmented_lagrangian", "fit_intercept": False, "kernel": Gaussian(1.0)},
     ],
-    ids=lambda parameters: ", ".join(parameters),
+    ids=", ".join,
 )
 def test_refused_before_time_is_spent(estimator, parameters):
     model = estimator(**parameters, callback=learning)

@@ -110,11 +110,16 @@ LEARNING = That("a Learning", lambda value: isinstance(value, Learning))
 """What the parameter ``learn`` may be, beside True and False."""
 
 
-def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
-    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+def _around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
+    """Residuals of the best constant, (n, p)."""
     shape = (len(targets), loss.n_outputs or targets.shape[1])
     targets = np.broadcast_to(targets, shape)
-    centred = targets - loss.minimizing_offset(targets, weight)
+    return np.asarray(targets - loss.minimizing_offset(targets, weight))
+
+
+def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
+    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+    centred = _around_constant(loss, targets, weight)
     value = float(np.average(loss.value(centred), weights=weight))
     square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
     return value / square if value > 0.0 and square > 0.0 else 1.0
@@ -129,15 +134,18 @@ def learn(
 ) -> Learned | None:
     """Learn the open parameters of the best of some kernels, and alpha where it is None.
 
-    None where there is nothing to learn from: targets that are constant, or fewer distinct rows
+    None where there is nothing to learn from: a constant without loss, or fewer distinct rows
     than twice the folds.
     """
     n_rows = options.n_rows
     if np.isfinite(data.loss.smoothness) and len(_tasks(data, data.targets)) < len(data.coupling):
         n_rows = min(n_rows, _UNKNOWNS // len(data.coupling))
     rows = rows_by_content(data.X, data.targets, data.weight, n_rows, options.n_folds)
-    constant = np.ptp(rows.targets, axis=0).max() == 0.0
-    if constant or rows.n_folds < options.n_folds or len(rows.X) < _LEAST_ROWS:
+    if (
+        _perfect_constant(data.loss, rows)
+        or rows.n_folds < options.n_folds
+        or len(rows.X) < _LEAST_ROWS
+    ):
         return None
     few = rows if len(rows.X) < 1.5 * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
     end = _End(watch)
@@ -149,6 +157,14 @@ def learn(
     if not end.reached:
         best.second()
     return best.learned()
+
+
+def _perfect_constant(loss: Loss, rows: Rows) -> bool:
+    """Whether there is nothing to explain: targets are constant, or all within a tube."""
+    if np.ptp(rows.targets, axis=0).max() == 0.0:
+        return True
+    residual = _around_constant(loss, rows.targets, rows.weight)
+    return not float(rows.weight @ loss.value(residual)) > 0.0
 
 
 @dataclass
@@ -195,7 +211,8 @@ class _Try:
         start = np.append(self.open.start, alpha_start)
         bounds = np.vstack([self.open.bounds, ends])
         scales = np.append(self.open.scales, False)
-        strength = np.where(scales, options.prior / _SPREAD, 0.0)
+        free = bounds[:, 0] < bounds[:, 1]
+        strength = np.where(scales & free, options.prior / _SPREAD, 0.0)
         self.descent = Descent(start, bounds, start + _WIDER, strength, watch)
 
     @property
