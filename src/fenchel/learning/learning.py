@@ -159,11 +159,16 @@ LEARNING = That("a Learning", lambda value: isinstance(value, Learning))
 """What the parameter ``learn`` may be, beside True and False."""
 
 
-def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
-    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+def _around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
+    """Residuals of the best constant, (n, p)."""
     shape = (len(targets), loss.n_outputs or targets.shape[1])
     targets = np.broadcast_to(targets, shape)
-    centred = targets - loss.minimizing_offset(targets, weight)
+    return np.asarray(targets - loss.minimizing_offset(targets, weight))
+
+
+def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
+    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+    centred = _around_constant(loss, targets, weight)
     value = float(np.average(loss.value(centred), weights=weight))
     square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
     return value / square if value > 0.0 and square > 0.0 else 1.0
@@ -178,7 +183,7 @@ def learn(
 ) -> Learned | None:
     """Learn the open parameters of the best of some kernels, and alpha where it is None.
 
-    None where there is nothing to learn from: targets that are constant, fewer than twelve
+    None where there is nothing to learn from: a constant without loss, fewer than twelve
     distinct rows or fewer than folds, or rows in whose units the criterion is no number.
     """
     n_rows = options.n_rows
@@ -187,8 +192,7 @@ def learn(
     rows = rows_by_content(data.X, data.targets, data.weight, n_rows, 1)
     n_folds = options.n_folds or _folds_for(len(rows.X))
     rows = rows.first(n_rows, n_folds)
-    constant = np.ptp(rows.targets, axis=0).max() == 0.0
-    if constant or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
+    if _perfect_constant(data.loss, rows) or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
     few = rows if len(rows.X) < 1.5 * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
     end = _End(watch)
@@ -207,6 +211,14 @@ def learn(
 def _folds_for(n_rows: int) -> int:
     """More of few rows, where each counts and fits take no time."""
     return 10 if n_rows < 150 else 5 if n_rows < 500 else 3
+
+
+def _perfect_constant(loss: Loss, rows: Rows) -> bool:
+    """Whether there is nothing to explain: targets are constant, or all within a tube."""
+    if np.ptp(rows.targets, axis=0).max() == 0.0:
+        return True
+    residual = _around_constant(loss, rows.targets, rows.weight)
+    return not float(rows.weight @ loss.value(residual)) > 0.0
 
 
 @dataclass
@@ -263,8 +275,10 @@ class _Try:
             alpha_start, ends = np.log(DEFAULT_STRENGTH), np.log([_LEAST, _MOST])
         start = np.append(self.open.start, alpha_start)
         bounds = np.vstack([self.open.bounds, ends])
+        free = bounds[:, 0] < bounds[:, 1]
         strength = options.prior / (_SPREAD * len(rows.X))
-        prior = Prior(start + _WIDER, np.append(self.open.scales, False), strength)
+        scales = np.append(self.open.scales, False) & free
+        prior = Prior(start + _WIDER, scales, strength)
         self.descent = Descent(start, bounds, prior, watch)
 
     @property
