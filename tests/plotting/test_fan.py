@@ -237,7 +237,7 @@ def test_average_agrees_with_scikit_learn(ax):
     from sklearn.inspection import partial_dependence
 
     X = np.random.default_rng(1).uniform(size=(60, 3))
-    model = KernelRidge(alpha=1e-3).fit(X, X[:, 0] * X[:, 1])
+    model = KernelRidge(alpha=1e-3, learn=False).fit(X, X[:, 0] * X[:, 1])
     display = FanDisplay.from_estimator(model, X, feature=1, kind="average", ax=ax)
     theirs = partial_dependence(
         model, X, [1], grid_resolution=300, percentiles=(0, 1), kind="average", method="brute"

@@ -55,7 +55,9 @@ class OpenParameters:
         theta, bounds = kernel.theta, kernel.bounds.reshape(-1, 2)
         size = len(scales)
         # a category of many columns starts with the spread of all of them
-        start = 0.5 * np.log(np.bincount(which, np.exp(2.0 * theta), minlength=size))
+        start = np.full(size, -np.inf)
+        np.logaddexp.at(start, which, 2.0 * theta)
+        start *= 0.5
         ends = np.empty((size, 2))
         ends[which] = bounds
         shift = start - np.bincount(which, theta, size) / np.bincount(which, minlength=size)

@@ -269,7 +269,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         """What is left open, learned from rows of positive weight; None where nothing is."""
         if not self.learn or isinstance(self.kernel, OperatorKernel) or self._given_gram():
             return None
-        kernel = WithRanks(Matern()) if self.kernel is None else as_kernel(self.kernel)
+        kernel = self._default_kernel() if self.kernel is None else as_kernel(self.kernel)
         if self.alpha is not None and not is_open(kernel):
             return None
         check_magnitude(X, "X")
@@ -277,6 +277,10 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         options = self.learn if isinstance(self.learn, Learning) else Learning()
         with threads_that_pay(min(len(X), options.n_rows)):
             return learn(data, [kernel], self.alpha, options, watch)
+
+    def _default_kernel(self) -> Any:
+        """Where none is given; random Fourier features need the spectrum of a stationary one."""
+        return Matern() if self.features == "fourier" else WithRanks(Matern())
 
     def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
         """Rows as :func:`fenchel.learning.learn` takes them."""

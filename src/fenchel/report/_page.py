@@ -146,7 +146,9 @@ def _importances(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     )
     largest = found.largest(_MOST_COLUMNS)
     if largest:
-        rows = ((short_name(name, _NAME), h.number(share, f"{share:.3f}")) for name, share in largest)
+        rows = (
+            (short_name(name, _NAME), h.number(share, f"{share:.3f}")) for name, share in largest
+        )
         number = len(found.names) - len(idle)
         caption = f"Importances, the largest first{_cut(number)}"
         yield h.table(("feature", "importance"), rows, caption)
