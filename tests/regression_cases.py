@@ -38,24 +38,24 @@ def uncertainty(model):
 
     By strong convexity alpha ½‖V - V*‖² <= gap, and |h(x)| <= ‖V‖ sqrt(k(x, x) B_jj).
     """
-    gap = max(model.certificate_.gap, model.tol * 1e-3) / model.alpha
+    gap = max(model.certificate_.gap, model.tol * 1e-3) / model.alpha_
     return np.sqrt(2.0 * gap) * np.sqrt(np.diag(model.coupling_).max())
 
 
 MODELS = {
-    "quantiles": QuantileRegressor(LEVELS, alpha=1e-3),
-    "quantiles, one": QuantileRegressor(0.3, alpha=1e-3),
-    "quantiles, insensitive": QuantileRegressor(LEVELS, alpha=1e-3, epsilon=0.3),
-    "quantiles, through zero": QuantileRegressor(LEVELS, alpha=1e-3, fit_intercept=False),
-    "quantiles, rough": QuantileRegressor(LEVELS, alpha=1e-3, kernel="laplacian"),
-    "expectiles": ExpectileRegressor(LEVELS, alpha=1e-3),
-    "expectiles, insensitive": ExpectileRegressor(LEVELS, alpha=1e-3, epsilon=0.3),
-    "svr": SVR(alpha=1e-3, epsilon=0.2),
-    "svr, squared": SVR("squared_epsilon_insensitive", alpha=1e-3, epsilon=0.2),
-    "svr, huber": SVR("huber", alpha=1e-3, kappa=0.2),
-    "svr, rough": SVR(alpha=1e-3, epsilon=0.2, kernel="laplacian"),
-    "ridge": KernelRidge(alpha=1e-3),
-    "ridge, through zero": KernelRidge(alpha=1e-3, fit_intercept=False),
-    "ridge, rough": KernelRidge(alpha=1e-3, kernel="matern12"),
+    "quantiles": QuantileRegressor(LEVELS, alpha=1e-3, learn=False),
+    "quantiles, one": QuantileRegressor(0.3, alpha=1e-3, learn=False),
+    "quantiles, insensitive": QuantileRegressor(LEVELS, alpha=1e-3, learn=False, epsilon=0.3),
+    "quantiles, through zero": QuantileRegressor(LEVELS, alpha=1e-3, learn=False, fit_intercept=False),
+    "quantiles, rough": QuantileRegressor(LEVELS, alpha=1e-3, learn=False, kernel="laplacian"),
+    "expectiles": ExpectileRegressor(LEVELS, alpha=1e-3, learn=False),
+    "expectiles, insensitive": ExpectileRegressor(LEVELS, alpha=1e-3, learn=False, epsilon=0.3),
+    "svr": SVR(alpha=1e-3, learn=False, epsilon=0.2),
+    "svr, squared": SVR("squared_epsilon_insensitive", alpha=1e-3, learn=False, epsilon=0.2),
+    "svr, huber": SVR("huber", alpha=1e-3, learn=False, kappa=0.2),
+    "svr, rough": SVR(alpha=1e-3, learn=False, epsilon=0.2, kernel="laplacian"),
+    "ridge": KernelRidge(alpha=1e-3, learn=False),
+    "ridge, through zero": KernelRidge(alpha=1e-3, learn=False, fit_intercept=False),
+    "ridge, rough": KernelRidge(alpha=1e-3, learn=False, kernel="matern12"),
 }
 some_model = pytest.mark.parametrize("name", MODELS)

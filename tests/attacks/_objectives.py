@@ -25,7 +25,7 @@ def _kernel(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     residual = y.reshape(len(X), -1) - prediction
     outputs = np.linalg.pinv(model.coupling_)
     penalty = float(np.vdot(model.weights_, model.weights_ @ outputs))
-    return 0.5 * model.alpha * penalty + float(model.loss_.value(residual).mean())
+    return 0.5 * model.alpha_ * penalty + float(model.loss_.value(residual).mean())
 
 
 def _norm(model: Any, X: np.ndarray, y: np.ndarray) -> float:

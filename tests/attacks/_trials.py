@@ -36,7 +36,9 @@ def of_kernels(tried: Case, ended: Fit) -> tuple[Judged, str]:
     weight = np.ones(len(data.y)) if data.weight is None else data.weight
     random = model.features == "fourier"
     named = Named(model, data.X, targets, weight, tried.loss, tried.coupling, random)
-    return judge(named, data.fresh, warned=ended.warned), "random features" if random else ""
+    kinds = {"random features": random, "learned": model.learned_ is not None}
+    about = " and ".join(kind for kind, holds in kinds.items() if holds)
+    return judge(named, data.fresh, warned=ended.warned), about
 
 
 def tries(

@@ -23,6 +23,7 @@ import fenchel
 from attacks import Outcome
 from fenchel import features, functional, kernels, losses, model_selection, online, positive
 from fenchel._validation import constraints_of
+from fenchel.learning import Learning
 
 IN_CI, IN_FULL = 800, 20_000
 N = 24
@@ -106,6 +107,7 @@ KERNELS: list[Any] = [
     kernels.BetweenCurves(kernels.Gaussian()),
     kernels.IntegralGaussian(),
     kernels.OnColumns(kernels.Gaussian(), [0]),
+    kernels.WithRanks(kernels.Gaussian()),
     kernels.Callable(np.minimum),
 ]
 DATA: dict[str, Callable[[Any], Any]] = {
@@ -191,6 +193,7 @@ def tries() -> list[Try]:
     return [
         *(one for each in ESTIMATORS for one in (*of_parameters(each), *of_data(each))),
         *(one for each in KERNELS for one in of_kernel(each)),
+        *of_learning(),
         *of_functions(),
     ]
 
@@ -304,6 +307,14 @@ def of_kernel(kernel: Any) -> Iterator[Try]:
             bad = clone(kernel).set_params(**{name: value})
             call = lambda b=bad: fenchel.KernelRidge(kernel=b).fit(X, Y)  # noqa: E731
             yield Try(f"{name_of(kernel)}({name}={what})", name, call)
+
+
+def of_learning() -> Iterator[Try]:
+    """Each field of what says how to learn."""
+    for name in inspect.signature(Learning).parameters:
+        for what, value in refused_values(Learning, name):
+            call = lambda n=name, v=value: Learning(**{n: v})  # noqa: E731
+            yield Try(f"learning.Learning({name}={what})", name, call)
 
 
 def of_functions() -> Iterator[Try]:

@@ -13,6 +13,7 @@ from attacks._trials import Case, of_kernels, tries
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel import kernels as k
 from fenchel import losses as l
+from fenchel.learning import Learning
 from judge import losses as own
 
 IN_CI, IN_FULL = 520, 5200
@@ -55,6 +56,22 @@ def a_kernel(rng: np.random.Generator, X: np.ndarray) -> Any:
             k.Gaussian(width) + k.Polynomial(2, gain, 1.0) * k.Laplacian(width),
         ],
     )
+
+
+def _what_learns(rng: np.random.Generator, given: Any, features: Any) -> dict[str, Any]:
+    """Parameters of a fit that learns some of what it needs, in a few steps."""
+    kernels = [
+        None,
+        "matern32",
+        given,
+        k.WithRanks(k.Matern(nu=2.5)),
+        0.5 * k.Gaussian() + 1e-2 * k.Linear(),
+    ]
+    rules = {"max_evaluations": 3, "n_folds": int(rng.integers(2, 4)), "n_rows": 30}
+    parameters = {"learn": Learning(**rules), "kernel": one_of(rng, kernels)}
+    if features == "fourier":
+        parameters["kernel"] = k.Matern()
+    return parameters if chance(rng, 0.3) else {**parameters, "alpha": None}
 
 
 def _levels(rng: np.random.Generator) -> Any:
@@ -143,6 +160,7 @@ def case(seed: int, index: int) -> Case:
     common = {
         "kernel": kernel,
         "alpha": alpha,
+        "learn": False,
         "fit_intercept": chance(rng, 0.7),
         "tol": float(one_of(rng, [1e-3, 1e-6, 1e-6, 1e-6, 1e-9])),
         "solver": "auto" if chance(rng, 0.55) else one_of(rng, SOLVERS),
@@ -153,9 +171,11 @@ def case(seed: int, index: int) -> Case:
     if common["features"] in ("nystroem", "fourier") or chance(rng, 0.04):
         common["rank"] = int(rng.integers(1, 2 * n + 2))
     if common["features"] == "fourier" and not isinstance(kernel, (k.Gaussian, k.Matern)):
-        common["kernel"] = None
+        common["kernel"] = k.Gaussian()
     if common["features"] == "kernel_rows":
         common.pop("rank", None)
+    if n <= 40 and chance(rng, 0.15):
+        common |= _what_learns(rng, kernel, common["features"])
     if kind == "levels":
         model, loss, coupling = _of_levels(rng, size, common)
     elif kind == "svr":
@@ -170,7 +190,7 @@ def case(seed: int, index: int) -> Case:
         given = one_of(rng, [sk.RBF(width), sk.Matern(0.3 * width, nu=0.5), sk.DotProduct(0.0)])
         X, fresh = given(X), given(fresh, X)
         model.set_params(kernel="precomputed")
-    before = {"alpha": model.alpha * 30.0} if chance(rng, 0.1) else {}
+    before = {"alpha": alpha * 30.0} if chance(rng, 0.1) else {}
     model.set_params(warm_start=bool(before))
     return Case(model, Data(X, y, _cases.weights(rng, n), fresh, before=before), loss, coupling)
 

@@ -168,6 +168,9 @@ def stopped(case: Case, share: float, limit: int) -> tuple[str, str | None]:
     found, best, status = model.certificate_, full.certificate_, model.status_
     slack = _SLACK * found.unit
     judged = objective(model, data[0], data[1])
+    if getattr(model, "learned_", None) is not None:  # the optimum is that of what was learned
+        other = {"callback": None, "max_time": None}
+        best = model.with_learned().set_params(**other).fit(*data, **extra).certificate_
     problems = {
         "converged and warned, or neither": warned == status.converged,
         "not a word on why": not (status.converged or next(iter(how)) in status.message),

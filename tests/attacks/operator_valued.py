@@ -76,7 +76,7 @@ def case(seed: int, index: int) -> Case:
         loss = own.squared_pinball(levels, epsilon)
     elif kind == "svr":
         name = one_of(rng, ["epsilon_insensitive", "squared_epsilon_insensitive", "huber"])
-        model, loss = SVR(name, epsilon=epsilon, **common), own.named(name, epsilon)
+        model, loss = SVR(name, epsilon=epsilon, kappa=1.0, **common), own.named(name, epsilon)
     else:
         model, loss = KernelRidge(**common), own.named("squared")
     y = y[:, 0] if y.shape[1] == 1 else y

@@ -44,6 +44,11 @@ class Named:
     approximate: bool = False
     """Whether the kernel is that of the features, which the documentation says."""
 
+    @property
+    def alpha(self) -> float:
+        """As given, or as learned."""
+        return float(getattr(self.model, "alpha_", self.model.alpha))
+
     def terms(self, rows: np.ndarray) -> list[Any]:
         """k(rows, X[support_]) times B."""
         model, support = self.model, self.model.support_
@@ -129,6 +134,8 @@ def judge(named: Named, fresh: np.ndarray | None = None, *, warned: bool = False
         return judged
     if np.abs(named.coupling - model.coupling_).max() > _COUPLING * np.abs(named.coupling).max():
         judged.add("coupling", "coupling_ is not the matrix of the formula")
+    if model.alpha is not None and named.alpha != model.alpha:
+        judged.add("alpha", f"alpha_ is {named.alpha!r}, given was {model.alpha!r}")
     function = combination(named.terms(named.X), model.dual_coef_, len(named.X))
     _objectives(judged, named, function, predicted)
     if judged.findings:
@@ -160,7 +167,7 @@ def _formula(
     judged.apart = max(judged.apart, worst)
     if worst > 1.0:
         gap = np.maximum(wide(model.certificate_.gap), 0) + judged.slack
-        within = 2 * np.sqrt(2 * gap / wide(model.alpha) * named.diagonal(rows))
+        within = 2 * np.sqrt(2 * gap / wide(named.alpha) * named.diagonal(rows))
         kind = ANOTHER if np.all(off <= within + allowed) else "predict is not the formula"
         judged.add(
             kind,
@@ -179,7 +186,7 @@ def _objectives(judged: Judged, named: Named, function: Function, predicted: np.
     and no digits are lost.
     """
     model, loss = named.model, named.loss
-    alpha, kept = wide(model.alpha), named.weight > 0
+    alpha, kept = wide(named.alpha), named.weight > 0
     share = wide(named.weight[kept])
     share = share / share.sum()
     targets, offset = wide(named.targets)[kept], wide(model.offset_)

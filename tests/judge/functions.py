@@ -113,7 +113,8 @@ def operator_diagonal(kernel: Any, rows: np.ndarray) -> np.ndarray:
 
 
 def _bound(kernel: Any, rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    if type(kernel).__name__ in ("Gaussian", "RBF", "Laplacian", "Matern"):
+    inner = kernel.kernel if type(kernel).__name__ == "WithRanks" else kernel
+    if type(inner).__name__ in ("Gaussian", "RBF", "Laplacian", "Matern"):
         return np.ones((len(rows), len(centres)))
     return np.sqrt(np.multiply.outer(diagonal(kernel, rows), diagonal(kernel, centres)))
 

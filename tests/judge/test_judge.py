@@ -13,7 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.certificate import Status
-from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
+from fenchel.kernels import (
+    Gaussian,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    WithRanks,
+    resolve,
+)
 from judge import losses
 from judge.certificates import ANOTHER, Named, judge
 from judge.kernels import kernel_values
@@ -29,28 +37,28 @@ def data(n=40):
 
 
 def honest(kind, **parameters):
-    """A fit, as the judge sees it."""
+    """A fit, as the judge sees it; of given parameters unless told to learn."""
     X, y, _ = data()
-    kernel = Gaussian(1.0)
+    given = {"kernel": Gaussian(1.0), "alpha": 1e-3, "learn": False, "features": "kernel_rows"}
     model, loss, coupling = {
-        "svr": lambda: (SVR(kernel=kernel), losses.named("epsilon_insensitive", 0.1), np.eye(1)),
-        "huber": lambda: (SVR("huber", kernel=kernel), losses.named("huber"), np.eye(1)),
-        "levels": lambda: (QuantileRegressor(LEVELS, kernel=kernel), losses.pinball(LEVELS), NEAR),
+        "svr": lambda: (SVR(epsilon=0.1), losses.named("epsilon_insensitive", 0.1), np.eye(1)),
+        "huber": lambda: (SVR("huber", kappa=1.0), losses.named("huber"), np.eye(1)),
+        "levels": lambda: (QuantileRegressor(LEVELS), losses.pinball(LEVELS), NEAR),
         "ordered": lambda: (
-            QuantileRegressor(LEVELS, kernel=kernel, non_crossing="train"),
+            QuantileRegressor(LEVELS, non_crossing="train"),
             losses.Ordered(LEVELS, 1e-12),
             NEAR,
         ),
         "expectiles": lambda: (
-            ExpectileRegressor(LEVELS, kernel=kernel),
+            ExpectileRegressor(LEVELS),
             losses.squared_pinball(LEVELS),
             NEAR,
         ),
-        "ridge": lambda: (KernelRidge(kernel=kernel), losses.named("squared"), np.eye(1)),
+        "ridge": lambda: (KernelRidge(), losses.named("squared"), np.eye(1)),
     }[kind]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.set_params(**{"features": "kernel_rows", **parameters}).fit(X, y)
+        model.set_params(**{**given, **parameters}).fit(X, y)
     targets = np.broadcast_to(y[:, None], (len(y), len(coupling)))
     return Named(model, X, targets, np.ones(len(y)), loss, coupling)
 
@@ -62,6 +70,24 @@ ALL = ("svr", "huber", "levels", "ordered", "expectiles", "ridge")
 def test_nothing_is_found_in_an_honest_fit(kind):
     verdict = judge(honest(kind, tol=1e-8), data()[2])
     assert verdict.kinds <= {ANOTHER}, verdict.findings
+
+
+@pytest.mark.parametrize("kind", ["svr", "levels", "ridge"])
+@pytest.mark.parametrize("kernel", [None, 0.5 * sk.Matern(1.0, nu=1.5)])
+def test_what_was_learned_is_judged_as_if_it_were_given(kind, kernel):
+    learned = {"kernel": kernel, "alpha": None, "learn": True, "features": "auto", "tol": 1e-8}
+    named = honest(kind, **learned)
+    assert named.model.learned_ is not None
+    verdict = judge(named, data()[2])
+    assert verdict.kinds <= {ANOTHER}, verdict.findings
+    named.model.alpha_ *= 1.001
+    assert judge(named).kinds - {ANOTHER}
+
+
+def test_a_strength_that_is_not_the_given_one_is_found():
+    named = honest("ridge")
+    named.model.alpha = 2e-3
+    assert judge(named).kinds == {"alpha"}
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -152,6 +178,22 @@ def test_kernels_are_those_of_scikit_learn(kernel, theirs):
     own = kernel_values(kernel, X, Z)
     np.testing.assert_allclose(own.value.astype(float), theirs(X, Z), rtol=1e-13, atol=1e-15)
     assert (own.error / np.abs(own.value).max()).max() < 1e-14
+
+
+def test_ranks_are_those_of_numpy():
+    X, _, Z = data()
+    X[:, 1] = np.round(X[:, 1])
+    inner = Matern([0.7, 2.0, 0.3, 0.4], nu=1.5)
+    kernel = resolve(WithRanks(inner), X)
+    assert list(kernel.columns) == [0, 1]
+
+    def seen(rows):
+        return np.column_stack([rows, *(np.interp(rows[:, j], *kernel.knots[j]) for j in (0, 1))])
+
+    own = kernel_values(kernel, X, Z)
+    theirs = sk.Matern(inner.length_scale, nu=1.5)(seen(X), seen(Z))
+    np.testing.assert_allclose(own.value.astype(float), theirs, rtol=1e-12)
+    assert own.error.max() < 2e-14
 
 
 LOSSES = {

@@ -243,6 +243,7 @@ def test_epochs_converge_to_the_batch_solution(kind, ones, data):
         epsilon=epsilon,
         kernel=RBF(0.7) + ConstantKernel(1.0) if ones else kernel,
         alpha=1 / ((2 if quadratic else 1) * C * n),
+        learn=False,
         fit_intercept=False,
         tol=1e-10,
     ).fit(X, y)

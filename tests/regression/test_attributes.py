@@ -55,7 +55,7 @@ def test_certificate_is_that_of_the_reported_model(name):
     n_outputs = len(model.offset_)
     residual = (Y - np.atleast_2d(model.predict(X).T)).T
     loss = model.loss_.value(np.ascontiguousarray(residual.reshape(80, n_outputs)))
-    primal = 0.5 * model.alpha * norm + WEIGHT @ loss / WEIGHT.sum()
+    primal = 0.5 * model.alpha_ * norm + WEIGHT @ loss / WEIGHT.sum()
     assert certificate.primal == pytest.approx(primal, rel=1e-6)
 
 
@@ -80,10 +80,10 @@ def test_box_of_quantile_coefficients(epsilon, weighted):
 @pytest.mark.parametrize(
     "model",
     [
-        QuantileRegressor(LEVELS, epsilon=1.0),
-        ExpectileRegressor(LEVELS, epsilon=1.0),
-        SVR(epsilon=0.5),
-        SVR("squared_epsilon_insensitive", epsilon=0.5),
+        QuantileRegressor(LEVELS, epsilon=1.0, alpha=1e-3, learn=False),
+        ExpectileRegressor(LEVELS, epsilon=1.0, alpha=1e-3, learn=False),
+        SVR(epsilon=0.5, alpha=1e-3, learn=False),
+        SVR("squared_epsilon_insensitive", epsilon=0.5, alpha=1e-3, learn=False),
     ],
     ids=repr,
 )
@@ -105,8 +105,8 @@ def test_rows_inside_the_tube_have_no_coefficients(model):
 @pytest.mark.parametrize("gamma", [0.0, 1.0, np.inf])
 @pytest.mark.parametrize(("scale", "shift"), [(1e-6, 0.0), (1e6, 0.0), (1.0, -1e3), (1e6, -1e6)])
 def test_quantiles_in_other_units(scale, shift, gamma):
-    base = QuantileRegressor(LEVELS, level_gamma=gamma, alpha=1e-2, tol=TOL).fit(X, Y)
-    model = QuantileRegressor(LEVELS, level_gamma=gamma, alpha=1e-2 / scale, tol=TOL)
+    base = QuantileRegressor(LEVELS, level_gamma=gamma, alpha=1e-2, learn=False, tol=TOL).fit(X, Y)
+    model = QuantileRegressor(LEVELS, level_gamma=gamma, alpha=1e-2 / scale, learn=False, tol=TOL)
     model.fit(X, scale * Y + shift)
     bound = 20 * uncertainty(base) + 1e-12 * abs(shift) / scale
     np.testing.assert_allclose((model.predict(X) - shift) / scale, base.predict(X), atol=bound)
@@ -114,8 +114,8 @@ def test_quantiles_in_other_units(scale, shift, gamma):
 
 
 def test_quantiles_of_minus_y():
-    base = QuantileRegressor([0.1, 0.6], alpha=1e-2, tol=TOL).fit(X, Y)
-    mirrored = QuantileRegressor([0.9, 0.4], alpha=1e-2, tol=TOL).fit(X, -Y)
+    base = QuantileRegressor([0.1, 0.6], alpha=1e-2, learn=False, tol=TOL).fit(X, Y)
+    mirrored = QuantileRegressor([0.9, 0.4], alpha=1e-2, learn=False, tol=TOL).fit(X, -Y)
     bound = 20 * uncertainty(base)
     np.testing.assert_allclose(-mirrored.predict(X), base.predict(X), atol=bound)
 
@@ -126,22 +126,22 @@ def test_squared_losses_in_other_units(scale, shift):
     targets = scale * Y + shift
     tol = TOL
     for model, scaled in [
-        (KernelRidge(alpha=1e-2), KernelRidge(alpha=1e-2)),
+        (KernelRidge(alpha=1e-2, learn=False), KernelRidge(alpha=1e-2, learn=False)),
         (
-            ExpectileRegressor(LEVELS, alpha=1e-2, tol=tol),
-            ExpectileRegressor(LEVELS, alpha=1e-2, tol=tol),
+            ExpectileRegressor(LEVELS, alpha=1e-2, learn=False, tol=tol),
+            ExpectileRegressor(LEVELS, alpha=1e-2, learn=False, tol=tol),
         ),
         (
-            SVR("squared_epsilon_insensitive", epsilon=0.2, alpha=1e-2, tol=tol),
-            SVR("squared_epsilon_insensitive", epsilon=0.2 * scale, alpha=1e-2, tol=tol),
+            SVR("squared_epsilon_insensitive", epsilon=0.2, alpha=1e-2, learn=False, tol=tol),
+            SVR("squared_epsilon_insensitive", epsilon=0.2 * scale, alpha=1e-2, learn=False, tol=tol),
         ),
         (
-            SVR("huber", kappa=0.2, alpha=1e-2, tol=tol),
-            SVR("huber", kappa=0.2 * scale, alpha=1e-2, tol=tol),
+            SVR("huber", kappa=0.2, alpha=1e-2, learn=False, tol=tol),
+            SVR("huber", kappa=0.2 * scale, alpha=1e-2, learn=False, tol=tol),
         ),
         (
-            SVR(epsilon=0.2, alpha=1e-2, tol=tol),
-            SVR(epsilon=0.2 * scale, alpha=1e-2 / scale, tol=tol),
+            SVR(epsilon=0.2, alpha=1e-2, learn=False, tol=tol),
+            SVR(epsilon=0.2 * scale, alpha=1e-2 / scale, learn=False, tol=tol),
         ),
     ]:
         base = model.fit(X, Y).predict(X)

@@ -8,7 +8,8 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
-from fenchel.kernels import Gaussian, Matern, Polynomial
+from fenchel.features import Nystroem
+from fenchel.kernels import Gaussian, Linear, Matern, Polynomial
 from fenchel.losses import Huber, Pinball, Squared
 
 RNG = np.random.default_rng(0)
@@ -39,7 +40,8 @@ NUMBERS = [
     ("alpha", np.nan, ValueError, ["> 0", "nan", "finite"]),
     ("alpha", np.inf, ValueError, ["> 0", "inf", "finite"]),
     ("alpha", "1e-3", TypeError, ["> 0", "'1e-3'"]),
-    ("alpha", None, TypeError, ["> 0", "None"]),
+    ("learn", "yes", TypeError, ["True or False", "Learning", "'yes'"]),
+    ("learn", None, TypeError, ["True or False", "Learning", "None"]),
     ("alpha", [1e-3], TypeError, ["> 0", "[0.001]"]),
     ("alpha", True, TypeError, ["> 0", "True"]),
     ("tol", 0.0, ValueError, ["> 0", "0.0"]),
@@ -202,6 +204,36 @@ def test_loss_for_another_number_of_outputs():
 def test_closed_form_for_another_loss(model):
     words = ["solver='closed_form'", "squared loss", "solver='newton'"]
     refused(ValueError, words, lambda: model.fit(X, Y))
+
+
+def learning(progress):
+    pytest.fail("learned before the refusal")
+
+
+@everyone
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"solver": "simplex"},
+        {"kernel": "gauss"},
+        {"kernel": lambda A, B: np.abs(A[:, :1] - B[:, :1].T)},
+        {"features": "fourier", "kernel": Gaussian() + Linear()},
+        {"features": "fourier", "kernel": "linear"},
+        {"features": Nystroem(landmarks=X[:, :1])},
+        {"solver": "lars"},
+    ],
+    ids=lambda parameters: ", ".join(parameters),
+)
+def test_refused_before_time_is_spent(estimator, parameters):
+    model = estimator(**parameters, callback=learning)
+    refused(ValueError, [], lambda: model.fit(X, Y))
+
+
+@everyone
+def test_bad_rows_are_refused_before_time_is_spent(estimator):
+    model = estimator(callback=learning)
+    refused(ValueError, ["X", "1e+150"], lambda: model.fit(spoiled(X, 1e200), Y))
+    refused(ValueError, ["sample_weight"], lambda: model.fit(X, Y, -np.ones(20)))
 
 
 # Data

@@ -27,7 +27,7 @@ from regression_cases import (
 def test_quantile_property(alpha, gamma, weighted):
     """By optimality in the offset: share below <= level <= share at or below."""
     weight = WEIGHT if weighted else np.ones(80)
-    model = QuantileRegressor(LEVELS, alpha=alpha, level_gamma=gamma, tol=TOL)
+    model = QuantileRegressor(LEVELS, alpha=alpha, level_gamma=gamma, learn=False, tol=TOL)
     model.fit(X, Y, sample_weight=weight if weighted else None)
     residual = Y[:, None] - model.predict(X)
     on_curve = 1e-3 * np.std(Y)  # free rows are on the curve only as exactly as the fit is
@@ -51,8 +51,8 @@ def test_expectile_property(weighted):
 
 
 def test_expectile_of_one_half_is_ridge_of_twice_the_strength():
-    expectile = ExpectileRegressor(0.5, alpha=1e-3, tol=1e-12).fit(X, Y)
-    ridge = KernelRidge(alpha=2e-3).fit(X, Y)
+    expectile = ExpectileRegressor(0.5, alpha=1e-3, learn=False, tol=1e-12).fit(X, Y)
+    ridge = KernelRidge(alpha=2e-3, learn=False).fit(X, Y)
     np.testing.assert_allclose(expectile.predict(X), ridge.predict(X), atol=1e-5)
 
 
@@ -69,10 +69,11 @@ def test_gamma_zero_gives_parallel_curves(estimator):
 
 @with_levels
 def test_gamma_infinite_gives_independent_fits(estimator):
-    together = estimator(LEVELS, level_gamma=np.inf, alpha=1e-2, tol=TOL).fit(X, Y)
+    fixed = {"alpha": 1e-2, "learn": False, "tol": TOL}
+    together = estimator(LEVELS, level_gamma=np.inf, **fixed).fit(X, Y)
     primal = 0.0
     for j, level in enumerate(LEVELS):
-        alone = estimator(level, alpha=1e-2, tol=TOL).fit(X, Y)
+        alone = estimator(level, **fixed).fit(X, Y)
         primal += alone.certificate_.primal
         function = together.predict(X)[:, j] - together.offset_[j]
         expected = alone.predict(X) - alone.offset_
@@ -88,8 +89,9 @@ def test_gamma_infinite_gives_independent_fits(estimator):
 @pytest.mark.parametrize("gamma", [0.0, 3.0, np.inf])
 def test_unsorted_levels_permute_columns(estimator, gamma):
     order = [2, 0, 1]
-    in_order = estimator(LEVELS, level_gamma=gamma, tol=TOL / 10).fit(X, Y)
-    shuffled = estimator([LEVELS[j] for j in order], level_gamma=gamma, tol=TOL / 10).fit(X, Y)
+    fixed = {"level_gamma": gamma, "alpha": 1e-3, "learn": False, "tol": TOL / 10}
+    in_order = estimator(LEVELS, **fixed).fit(X, Y)
+    shuffled = estimator([LEVELS[j] for j in order], **fixed).fit(X, Y)
     np.testing.assert_array_equal(shuffled.levels_, np.array(LEVELS)[order])
     bound = 20 * uncertainty(in_order)
     expected = in_order.predict(X)[:, order]
@@ -101,9 +103,11 @@ def test_unsorted_levels_permute_columns(estimator, gamma):
 
 @with_levels
 def test_levels_of_any_kind(estimator):
-    reference = estimator([0.25, 0.75]).fit(X, Y).predict(X)
+    reference = estimator([0.25, 0.75], learn=False).fit(X, Y).predict(X)
     for levels in ((0.25, 0.75), np.array([0.25, 0.75]), np.array([0.25, 0.75], np.float32)):
-        np.testing.assert_array_equal(estimator(levels).fit(X, Y).predict(X), reference)
+        np.testing.assert_array_equal(
+                estimator(levels, learn=False).fit(X, Y).predict(X), reference
+            )
     assert estimator(0.3).fit(X, Y).predict(X).shape == (80,)
     assert estimator([0.3]).fit(X, Y).predict(X).shape == (80,)
     assert estimator([0.3, 0.4]).fit(X, Y).predict(X[:1]).shape == (1, 2)
@@ -135,6 +139,7 @@ def test_parallel_curves_are_in_order_where_all_rows_are_in_the_tube(estimator):
     for seed in range(10):
         X, y = np.arange(6.0)[:, None], np.random.default_rng(seed).standard_normal(6)
         model = estimator(levels, level_gamma=0.0, alpha=1e-3, epsilon=3.0 * np.std(y))
+        model.set_params(learn=False)
         offset = model.fit(X, y).offset_[np.argsort(levels)]
         assert np.all(np.diff(offset) >= 0.0)
         residual = y[:, None] - model.predict(X)
@@ -169,7 +174,8 @@ def test_score_of_expectiles_at_one_half_is_r2():
 
 @with_levels
 def test_crossing_loss_by_definition(estimator):
-    model = estimator([0.5, 0.1, 0.11, 0.9], level_gamma=np.inf, alpha=1e-6).fit(X, Y)
+    model = estimator([0.5, 0.1, 0.11, 0.9], level_gamma=np.inf, alpha=1e-6, learn=False)
+    model.fit(X, Y)
     new_X = 1.5 * data(seed=5)[0]
     prediction = model.predict(new_X)
     ordered = prediction[:, [1, 2, 0, 3]]

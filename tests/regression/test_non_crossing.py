@@ -54,7 +54,7 @@ def conic_problem(model, X, y, weight):
         coupling = vectors * np.sqrt(np.maximum(values, 0.0))
     loss = NonCrossing(Pinball(levels)) if model.non_crossing else Pinball(levels)
     design = Plain(features, coupling)
-    return Problem(loss, design, y[:, None], weight, model.alpha, bool(model.fit_intercept))
+    return Problem(loss, design, y[:, None], weight, model.alpha_, bool(model.fit_intercept))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -72,6 +72,7 @@ def test_agrees_with_clarabel(p, gamma, fit_intercept):
             kernel="gaussian" if features == "cholesky" else "laplacian",
             features=features,
             alpha=1e-3,
+            learn=False,
             level_gamma=gamma,
             non_crossing="train",
             fit_intercept=fit_intercept,
@@ -97,7 +98,12 @@ def test_agrees_with_clarabel(p, gamma, fit_intercept):
 @pytest.mark.parametrize("p", [2, 3, 5])
 def test_curves_that_cross_no_longer_do(p, levels, kernel, fit_intercept):
     plain = QuantileRegressor(
-        levels[p], kernel=kernel, level_gamma=np.inf, alpha=1e-3, fit_intercept=fit_intercept
+        levels[p],
+        kernel=kernel,
+        level_gamma=np.inf,
+        alpha=1e-3,
+        learn=False,
+        fit_intercept=fit_intercept,
     )
     ordered = clone(plain).set_params(non_crossing="train", tol=1e-7)
     crossing = most_crossing(plain.fit(X, Y), X)
@@ -117,6 +123,7 @@ def test_the_certificate_is_that_of_the_model_itself():
             UNSORTED[5],
             level_gamma=np.inf,
             alpha=1e-3,
+            learn=False,
             non_crossing="train",
             fit_intercept=fit_intercept,
         ).fit(X, Y)
@@ -144,7 +151,7 @@ def test_curves_that_are_apart_stay_as_they_are():
     rng = np.random.default_rng(1)
     x = rng.uniform(0.0, 3.0, (150, 1))
     y = np.sin(2.0 * x[:, 0]) + rng.normal(size=150)
-    plain = QuantileRegressor([0.9, 0.1, 0.5], alpha=1e-3, tol=1e-9).fit(x, y)
+    plain = QuantileRegressor([0.9, 0.1, 0.5], alpha=1e-3, learn=False, tol=1e-9).fit(x, y)
     assert most_crossing(plain, x) < -0.1
     ordered = clone(plain).set_params(non_crossing="train").fit(x, y)
     assert ordered.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-9)
@@ -152,8 +159,8 @@ def test_curves_that_are_apart_stay_as_they_are():
 
 
 def test_one_level_is_the_plain_fit():
-    plain = QuantileRegressor(0.3, alpha=1e-2).fit(X, Y)
-    ordered = QuantileRegressor(0.3, alpha=1e-2, non_crossing="train").fit(X, Y)
+    plain = QuantileRegressor(0.3, alpha=1e-2, learn=False).fit(X, Y)
+    ordered = QuantileRegressor(0.3, alpha=1e-2, learn=False, non_crossing="train").fit(X, Y)
     np.testing.assert_array_equal(ordered.predict(X), plain.predict(X))
 
 
@@ -162,6 +169,7 @@ def test_permuting_levels_permutes_columns(fit_intercept):
     settings = {
         "level_gamma": np.inf,
         "alpha": 1e-2,
+        "learn": False,
         "tol": 1e-10,
         "non_crossing": "train",
         "fit_intercept": fit_intercept,
@@ -175,7 +183,12 @@ def test_permuting_levels_permutes_columns(fit_intercept):
 
 @pytest.mark.parametrize(("scale", "shift"), [(1e-6, 0.0), (1e6, 3e7), (2.0, -100.0)])
 def test_units_of_y(scale, shift):
-    settings = {"level_gamma": np.inf, "tol": 1e-9, "non_crossing": "train"}
+    settings = {
+        "level_gamma": np.inf,
+        "learn": False,
+        "tol": 1e-9,
+        "non_crossing": "train",
+    }
     base = QuantileRegressor(UNSORTED[3], alpha=1e-3, **settings).fit(X, Y)
     model = QuantileRegressor(UNSORTED[3], alpha=1e-3 / scale, **settings)
     model.fit(X, scale * Y + shift)
@@ -211,6 +224,7 @@ def test_curves_that_can_only_agree(mirrored):
         [0.2, 0.8],
         kernel=DotProduct(0.0, "fixed"),
         level_gamma=np.inf,
+        alpha=1e-3,
         non_crossing="train",
         fit_intercept=False,
     ).fit(x, y)
@@ -230,6 +244,7 @@ def test_other_solvers(fit_intercept):
         UNSORTED[3],
         level_gamma=np.inf,
         alpha=1e-2,
+        learn=False,
         tol=1e-7,
         non_crossing="train",
         fit_intercept=fit_intercept,
@@ -249,7 +264,12 @@ def test_other_solvers(fit_intercept):
 
 def test_stopped_early_the_order_holds_all_the_same():
     model = QuantileRegressor(
-        LEVELS[5], level_gamma=np.inf, alpha=1e-3, non_crossing="train", max_iter=12
+        LEVELS[5],
+        level_gamma=np.inf,
+        alpha=1e-3,
+        learn=False,
+        non_crossing="train",
+        max_iter=12,
     )
     for fit_intercept in (True, False):
         with warnings.catch_warnings(record=True) as caught:
@@ -260,7 +280,7 @@ def test_stopped_early_the_order_holds_all_the_same():
 
 
 def test_warm_start():
-    settings = {"level_gamma": np.inf, "non_crossing": "train"}
+    settings = {"level_gamma": np.inf, "learn": False, "non_crossing": "train"}
     model = QuantileRegressor(LEVELS[3], alpha=1e-2, warm_start=True, **settings).fit(X, Y)
     model.set_params(alpha=5e-3).fit(X, Y)
     cold = QuantileRegressor(LEVELS[3], alpha=5e-3, **settings).fit(X, Y)

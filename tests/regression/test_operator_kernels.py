@@ -99,7 +99,14 @@ def test_decomposable_is_the_ordinary_estimator(
     estimator, levels, epsilon, weighted, fit_intercept
 ):
     weight = WEIGHT if weighted else None
-    model = estimator(levels, epsilon=epsilon, alpha=1e-2, fit_intercept=fit_intercept, tol=1e-10)
+    model = estimator(
+        levels,
+        epsilon=epsilon,
+        alpha=1e-2,
+        learn=False,
+        fit_intercept=fit_intercept,
+        tol=1e-10,
+    )
     S = level_coupling(np.array(levels), 1.0)
     ordinary = model.fit(X, Y, weight)
     operator = clone(model).set_params(kernel=Decomposable(None, S @ S.T)).fit(X, Y, weight)
@@ -124,12 +131,19 @@ def same_fit(operator, ordinary):
 @pytest.mark.parametrize("p", [1, 3])
 @pytest.mark.parametrize(
     "model",
-    [KernelRidge(), SVR(epsilon=0.3), SVR("huber", kappa=0.1), SVR("squared_epsilon_insensitive")],
+    [
+        KernelRidge(),
+        SVR(epsilon=0.3),
+        SVR("huber", kappa=0.1),
+        SVR("squared_epsilon_insensitive", epsilon=0.1),
+    ],
     ids=["ridge", "svr", "huber", "squared svr"],
 )
 def test_identity_is_the_ordinary_estimator(model, p, weighted, fit_intercept):
     weight, y = WEIGHT if weighted else None, Y3[:, :p]
-    model = clone(model).set_params(alpha=1e-2, fit_intercept=fit_intercept, tol=1e-10)
+    model = clone(model).set_params(
+        alpha=1e-2, learn=False, fit_intercept=fit_intercept, tol=1e-10
+    )
     ordinary = model.fit(X, y, weight)
     operator = clone(model).set_params(kernel=Decomposable(None, np.eye(p))).fit(X, y, weight)
     same_fit(operator, ordinary)
@@ -238,7 +252,7 @@ def test_attributes_of_a_fit(model, kernel):
     # and the certificate's objective is that of the definition
     residual = y.reshape(N, -1) - model.predict(X)
     K = matrix(kernel, X[model.support_])
-    value = 0.5 * model.alpha * a.ravel() @ K @ a.ravel() + model.loss_.value(residual).mean()
+    value = 0.5 * model.alpha_ * a.ravel() @ K @ a.ravel() + model.loss_.value(residual).mean()
     np.testing.assert_allclose(value, model.certificate_.primal, rtol=1e-6)
     assert 0.1 < model.score(X, y) <= 1.0
     if isinstance(model, QuantileRegressor):
@@ -289,7 +303,7 @@ def test_curves_that_must_not_cross(fit_intercept):
 def test_warm_start_saves_steps():
     model = QuantileRegressor(LEVELS, kernel=KERNELS["sum"], warm_start=True).fit(X, Y)
     steps = model.n_iter_
-    again = model.set_params(alpha=model.alpha * 1.01).fit(X, Y)
+    again = model.set_params(alpha=model.alpha_ * 1.01).fit(X, Y)
     assert again.certificate_.relative_gap <= 1e-6
     assert again.n_iter_ < steps
 

@@ -204,7 +204,9 @@ def test_kernel_ridge_is_the_posterior_mean_of_a_gaussian_process(weighted, kern
     weight = np.random.default_rng(0).uniform(0.3, 2.0, M) if weighted else np.ones(M)
     noise = 1e-2 * weight.sum() / weight
     process = GaussianProcessRegressor(theirs, alpha=noise, optimizer=None).fit(X, Y)
-    model = KernelRidge(1e-2, kernel=kernel, fit_intercept=False, features="kernel_rows")
+    model = KernelRidge(
+        1e-2, kernel=kernel, learn=False, fit_intercept=False, features="kernel_rows"
+    )
     model.fit(X, Y, weight)
     new = np.random.default_rng(1).uniform(-1.0, 1.0, size=(20, 2))
     np.testing.assert_allclose(model.predict(new), process.predict(new), rtol=0, atol=1e-10)

@@ -101,7 +101,8 @@ def test_objective_is_not_above_that_of_libsvm():
     X, y = make_heavy_tails(400, random_state=1)
     c, n = 10.0, len(y)
     peer = ScikitSVR(C=c, gamma=1 / 18.0, epsilon=0.1, tol=1e-6).fit(X, y)
-    model = SVR(alpha=1 / (c * n), kernel=Gaussian(3.0), solver="smo", tol=1e-9).fit(X, y)
+    options = {"epsilon": 0.1, "kernel": Gaussian(3.0), "solver": "smo", "tol": 1e-9}
+    model = SVR(alpha=1 / (c * n), **options).fit(X, y)
     gram = Gaussian(3.0)(X)
     dual = np.zeros(n)
     dual[peer.support_] = peer.dual_coef_[0]

@@ -19,7 +19,14 @@ from fenchel.features.kernel_rows import KernelRows
 from fenchel.features.nystroem import Nystroem
 from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import Callable, OperatorKernel, Precomputed, parts_of
+from fenchel.kernels import (
+    Callable,
+    OperatorKernel,
+    Precomputed,
+    WithRanks,
+    as_kernel,
+    parts_of,
+)
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "cholesky": PivotedCholesky,
@@ -65,6 +72,18 @@ def as_feature_map(
         features = "cholesky"
     own_rank = {} if rank is None or features == "kernel_rows" else {"rank": int(rank)}
     return FEATURE_MAPS[features](kernel=kernel, random_state=random_state, **own_rank)
+
+
+def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32") -> Kernel:
+    """Return the kernel that is learned where none is given: one of a name, or as it is.
+
+    A named one is on ranks too, unless the features need frequencies.
+    """
+    if not isinstance(kernel, str):
+        return kernel
+    kind = FEATURE_MAPS.get(features, FeatureMap) if isinstance(features, str) else features
+    named = as_kernel(kernel)
+    return named if getattr(kind, "needs_frequencies", False) else WithRanks(named)
 
 
 def fit_feature_map(
@@ -139,6 +158,7 @@ __all__ = [
     "RandomFourier",
     "Summands",
     "as_feature_map",
+    "default_kernel",
     "fit_feature_map",
     "warn_of_truncation",
 ]

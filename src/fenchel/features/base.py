@@ -53,6 +53,10 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
 
     Certificates are then of the kernel as given, by :meth:`residual`.
     """
+    reads_kernel: ClassVar[bool] = True
+    """Whether features are made of a kernel, and not known without one."""
+    needs_frequencies: ClassVar[bool] = False
+    """Whether the kernel must have ``frequencies``."""
 
     def _fit(self, X: FloatArray) -> FloatArray:
         raise NotImplementedError

@@ -47,6 +47,7 @@ class Explicit(FeatureMap):
     """
 
     in_space = True
+    reads_kernel = False
     constraints = declared(transformer=NONE | Having("a transformer", ("fit", "transform")))
 
     def __init__(

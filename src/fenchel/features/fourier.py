@@ -55,6 +55,7 @@ class RandomFourier(FeatureMap):
     Rahimi, Recht (2007), Random features for large-scale kernel machines.
     """
 
+    needs_frequencies = True
     constraints = declared(rank=COUNT)
 
     def __init__(self, kernel: Any = None, rank: int = 200, random_state: Any = None) -> None:

@@ -8,10 +8,26 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
-from fenchel._validation import NONE, NUMBERS, declared
+from fenchel._validation import NONE, NUMBERS, That, declared
 from fenchel.kernels.of_seen import OfSeen
 
 _KNOTS = 129  # of a distribution function, at most: less than a percent apart
+
+
+def _are_columns(value: Any) -> bool:
+    if NUMBERS.error(value) is not None:
+        return False
+    columns = np.asarray(value)
+    whole = columns.size == 0 or columns.dtype.kind in "iu"
+    return columns.ndim == 1 and whole and bool((columns >= 0).all())
+
+
+def _are_knots(value: Any) -> bool:
+    if NUMBERS.error(value) is not None:
+        return False
+    knots = np.asarray(value)
+    shaped = knots.ndim == 3 and knots.shape[1] == 2 and knots.shape[2] > 0
+    return shaped and bool((np.diff(knots, axis=2) >= 0.0).all())
 
 
 class WithRanks(OfSeen):
@@ -32,7 +48,13 @@ class WithRanks(OfSeen):
     columns : array-like of int, optional
         Columns that have ranks; by default those with more than two values, read off the data.
     knots : array-like of shape (n_columns, 2, n_knots), optional
-        Values and their F for each of these; read off the data by default.
+        Values and their F for each of these, neither of them falling; read off the data by
+        default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When resolved, if X has no such columns, or knots are not of this form.
 
     Examples
     --------
@@ -43,7 +65,10 @@ class WithRanks(OfSeen):
     array([0.125, 0.375, 0.625, 0.875])
     """
 
-    constraints = declared(columns=NONE | NUMBERS, knots=NONE | NUMBERS)
+    constraints = declared(
+        columns=NONE | That("a list of numbers of columns, from 0", _are_columns),
+        knots=NONE | That("an array (n_columns, 2, n_knots) in increasing order", _are_knots),
+    )
 
     def __init__(self, kernel: Kernel, columns: Any = None, knots: Any = None) -> None:
         self.kernel = kernel
@@ -57,9 +82,17 @@ class WithRanks(OfSeen):
         if self.columns is None:
             two = (X.min(axis=0) == X) | (X.max(axis=0) == X)
             self.columns = np.flatnonzero(~two.all(axis=0))
+        last = np.max(self.columns, initial=-1)
+        if last >= X.shape[1]:
+            raise ValueError(f"columns must be from 0 to {X.shape[1] - 1}, got {last}")
         if self.knots is None:
             knots = [_distribution(X[:, j], weight) for j in self.columns]
             self.knots = np.reshape(knots, (len(knots), 2, _KNOTS))
+        if len(self.knots) != len(self.columns):
+            raise ValueError(
+                f"knots must be given for each of the {len(self.columns)} columns that have "
+                f"ranks, got {len(self.knots)}"
+            )
 
     def seen(self, X: FloatArray) -> FloatArray:
         """Rows with their ranks, (n, d + n_columns)."""

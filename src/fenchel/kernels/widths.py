@@ -167,7 +167,7 @@ def check_bounds(value: Any, name: str = "length_scale_bounds") -> None:
         return
     try:
         bounds = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         bounds = np.empty(0)
     pairs = bounds.ndim in (1, 2) and bounds.size > 0 and bounds.shape[-1] == 2
     if not (pairs and bounds.min() > 0.0 and np.all(bounds[..., 0] <= bounds[..., 1])):

@@ -70,7 +70,13 @@ class HeldOut:
         self._constant = sum(fold.constant(smoothing) for fold in self._folds)
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient at θ."""
+        """Value and gradient at θ; an infinite value where rounding leaves no fit."""
+        try:
+            return self._evaluated(theta)
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(theta)
+
+    def _evaluated(self, theta: FloatArray) -> tuple[float, FloatArray]:
         X = self.rows.X
         kernel = self.parameters.with_numbers(theta[:-1])
         values, gradient_of = differentiated(kernel, X)

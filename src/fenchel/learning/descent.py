@@ -12,6 +12,8 @@ from fenchel._typing import FloatArray
 
 Criterion = Callable[[FloatArray], tuple[float, FloatArray]]
 
+_PATIENCE = 6  # evaluations
+
 
 class Stopped(Exception):
     """Raised within a descent to end it."""
@@ -44,11 +46,16 @@ class Descent:
     """The criterion at each evaluation."""
 
     def run(self, criterion: Criterion, max_calls: int, tol: float) -> bool:
-        """Descend from the best point so far; whether it was not stopped from outside."""
+        """Descend from the best point so far; whether it was not stopped from outside.
+
+        It ends after ``max_calls``, or where six evaluations together have gained less than a
+        share ``tol``: single steps may gain little and the next one much.
+        """
         free = self.bounds[:, 0] < self.bounds[:, 1]
         theta = self.start.copy() if self.best is None else self.best[2].copy()
         self.best = None
         calls = 0
+        bests: list[float] = []
 
         def objective(part: FloatArray) -> tuple[float, FloatArray]:
             nonlocal calls
@@ -64,6 +71,9 @@ class Descent:
             if self.best is None or whole < self.best[0]:
                 self.best = whole, value, theta.copy()
             self.history.append(value)
+            bests.append(self.best[0])
+            if len(bests) > _PATIENCE and bests[-1 - _PATIENCE] - bests[-1] < tol * bests[-1]:
+                raise Stopped
             if self.watch is not None and self.watch(value):
                 raise _Ended
             return whole, (gradient + 2.0 * self.strength * away)[free]
@@ -75,7 +85,7 @@ class Descent:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=self.bounds[free],
-                options={"ftol": tol, "gtol": 0.1 * tol, "maxiter": max_calls},
+                options={"ftol": 0.0, "gtol": 0.0, "maxiter": max_calls},
             )
         except _Ended:
             return False

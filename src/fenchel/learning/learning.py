@@ -8,15 +8,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
-from fenchel._validation import That
+from fenchel._validation import (
+    BOOLEAN,
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    CheckedParameters,
+    Number,
+    That,
+    declared,
+)
 from fenchel.certificate import Callback, Progress
 from fenchel.learning.criterion import HeldOut, Task
 from fenchel.learning.descent import Descent
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Loss
+from fenchel.solvers.loop import reason_of
 
 DEFAULT_STRENGTH = 1e-3
 """Alpha in units of the problem, where it is neither given nor learned; and where that starts."""
@@ -33,8 +44,18 @@ _SPREAD = 3.0
 _GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/mathematics.md
 
 
+_NAMES = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rbf")
+
+
+def _are_kernels(value: Any) -> bool:
+    names = isinstance(value, tuple) and len(value) > 0
+    return names and all(
+        k in _NAMES if isinstance(k, str) else isinstance(k, Kernel) for k in value
+    )
+
+
 @dataclass(frozen=True)
-class Learning:
+class Learning(CheckedParameters):
     """How open parameters are learned.
 
     Parameters
@@ -49,18 +70,41 @@ class Learning:
         Relative decrease of the criterion below which the descent ends.
     prior : float
         Strength of the penalty on length scales.
+    kernels : tuple of str or kernels
+        Where no kernel is given, the first descent chooses among these: names, of kernels on
+        the features and their ranks, or kernels that are taken as they are, such as
+        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``.
     share_scales : bool
         Whether all columns of a category, zeros and ones next to each other, have one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
         category are seldom equally far apart.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a value that is not allowed.
     """
+
+    constraints = declared(
+        n_rows=COUNT,
+        n_folds=Number(2, integer=True),
+        max_evaluations=COUNT,
+        tol=POSITIVE,
+        prior=NOT_NEGATIVE,
+        kernels=That("a tuple of names or kernels", _are_kernels),
+        share_scales=BOOLEAN,
+    )
 
     n_rows: int = 1000
     n_folds: int = 3
     max_evaluations: int = 20
-    tol: float = 3e-4
+    tol: float = 3e-3
     prior: float = 1e-3
+    kernels: tuple[Any, ...] = ("matern32",)
     share_scales: bool = False
+
+    def __post_init__(self) -> None:
+        self.check_parameters()
 
 
 @dataclass(frozen=True)
@@ -129,8 +173,8 @@ def learn(
 ) -> Learned | None:
     """Learn the open parameters of the best of some kernels, and alpha where it is None.
 
-    None where there is nothing to learn from: targets that are constant, or fewer distinct rows
-    than twice the folds.
+    None where there is nothing to learn from: targets that are constant, fewer than twelve
+    distinct rows or fewer than folds, or rows in whose units the criterion is no number.
     """
     n_rows = options.n_rows
     if np.isfinite(data.loss.smoothness) and len(_tasks(data, data.targets)) < len(data.coupling):
@@ -146,9 +190,11 @@ def learn(
         if not end.reached:
             one.first()
     best = min(tried, key=lambda one: one.worth)
+    if not np.isfinite(best.worth):
+        return None
     if not end.reached:
         best.second()
-    return best.learned()
+    return best.learned(end.reason)
 
 
 @dataclass
@@ -156,7 +202,8 @@ class _End:
     """Whether the callback of an estimator wants learning to end; half of its time is for it."""
 
     watch: Callback | None
-    reached: bool = False
+    reason: str = ""
+    """Why, once it does."""
     started: float = field(default_factory=time.perf_counter)
     n_calls: int = 0
 
@@ -167,8 +214,17 @@ class _End:
             spent = time.perf_counter() - self.started
             progress = Progress(self.n_calls, spent, value, np.nan, np.nan)
             left = getattr(self.watch, "seconds_left", lambda: np.inf)()
-            self.reached = bool(self.watch(progress)) or left < spent
+            answer = self.watch(progress)
+            if answer:
+                self.reason = reason_of(answer)
+            elif left < spent:
+                self.reason = "half of max_time was over"
         return self.reached
+
+    @property
+    def reached(self) -> bool:
+        """Whether it has wanted to."""
+        return self.reason != ""
 
 
 class _Try:
@@ -186,12 +242,13 @@ class _Try:
     ) -> None:
         self.data, self.rows, self.few, self.options = data, rows, few, options
         self.open = OpenParameters.of(kernel, rows, options.share_scales)
-        size = float(np.mean(self.open.kernel.diag(rows.X))) or 1.0
-        unit = unit_of_strength(data.loss, rows.targets, rows.weight) * size
-        self.unit = unit
         self.alpha = alpha
-        alpha_start = np.log(DEFAULT_STRENGTH if alpha is None else alpha / unit)
-        ends = np.log([_LEAST, _MOST]) if alpha is None else np.full(2, alpha_start)
+        if alpha is not None:
+            self.unit, alpha_start, ends = alpha, 0.0, np.zeros(2)
+        else:
+            size = float(np.mean(self.open.kernel.diag(rows.X))) or 1.0
+            self.unit = unit_of_strength(data.loss, rows.targets, rows.weight) * size
+            alpha_start, ends = np.log(DEFAULT_STRENGTH), np.log([_LEAST, _MOST])
         start = np.append(self.open.start, alpha_start)
         bounds = np.vstack([self.open.bounds, ends])
         scales = np.append(self.open.scales, False)
@@ -219,12 +276,15 @@ class _Try:
 
     def second(self) -> None:
         """Descend on all rows, with kinks as sharp as the loss that is left."""
-        assert self.descent.best is not None
-        criterion = self._criterion(self.rows, self.descent.best[1])
+        before = self.descent.best
+        assert before is not None
+        criterion = self._criterion(self.rows, before[1])
         self.descent.run(criterion, self.options.max_evaluations, self.options.tol)
+        if self.descent.best is None:
+            self.descent.best = before
 
-    def learned(self) -> Learned:
-        """The kernel and alpha of the best point."""
+    def learned(self, stopped: str) -> Learned:
+        """The kernel and alpha of the best point; ``stopped`` says why it ended early."""
         descent = self.descent
         assert descent.best is not None
         _, criterion, theta = descent.best
@@ -236,9 +296,13 @@ class _Try:
             outside = float(self.rows.weight.sum()) * (1.0 - 1.0 / self.rows.n_folds)
             share = outside / float(self.data.weight.sum())
             alpha = self.unit * float(np.exp(theta[-1])) * share**_GROWTH
-        return Learned(
-            kernel, alpha, criterion, descent.history[0], descent.history, len(self.rows.X)
-        )
+        history, n_rows = descent.history, len(self.rows.X)
+        message = f"the best of {len(history)} evaluations"
+        if stopped:
+            message = f"stopped after {len(history)} evaluations: {stopped}"
+        elif not steps.any():
+            message = f"the start was the best of {len(history)} evaluations"
+        return Learned(kernel, alpha, criterion, history[0], history, n_rows, message)
 
 
 def _tasks(data: Data, targets: FloatArray) -> list[Task]:

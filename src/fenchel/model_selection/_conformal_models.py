@@ -220,13 +220,16 @@ def leave_one_out(
     rows: IntArray,
     columns: Columns,
 ) -> tuple[Any, HeldOut]:
-    """The estimator fitted to all rows, and the models without each of those that calibrate."""
+    """The estimator fitted to all rows, and the models without each of those that calibrate.
+
+    What an estimator of this library learns, it learns once, from all rows.
+    """
     how = getattr(estimator, "leave_one_out_by", None)
     if how is None:
         model = fit_part(estimator, X, y, np.arange(len(y)), weight)
         folds = [(rows[rows != i], np.array([i])) for i in rows]
         return model, FoldModels(estimator, X, y, weight, folds, rows, columns)
-    model = clone(estimator)
+    model = _settled(estimator, X, y, weight)
     model.check_parameters()
     prepared = model.prepare(X, y, weight)
     n_kept = len(prepared.inputs.kept)
@@ -239,6 +242,14 @@ def leave_one_out(
     if how == "closed_form":
         return model, LeaveOneOutRidge(model, prepared)
     return model, LeaveOneOutKernel(model, prepared, start, columns)
+
+
+def _settled(estimator: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None) -> Any:
+    """An unfitted copy, of one that learns with what it has learned from all rows."""
+    if not getattr(estimator, "learn", False):
+        return clone(estimator)
+    whole = fit_part(estimator, X, y, np.arange(len(y)), weight)
+    return clone(estimator) if whole.learned_ is None else whole.with_learned()
 
 
 HELD_OUT_MODELS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)

@@ -38,7 +38,10 @@ class ConformalRegressor(Conformal):
           rows calibrate, and ``predict`` is that of one more model, fitted to all.
         - "jackknife+": as many models as rows. In closed form for
           :class:`fenchel.KernelRidge`; refits that start from the fit to all rows for the
-          other kernel estimators of this library; n fits from nothing for all else.
+          other kernel estimators of this library; n fits from nothing for all else. What
+          these learn (length scales, alpha) is learned once, from all rows: parameters have
+          then seen each row that is left out, see Notes. The other two methods learn anew
+          from the rows of each fit.
     coverage : float, default=0.9
         The probability 1 - δ in (0, 1) with which the interval is to hold the target.
     side : {"two-sided", "lower", "upper"}, default="two-sided"
@@ -89,7 +92,9 @@ class ConformalRegressor(Conformal):
     feature map of all rows among the models, and :class:`fenchel.KernelRidge` also alpha * N,
     N the number of rows: the statement is exact for a kernel with fixed parameters, up to
     ``kernel_error_``, and for length scales read off the data as long as one row has next
-    to no influence on them. All other models are fitted from nothing to their rows.
+    to no influence on them. Where they are learned, and alpha with them, each row has had its
+    part in the choice: no guarantee is left, and "split" and "cv+" are the ways to keep one.
+    All other models are fitted from nothing to their rows.
 
     *Weights* w are those under which ``fit`` minimizes, and in calibration the ratio of the
     densities of new rows and of calibration rows, up to a factor: what is held then is the

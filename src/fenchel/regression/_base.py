@@ -21,7 +21,8 @@ from fenchel.estimator import (
     all_or_nothing,
     strengths,
 )
-from fenchel.kernels import Matern, OperatorKernel, WithRanks, as_kernel, is_open, settled
+from fenchel.features import default_kernel
+from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
 from fenchel.learning import (
     DEFAULT_STRENGTH,
     LEARNING,
@@ -40,6 +41,7 @@ from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
 
 _SAMPLE = 128
+_FEW = 16
 
 
 @dataclass
@@ -141,11 +143,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         self.check_parameters()
         watch = self._callback()
         X, targets = self._validated(X, y)
-        weight = check_weights(X, sample_weight)
-        rows = np.flatnonzero(weight)
-        self._measure(targets[rows], weight[rows])
-        self._learned = self._learn(X[rows], targets[rows], weight[rows], watch)
-        prepared = self._prepared(X, targets, sample_weight)
+        prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
         self._sample = None
@@ -213,6 +211,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
 
     def fit_prepared(self, prepared: Prepared, start: WarmStart | None = None) -> WarmStart:
         """Solve on prepared rows, and set the fitted attributes."""
+        self._measure(prepared.targets, prepared.inputs.weight)
         return self._fit_prepared(prepared, start, self._callback())
 
     def _fit_prepared(
@@ -263,24 +262,74 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
                 solution = judged_again(solution, primal, self._tolerance)
         return offset, solution
 
-    def _learn(
-        self, X: FloatArray, targets: FloatArray, weight: FloatArray, watch: Callback | None
-    ) -> Learned | None:
-        """What is left open, learned from rows of positive weight; None where nothing is."""
-        if not self.learn or isinstance(self.kernel, OperatorKernel) or self._given_gram():
-            return None
-        kernel = self._default_kernel() if self.kernel is None else as_kernel(self.kernel)
-        if self.alpha is not None and not is_open(kernel):
-            return None
-        check_magnitude(X, "X")
-        data = self._task(X, targets, weight)
-        options = self.learn if isinstance(self.learn, Learning) else Learning()
-        with threads_that_pay(min(len(X), options.n_rows)):
-            return learn(data, [kernel], self.alpha, options, watch)
+    def _learned_and_prepared(
+        self,
+        X: FloatArray,
+        targets: FloatArray,
+        sample_weight: ArrayLike | None,
+        watch: Callback | None,
+    ) -> Prepared:
+        """Rows ready for a fit, after what is left open was learned, if anything is.
 
-    def _default_kernel(self) -> Any:
-        """Where none is given; random Fourier features need the spectrum of a stationary one."""
-        return Matern() if self.features == "fourier" else WithRanks(Matern())
+        What is not allowed is refused before time is spent: on a few rows, where the kernel is
+        to be learned.
+        """
+        self._learned = None
+        kernel = self._open_kernel()
+        if kernel is None:
+            prepared = self._prepared(X, targets, sample_weight)
+            if self.alpha is None and self._may_learn():
+                self._check_solver(prepared)
+                inputs, kept = prepared.inputs, prepared.inputs.kept
+                fixed = settled(inputs.feature_map.kernel_)
+                self._learned = self._learn(X[kept], targets[kept], inputs.weight, fixed, watch)
+            return prepared
+        check_magnitude(X, "X")
+        weight = check_weights(X, sample_weight)
+        rows = np.flatnonzero(weight)
+        few = rows[:_FEW]
+        self._check_solver(self._prepared(X[few], targets[few], weight[few]))
+        self._measure(targets[rows], weight[rows])
+        self._learned = self._learn(X[rows], targets[rows], weight[rows], kernel, watch)
+        return self._prepared(X, targets, sample_weight)
+
+    def _may_learn(self) -> bool:
+        """Whether the criterion can be computed: from kernel values that rows determine."""
+        scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
+        return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
+
+    def _learning(self) -> Learning:
+        """How to learn."""
+        return self.learn if isinstance(self.learn, Learning) else Learning()
+
+    def _open_kernel(self) -> Any:
+        """The kernel, if any of it is to be learned, else None."""
+        if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
+            return None
+        if self.kernel is None:
+            return default_kernel(self.features, self._learning().kernels[0])
+        kernel = as_kernel(self.kernel)
+        return kernel if is_open(kernel) else None
+
+    def _check_solver(self, prepared: Prepared) -> None:
+        problem = self.make_problem(prepared)
+        make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
+
+    def _learn(
+        self,
+        X: FloatArray,
+        targets: FloatArray,
+        weight: FloatArray,
+        kernel: Any,
+        watch: Callback | None,
+    ) -> Learned | None:
+        """What is left open, from rows of positive weight."""
+        data = self._task(X, targets, weight)
+        options, kernels = self._learning(), [kernel]
+        if self.kernel is None:
+            kernels = [default_kernel(self.features, each) for each in options.kernels]
+        with threads_that_pay(min(len(X), options.n_rows)):
+            return learn(data, kernels, self.alpha, options, watch)
 
     def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
         """Rows as :func:`fenchel.learning.learn` takes them."""

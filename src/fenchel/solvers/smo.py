@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -38,7 +38,7 @@ class SMO:
     steps run in rounds on the rows that still move, against a small part of the matrix. Where
     no step has a slope above 0.3 times the root of the tolerance, in units of the spread of y,
     Newton's method in double precision takes over. The cheapest first digits where the kernel
-    has full rank.
+    has full rank. Steps of Newton's method are counted; the ascent is one where it was enough.
 
     Parameters
     ----------
@@ -85,7 +85,9 @@ class SMO:
         loop: Loop[Certified] = Loop(self.tol, callback)
         slope = min(max(_SLOPE * math.sqrt(self.tol), _SHARP), _BLUNT)
         start = ascend(problem, warm_start, slope)
-        return Newton(self.tol, self.max_iter).solve(problem, start, loop=loop)
+        solution = Newton(self.tol, self.max_iter).solve(problem, start, loop=loop)
+        ascended = warm_start is None and solution.n_iter == 0
+        return replace(solution, n_iter=1) if ascended else solution
 
 
 class _Ascent:

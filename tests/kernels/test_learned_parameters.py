@@ -1,0 +1,62 @@
+"""Derivatives of kernels in their open parameters, against differences of values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn.gaussian_process.kernels as sk
+
+from fenchel.kernels import (
+    Gaussian,
+    Laplacian,
+    Matern,
+    WithRanks,
+    differentiated,
+    opened,
+    parameter_gradient,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(9, 2))
+Z = RNG.normal(size=(5, 2))
+KERNELS = [
+    Gaussian(),
+    Gaussian(0.7, length_scale_bounds=(0.1, 10.0)),
+    Laplacian(),
+    Matern(nu=0.5),
+    Matern(nu=1.5),
+    Matern(nu=2.5),
+    WithRanks(Gaussian()),
+    WithRanks(Matern()),
+    Gaussian() + sk.ConstantKernel(0.5) * Matern(),
+    Gaussian() ** 2,
+    sk.RBF([0.5, 2.0]),
+]
+every_kernel = pytest.mark.parametrize("given", KERNELS, ids=repr)
+
+
+def differences(kernel, weigh, step=1e-5):
+    """Central differences of a number made of the kernel, in each of its open parameters."""
+    moves = step * np.eye(kernel.n_dims)
+    ends = [[weigh(kernel.clone_with_theta(kernel.theta + s * e)) for s in (1, -1)] for e in moves]
+    return (np.array(ends) @ [1.0, -1.0]) / (2.0 * step)
+
+
+@every_kernel
+def test_values_and_derivatives_among_rows(given):
+    kernel = opened(given, X)
+    values, gradient_of = differentiated(kernel, X)
+    np.testing.assert_allclose(values, kernel(X), rtol=1e-12, atol=1e-15)
+    weights = RNG.normal(size=values.shape)
+    expected = differences(kernel, lambda other: np.vdot(weights, other(X)))
+    assert np.abs(expected).min() > 1e-3
+    np.testing.assert_allclose(gradient_of(weights), expected, rtol=1e-6, atol=1e-9)
+
+
+@every_kernel
+def test_derivatives_between_rows(given):
+    kernel = opened(given, X)
+    weights = RNG.normal(size=(9, 5))
+    expected = differences(kernel, lambda other: np.vdot(weights, other(X, Z)))
+    found = parameter_gradient(kernel, X, Z, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
