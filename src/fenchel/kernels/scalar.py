@@ -82,7 +82,7 @@ class _Radial(ScalarKernel):
         return np.asarray(pulled / self.length_scale)
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:
-        """ρ of squared distances, which stay, with ∇k(x, z) = ρ (z - x) / length_scale²."""
+        """Return ρ with ∇k(x, z) = ρ (z - x) / length_scale², of squared distances that stay."""
         raise NotImplementedError
 
     def parameter_gradient(
@@ -165,7 +165,7 @@ class Gaussian(_Radial):
         return np.exp(squares, out=squares)
 
     def _slopes(self, squares: FloatArray) -> FloatArray:
-        return self._of_squares(squares.copy())
+        return np.asarray(np.exp(-0.5 * squares))
 
     def _degrees_of_freedom(self) -> float:
         return np.inf

@@ -20,6 +20,7 @@ from fenchel.solvers.newton_inner import Inner, Scale
 from fenchel.solvers.newton_spaces import Function, KernelSpace
 from fenchel.solvers.newton_system import Kinks
 
+
 _RIDGE = 1e-9  # on offsets that no kink holds, in units of the problem
 
 
