@@ -72,9 +72,9 @@ class Learning(CheckedParameters):
     tol : float
         Relative decrease of the criterion below which the descent ends.
     prior : float
-        Strength of the penalty on length scales, over the number of rows: they would rather be
-        one common multiple of the spreads of their features, and about 3 of these times the
-        root of their number.
+        Strength of the penalty on length scales, over the number of rows to the power 3/2: they
+        would rather be one common multiple of the spreads of their features, and about 3 of
+        these times the root of their number.
     kernels : tuple of str or kernels
         Where no kernel is given, the first descent chooses among these: names, of kernels on
         the features and their ranks, or kernels that are taken as they are, such as
@@ -104,7 +104,7 @@ class Learning(CheckedParameters):
     n_folds: int | None = None
     max_evaluations: int = 20
     tol: float = 3e-3
-    prior: float = 1.0
+    prior: float = 32.0
     kernels: tuple[Any, ...] = ("matern32",)
     share_scales: bool = False
 
@@ -276,7 +276,7 @@ class _Try:
         start = np.append(self.open.start, alpha_start)
         bounds = np.vstack([self.open.bounds, ends])
         free = bounds[:, 0] < bounds[:, 1]
-        strength = options.prior / (_SPREAD * len(rows.X))
+        strength = options.prior * len(rows.X) ** -1.5 / _SPREAD
         scales = np.append(self.open.scales, False) & free
         prior = Prior(start + _WIDER, scales, strength)
         self.descent = Descent(start, bounds, prior, watch)
