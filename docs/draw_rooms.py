@@ -23,6 +23,7 @@ TITLES = (
     "kernels, losses",
     "features, problems",
     "algorithms",
+    "parameters from held-out rows",
     "the shell of estimators",
     "the kernel as given",
     "estimators",

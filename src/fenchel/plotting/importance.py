@@ -144,8 +144,9 @@ class ImportanceDisplay(Display):
             ax.annotate(f"{100.0 * width:.1f} %", (width, height), fontsize="small", **settings)
         labels = [short_name(name, _NAME) for name, _ in shown]
         ax.set_yticks(heights, labels)
-        for text, label in zip(ax.get_yticklabels(), labels, strict=True):
-            _style.set_text(text, label)
+        for tick, label in zip(ax.yaxis.get_major_ticks(), labels, strict=True):
+            for text in (tick.label1, tick.label2):
+                _style.set_text(text, label)
         ax.set(ylim=(max(len(shown), _ROWS) - 0.4, -0.6))
         ax.set(xlim=(0.0, 1.15 * max(widths, default=1.0)))
         ax.tick_params(axis="y", length=0)
