@@ -196,7 +196,7 @@ def test_silent_unless_asked(estimator, capsys):
     n_learning = len(model.learned_.history)
     assert len(lines) == n_learning + len(model.history_) >= 2
     for line in lines[:n_learning]:
-        assert line.startswith(f"[{estimator.__name__}] learning ")
+        assert line.startswith(f"[{estimator.__name__}] learning, evaluation ")
         assert "held-out loss" in line
     for line in lines[n_learning:]:
         assert line.startswith(f"[{estimator.__name__}] step ")
