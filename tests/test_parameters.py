@@ -169,14 +169,14 @@ def test_tiny_targets_of_the_heteroscedastic_model():
 def test_kernel_values_beyond_the_strength():
     kernel = Gaussian() + Polynomial(2)
     with pytest.raises(ValueError, match=r"^alpha=0.001 is too small beside .* rescale the colu"):
-        KernelRidge(kernel=kernel, features="kernel_rows").fit(1e5 * X, Y)
+        KernelRidge(1e-3, kernel=kernel, learn=False, features="kernel_rows").fit(1e5 * X, Y)
 
 
 @pytest.mark.parametrize("n", [40, 200])
 def test_more_steps_are_no_remedy_where_rounding_is_in_the_way(n):
     rows = np.random.default_rng(0).normal(size=(n, 1))
     y = rows[:, 0] + 0.1 * np.random.default_rng(1).normal(size=n)
-    model = QuantileRegressor([0.1, 0.5, 0.9], kernel=Polynomial(3))
+    model = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-3, kernel=Polynomial(3), learn=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(1e4 * rows, y)

@@ -24,10 +24,12 @@ from fenchel import (
     Ridge,
 )
 from fenchel.functional import FunctionalRegressor
+from fenchel.learning import Learning
 
 IN_CI = 240
 IN_FULL = 4000
 
+_BRIEF = Learning(max_evaluations=4)
 _LINEAR = (LinearRegression, Ridge, Lasso, GroupLasso)
 _UNITS_AGREE = 1e-9  # of the spread of the predictions, or of their largest
 
@@ -59,6 +61,9 @@ def _models(rng):
         (SVR(alpha=alpha, epsilon=0.1), {"alpha": (0, -1), "epsilon": (0, 1)}),
         (QuantileRegressor(levels, alpha=alpha), {"alpha": (0, -1)}),
         (ExpectileRegressor(levels, alpha=alpha), {}),
+        (KernelRidge(learn=_BRIEF), {}),
+        (SVR(learn=_BRIEF), {}),
+        (QuantileRegressor(levels, learn=_BRIEF), {}),
         (FunctionalRegressor(alpha=alpha), {}),
         (FunctionalRegressor("huber", kappa=0.5, alpha=alpha), {"kappa": (0, 1)}),
         (
@@ -173,7 +178,7 @@ def _loss(model, y, predicted, weight):
         length = np.sqrt((r**2).mean(axis=1))
         losses = _of_length(model, length, unit)
     elif isinstance(model, SVR):
-        return share @ np.maximum(size - model.epsilon / unit, 0.0).sum(axis=1) * unit
+        return share @ np.maximum(size - model.epsilon_ / unit, 0.0).sum(axis=1) * unit
     elif isinstance(model, (QuantileRegressor, ExpectileRegressor)):
         levels = np.atleast_1d(model.levels)
         slope = np.where(r > 0.0, levels, 1.0 - levels)
@@ -203,7 +208,12 @@ def _rounding(model):
     between = getattr(model, "output_kernel_", None)
     if between is not None:
         values *= float(np.max(between.diag(model.grid_[:, None])))
-    return 32 * np.finfo(float).eps * 0.5 * model.alpha * float(coef.sum()) ** 2 * values
+    return 32 * np.finfo(float).eps * 0.5 * _strength(model) * float(coef.sum()) ** 2 * values
+
+
+def _strength(model):
+    """As given, or as learned."""
+    return getattr(model, "alpha_", model.alpha)
 
 
 def _penalties(model, X):
@@ -211,7 +221,7 @@ def _penalties(model, X):
     long = np.longdouble
     if isinstance(model, LinearRegression) or getattr(model, "radius", None) is not None:
         return [long(0.0)]
-    alpha = long(model.alpha)
+    alpha = long(_strength(model))
     if isinstance(model, Ridge):
         return [0.5 * alpha * (model.coef_.astype(long) ** 2).sum()]
     if isinstance(model, _LINEAR):

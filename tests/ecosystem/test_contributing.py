@@ -197,6 +197,7 @@ def test_a_solver_goes_into_an_estimator(loss, monkeypatch):
     """By its name and as an object, next to the library's own."""
     monkeypatch.setitem(SOLVERS, "ista", Ista)
     settings = {"epsilon": 0.1, "kappa": 0.1, "alpha": 0.1, "fit_intercept": False, "tol": 1e-8}
+    settings["learn"] = False
     named = SVR(loss, solver="ista", **settings).fit(X, Y)
     given = SVR(loss, solver=Ista(tol=1e-8), **settings).fit(X, Y)
     newton = SVR(loss, solver="newton", **settings).fit(X, Y)

@@ -161,9 +161,9 @@ def test_jackknife_plus_of_ridge_is_that_of_refits(estimator, weighted, fit_inte
 @pytest.mark.parametrize(
     "estimator",
     [
-        SVR(kernel=Gaussian(1.5), alpha=1e-2, tol=1e-9),
+        SVR(epsilon=0.1, kernel=Gaussian(1.5), alpha=1e-2, tol=1e-9),
         SVR(kernel=Laplacian(1.0), alpha=1e-2, tol=1e-9),
-        ExpectileRegressor(0.3, kernel=Gaussian(1.0), tol=1e-9),
+        ExpectileRegressor(0.3, kernel=Gaussian(1.0), alpha=1e-3, tol=1e-9),
         LinearRegression(),
     ],
     ids=["low rank", "kernel rows", "expectile", "not ours"],

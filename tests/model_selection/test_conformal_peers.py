@@ -88,11 +88,12 @@ def test_jackknife_plus_of_mapie(mapie):
 
 def test_conformalized_quantiles_of_mapie(mapie):
     levels = (0.1, 0.9, 0.5)  # MAPIE's order
-    models = [QuantileRegressor(level, alpha=1e-3).fit(X[TRAIN], Y[TRAIN]) for level in levels]
+    given = {"alpha": 1e-3, "learn": False}
+    models = [QuantileRegressor(level, **given).fit(X[TRAIN], Y[TRAIN]) for level in levels]
     peer = mapie.ConformalizedQuantileRegressor(models, confidence_level=0.8, prefit=True)
     peer.conformalize(X[CALIBRATION], Y[CALIBRATION])
     theirs = ends(peer.predict_interval(X[NEW], symmetric_correction=True))
-    joint = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-3, level_gamma=np.inf, tol=1e-9)
+    joint = QuantileRegressor([0.1, 0.5, 0.9], level_gamma=np.inf, tol=1e-9, **given)
     joint.fit(X[TRAIN], Y[TRAIN])
     ours = ConformalQuantileRegressor(joint, cv="prefit", coverage=0.8)
     ours.fit(X[CALIBRATION], Y[CALIBRATION])

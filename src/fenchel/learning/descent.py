@@ -28,17 +28,15 @@ class Descent:
     start : ndarray of shape (m,)
     bounds : ndarray of shape (m, 2)
         Coordinates whose bounds are equal are not free.
-    centre : ndarray of shape (m,)
-    strength : ndarray of shape (m,)
-        The penalty is Σ strength (θ - centre)².
+    penalty : callable
+        From θ to a number that is added to the criterion, and its gradient.
     watch : callable, optional
         Called with the criterion after each evaluation; a truthy value ends the descent.
     """
 
     start: FloatArray
     bounds: FloatArray
-    centre: FloatArray
-    strength: FloatArray
+    penalty: Criterion
     watch: Callable[[float], bool] | None = None
     best: tuple[float, float, FloatArray] | None = None
     """Penalized and plain criterion, and θ."""
@@ -64,8 +62,8 @@ class Descent:
             calls += 1
             theta[free] = part
             value, gradient = criterion(theta)
-            away = theta - self.centre
-            whole = value + float(self.strength @ away**2)
+            added, of_added = self.penalty(theta)
+            whole = value + added
             if not np.isfinite(whole) or not np.isfinite(gradient).all():
                 return 1e10, np.zeros(len(part))
             if self.best is None or whole < self.best[0]:
@@ -76,7 +74,7 @@ class Descent:
                 raise Stopped
             if self.watch is not None and self.watch(value):
                 raise _Ended
-            return whole, (gradient + 2.0 * self.strength * away)[free]
+            return whole, (gradient + of_added)[free]
 
         try:
             minimize(

@@ -1,0 +1,111 @@
+"""What conformal wrappers learn, and from which rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.kernels import Gaussian
+from fenchel.learning import Learning
+from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-2.0, 2.0, (45, 2))
+Y = np.sin(2.0 * X[:, 0]) + 0.3 * RNG.standard_normal(45)
+NEW = RNG.uniform(-2.0, 2.0, (9, 2))
+WEIGHT = RNG.integers(0, 3, 45).astype(float)
+BRIEF = Learning(max_evaluations=3)
+LEARNERS = [
+    KernelRidge(learn=BRIEF),
+    SVR(learn=BRIEF, tol=1e-8),
+    ExpectileRegressor(0.4, learn=BRIEF, tol=1e-8),
+]
+learners = pytest.mark.parametrize("estimator", LEARNERS, ids=lambda each: type(each).__name__)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Numbers of the rows that were learned from."""
+    from fenchel.regression import _base
+
+    seen, original = [], _base.learn
+
+    def counted(data, *arguments):
+        seen.append(len(data.X))
+        return original(data, *arguments)
+
+    monkeypatch.setattr(_base, "learn", counted)
+    return seen
+
+
+@learners
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
+def test_jackknife_plus_learns_once_from_all_rows(estimator, weight, calls):
+    model = ConformalRegressor(estimator, method="jackknife+", coverage=0.8).fit(X, Y, weight)
+    assert calls == [45 if weight is None else np.count_nonzero(weight)]
+    whole = clone(estimator).fit(X, Y, weight)
+    assert model.estimator_.kernel_ == whole.kernel_
+    assert model.estimator_.alpha_ == whole.alpha_
+    plain = ConformalRegressor(whole.with_learned(), method="jackknife+", coverage=0.8)
+    plain.fit(X, Y, weight)
+    np.testing.assert_array_equal(model.conformity_scores_, plain.conformity_scores_)
+    np.testing.assert_array_equal(
+        model.predict_interval(NEW, sample_weight=None if weight is None else np.ones(9)),
+        plain.predict_interval(NEW, sample_weight=None if weight is None else np.ones(9)),
+    )
+
+
+def test_jackknife_plus_with_learned_parameters_is_that_of_refits():
+    estimator = SVR(learn=BRIEF, tol=1e-9)
+    model = ConformalRegressor(estimator, method="jackknife+").fit(X, Y)
+    once = clone(estimator).fit(X, Y).with_learned()
+    others = [np.delete(np.arange(45), i) for i in range(45)]
+    own = [clone(once).fit(X[rows], Y[rows]).predict(X[[i]])[0] for i, rows in enumerate(others)]
+    np.testing.assert_allclose(model.conformity_scores_, np.abs(Y - own), atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [KernelRidge(1e-2, kernel=Gaussian(1.0)), KernelRidge(learn=False), SVR(learn=False)],
+    ids=["all is given", "ridge", "svr"],
+)
+def test_jackknife_plus_of_what_learns_nothing(estimator, calls):
+    model = ConformalRegressor(estimator, method="jackknife+", coverage=0.8).fit(X, Y)
+    assert calls == []
+    assert model.estimator_.alpha == estimator.alpha
+
+
+@learners
+def test_split_learns_from_the_rows_of_its_fit(estimator, calls):
+    cv = ShuffleSplit(1, test_size=15, random_state=0)
+    model = ConformalRegressor(estimator, cv=cv, coverage=0.8).fit(X, Y)
+    assert calls == [30]
+    train, _ = next(cv.split(X))
+    alone = clone(estimator).fit(X[train], Y[train])
+    assert model.estimator_.kernel_ == alone.kernel_
+    assert model.estimator_.alpha_ == alone.alpha_
+
+
+@learners
+def test_cv_plus_learns_anew_without_each_fold(estimator, calls):
+    folds = KFold(3, shuffle=True, random_state=0)
+    model = ConformalRegressor(estimator, method="cv+", cv=folds, coverage=0.8).fit(X, Y)
+    assert calls == [30, 30, 30, 45]
+    for part, (train, held_out) in zip(model._held_out.models, folds.split(X), strict=True):
+        alone = clone(estimator).fit(X[train], Y[train])
+        assert part.kernel_ == alone.kernel_
+        assert part.alpha_ == alone.alpha_
+        scores = np.abs(Y[held_out] - alone.predict(X[held_out]))
+        np.testing.assert_array_equal(model.conformity_scores_[held_out], scores)
+    assert len({part.alpha_ for part in model._held_out.models}) == 3
+
+
+def test_curves_learn_once(calls):
+    quantiles = QuantileRegressor(learn=BRIEF)
+    model = ConformalQuantileRegressor(quantiles, method="jackknife+", coverage=0.8).fit(X, Y)
+    assert calls == [45]
+    assert model.levels_.tolist() == [0.1, 0.5, 0.9]
+    assert model.estimator_.predict(NEW).shape == (9, 3)
