@@ -70,10 +70,10 @@ class Descent:
                 self.best = whole, value, theta.copy()
             self.history.append(value)
             bests.append(self.best[0])
-            if len(bests) > _PATIENCE and bests[-1 - _PATIENCE] - bests[-1] < tol * bests[-1]:
-                raise Stopped
             if self.watch is not None and self.watch(value):
                 raise _Ended
+            if len(bests) > _PATIENCE and bests[-1 - _PATIENCE] - bests[-1] < tol * bests[-1]:
+                raise Stopped
             return whole, (gradient + of_added)[free]
 
         try:
