@@ -8,6 +8,7 @@ import pytest
 from fenchel.kernels import Gaussian, Matern, WithRanks, opened
 from fenchel.learning import criterion as module
 from fenchel.learning.criterion import HeldOut, Task
+from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from own_losses import LogCosh
@@ -61,7 +62,7 @@ def test_gradient_for_every_loss(tight, name, fit_intercept, weighted):
     loss, p = LOSSES[name]
     rows = rows_of(p, weighted)
     task = Task(loss, coupling(p), rows.targets, fit_intercept)
-    criterion = HeldOut(rows, [task], KERNELS["matern"], 1.0, 8.0)
+    criterion = HeldOut(rows, [task], OpenParameters.of(KERNELS["matern"], rows, False), 1.0, 8.0)
     theta = np.append(KERNELS["matern"].theta, np.log(3e-3))
     _, gradient = criterion(theta)
     np.testing.assert_allclose(gradient, differences(criterion, theta), rtol=1e-6, atol=1e-7)
@@ -72,7 +73,7 @@ def test_gradient_for_kernels(tight, name):
     rows = rows_of(1, weighted=True)
     kernel = opened(KERNELS[name], rows.X)
     task = Task(Pinball(0.3), np.eye(1), rows.targets, True)
-    criterion = HeldOut(rows, [task], kernel, 1.0, 8.0)
+    criterion = HeldOut(rows, [task], OpenParameters.of(kernel, rows, False), 1.0, 8.0)
     theta = np.append(kernel.theta, np.log(3e-3))
     assert len(theta) > 3
     _, gradient = criterion(theta)
@@ -106,7 +107,7 @@ def test_value_is_the_loss_of_rows_that_were_left_out(fit_intercept):
     rows = rows_of(2, weighted=True)
     kernel = KERNELS["matern"]
     task = Task(Squared(), np.eye(2), rows.targets, fit_intercept)
-    criterion = HeldOut(rows, [task], kernel, 2.0, 1e6)
+    criterion = HeldOut(rows, [task], OpenParameters.of(kernel, rows, False), 2.0, 1e6)
     value, _ = criterion(np.append(kernel.theta, np.log(0.01)))
     expected = ridge_by_folds(rows, kernel, 0.02, fit_intercept)
     assert value == pytest.approx(expected, rel=1e-4)
@@ -117,7 +118,9 @@ def test_value_does_not_depend_on_what_was_fitted_before(tight):
     kernel = KERNELS["matern"]
     task = Task(Pinball(0.3), np.eye(1), rows.targets, True)
     theta = np.append(kernel.theta, np.log(3e-3))
-    once, again = (HeldOut(rows, [task], kernel, 1.0, 8.0) for _ in range(2))
+    once, again = (
+        HeldOut(rows, [task], OpenParameters.of(kernel, rows, False), 1.0, 8.0) for _ in range(2)
+    )
     again(theta + 1.0)
     for one, other in zip(once(theta), again(theta), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
@@ -130,6 +133,9 @@ def test_a_level_by_itself_is_a_task(tight):
     together = Task(Squared(), np.eye(2), np.hstack([rows.targets, rows.targets**2]), True)
     apart = [Task(Squared(), np.eye(1), together.targets[:, [j]], True) for j in range(2)]
     theta = np.append(kernel.theta, np.log(3e-3))
-    one, other = (HeldOut(rows, tasks, kernel, 1.0, 1e6)(theta) for tasks in ([together], apart))
+    one, other = (
+        HeldOut(rows, tasks, OpenParameters.of(kernel, rows, False), 1.0, 1e6)(theta)
+        for tasks in ([together], apart)
+    )
     assert one[0] == pytest.approx(other[0], rel=1e-6)
     np.testing.assert_allclose(one[1], other[1], rtol=1e-5, atol=1e-8)

@@ -20,7 +20,11 @@ def bowl(theta):
 
 def descent(bounds=10.0, strength=0.0, watch=None):
     ends = np.broadcast_to(bounds, 3)[:, None] * np.array([-1.0, 1.0])
-    return Descent(np.zeros(3), ends, np.zeros(3), np.full(3, strength), watch)
+
+    def penalty(theta):
+        return strength * float(theta @ theta), 2.0 * strength * theta
+
+    return Descent(np.zeros(3), ends, penalty, watch)
 
 
 def test_minimum_is_found():
