@@ -64,6 +64,7 @@ def test_what_is_learned_is_told(here, capsys):
         "start": model.learned_.start,
         "evaluations": len(model.learned_.history),
         "rows": model.learned_.n_rows,
+        "message": model.learned_.message,
     }
     assert record["learned"]["criterion"] < record["learned"]["start"] < 1.0
     assert record["importances"] == {"income": 1.0}

@@ -14,6 +14,7 @@ from fenchel.kernels import (
     Matern,
     Polynomial,
     Precomputed,
+    WithRanks,
 )
 from fenchel.kernels.distances import squared_distances
 
@@ -141,6 +142,16 @@ def test_clone_and_parameters(kernel):
 def test_repr_is_the_constructor_call():
     for kernel in [*KERNELS[:-1], Gaussian(), Gaussian(DistanceQuantile(0.7)), Precomputed()]:
         assert eval(repr(kernel)) == kernel
+
+
+def test_repr_of_many_numbers_is_short():
+    kernel = WithRanks(Gaussian(np.arange(1.0, 81.0)), np.arange(40), np.zeros((40, 2, 129)))
+    assert repr(kernel) == (
+        "WithRanks(kernel=Gaussian(length_scale=[1. 2. 3. ... 78. 79. 80.]), "
+        "columns=[0 1 2 ... 37 38 39], knots=...)"
+    )
+    assert repr(Gaussian(np.array([0.5, 20.0]))) == "Gaussian(length_scale=[0.5 20.])"
+    assert repr(Gaussian(np.float64(0.5))) == "Gaussian(length_scale=0.5)"
 
 
 @pytest.mark.parametrize("cls", RADIAL)

@@ -71,6 +71,7 @@ def _learned_record(learned: Any) -> dict[str, Any] | None:
         "start": learned.start,
         "evaluations": len(learned.history),
         "rows": learned.n_rows,
+        "message": learned.message,
     }
 
 

@@ -162,7 +162,7 @@ def _short(value: Any) -> str:
     if callable(value) and hasattr(value, "__qualname__"):
         return str(value.__qualname__)
     if not isinstance(value, np.ndarray):
-        return repr(value)
+        return repr(value.item() if isinstance(value, np.generic) else value)
     if value.ndim > 1 and value.size > _SHOWN:
         return "..."
     line = np.array2string(value, precision=3, threshold=_SHOWN)
