@@ -46,7 +46,9 @@ MODELS = {
     "quantiles": QuantileRegressor(LEVELS, alpha=1e-3, learn=False),
     "quantiles, one": QuantileRegressor(0.3, alpha=1e-3, learn=False),
     "quantiles, insensitive": QuantileRegressor(LEVELS, alpha=1e-3, learn=False, epsilon=0.3),
-    "quantiles, through zero": QuantileRegressor(LEVELS, alpha=1e-3, learn=False, fit_intercept=False),
+    "quantiles, through zero": QuantileRegressor(
+        LEVELS, alpha=1e-3, learn=False, fit_intercept=False
+    ),
     "quantiles, rough": QuantileRegressor(LEVELS, alpha=1e-3, learn=False, kernel="laplacian"),
     "expectiles": ExpectileRegressor(LEVELS, alpha=1e-3, learn=False),
     "expectiles, insensitive": ExpectileRegressor(LEVELS, alpha=1e-3, learn=False, epsilon=0.3),

@@ -22,7 +22,10 @@ PAIRS = [
     (ExpectileRegressor([0.2, 0.8], learn=False), {"level_gamma": [1.0], "epsilon": [0.0]}),
     (SVR(learn=False), {"epsilon": [None, 0.1, 0.5]}),
     (KernelRidge(learn=False), {}),
-    (KernelRidge(learn=False), {"kernel": [Gaussian(), Laplacian()], "fit_intercept": [False, True]}),
+    (
+        KernelRidge(learn=False),
+        {"kernel": [Gaussian(), Laplacian()], "fit_intercept": [False, True]},
+    ),
     (KernelRidge(kernel=Gaussian(1.0)), {"kernel__length_scale": [0.1, 1.0]}),
 ]
 IDS = [" ".join([type(plain).__name__, *grid]) for plain, grid in PAIRS]
