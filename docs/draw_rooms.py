@@ -23,7 +23,7 @@ TITLES = (
     "kernels, losses",
     "features, problems",
     "algorithms",
-    "what is learned",
+    "parameters from held-out rows",
     "the shell of estimators",
     "the kernel as given",
     "estimators",

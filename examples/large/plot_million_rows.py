@@ -7,7 +7,8 @@ becomes a dozen features that hold it to ten digits, and a Newton step is a few 
 """
 
 # %%
-# Five levels on a million rows, certified like any other fit.
+# Five levels on a million rows, certified like any other fit. The default, a Matérn kernel, is not
+# smooth; a Gaussian one is. Its width and alpha are learned from a thousand of the rows.
 
 import time
 
@@ -20,7 +21,7 @@ from fenchel.datasets import make_sine_quantiles
 levels = [0.1, 0.25, 0.5, 0.75, 0.9]
 X, y, _ = make_sine_quantiles(1_000_000, random_state=0)
 started = time.perf_counter()
-model = QuantileRegressor(levels, alpha=1e-6, tol=1e-6).fit(X, y)
+model = QuantileRegressor(levels, kernel="gaussian", tol=1e-6).fit(X, y)
 seconds = time.perf_counter() - started
 print(f"{seconds:.1f} s, rank {model.feature_map_.rank_}, kernel error {model.kernel_error_:.0e}")
 print(f"{model.n_iter_} Newton steps, relative gap {model.certificate_.relative_gap:.0e}")

@@ -23,7 +23,7 @@ y = y + 6.0 * (np.random.default_rng(0).random(400) < 0.03)
 grid = np.linspace(0.0, 1.5, 300)[:, None]
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), sharey=True)
 for ax, kind in zip(axes, (QuantileRegressor, ExpectileRegressor), strict=True):
-    model = kind(levels, alpha=1e-4).fit(X, y)
+    model = kind(levels).fit(X, y)
     ax.scatter(X, y, s=6, color="0.75")
     for curve, style in zip(model.predict(grid).T, (":", "-", "--"), strict=True):
         ax.plot(grid, curve, style, color="C0", linewidth=2)

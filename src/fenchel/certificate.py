@@ -111,13 +111,21 @@ class Status:
 
 
 class Progress(NamedTuple):
-    """One line of a solver's history."""
+    """One line of a solver's history, or one of learning: its criterion is the primal value then.
+
+    See :attr:`is_learning`.
+    """
 
     iteration: int
     seconds: float
     primal: float
     dual: float
     relative_gap: float
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether it is an evaluation of held-out loss, which has no dual value."""
+        return math.isnan(self.dual)
 
 
 Callback = Callable[[Progress], object]

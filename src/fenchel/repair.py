@@ -29,7 +29,7 @@ class Repair:
     def of_offset(self, weights: FloatArray, offset: FloatArray) -> FloatArray:
         """The nearest offset with which a model meets the conditions."""
         outside = self.outside(weights, offset)
-        if outside.max() <= 0.0:
+        if outside.max(initial=0.0) <= 0.0:
             return offset
         wanted = outside.max(axis=0) + 0.5 * self.rounding
         return offset - _least_distance(self.cone @ self.cone.T, wanted) @ self.cone
@@ -43,7 +43,7 @@ class Repair:
         chosen, push = outside > 0.0, None
         for _ in range(_ROUNDS):
             rows, which = np.nonzero(chosen)
-            if outside.max() <= self.rounding:
+            if outside.max(initial=0.0) <= self.rounding:
                 return push
             if len(rows) > _MOST_CONSTRAINTS:
                 return None

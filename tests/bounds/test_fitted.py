@@ -106,9 +106,9 @@ def test_joint_quantiles_by_hand(sample):
 ESTIMATORS = {
     "ridge": KernelRidge(1e-2, kernel=WIDTH),
     "ridge, fourier": KernelRidge(1e-2, kernel=WIDTH, features="fourier", rank=60),
-    "svr": SVR(kernel=WIDTH),
-    "svr, rough kernel": SVR(kernel=Laplacian(0.5), alpha=1e-5),
-    "quadratic": SVR("squared_epsilon_insensitive", kernel=WIDTH),
+    "svr": SVR(epsilon=0.1, kernel=WIDTH),
+    "svr, rough kernel": SVR(epsilon=0.1, kernel=Laplacian(0.5), alpha=1e-5),
+    "quadratic": SVR("squared_epsilon_insensitive", epsilon=0.1, kernel=WIDTH),
     "huber": SVR("huber", kappa=0.1, kernel=WIDTH),
     "quantile": QuantileRegressor(0.3, kernel=WIDTH),
     "joint": QuantileRegressor([0.9, 0.1, 0.5], kernel=WIDTH),
@@ -189,8 +189,14 @@ def test_a_given_gram_matrix_is_the_same_model(sample):
 
 def test_what_depends_on_the_sample_is_said(sample):
     X, y = sample
-    (said,) = bound(KernelRidge().fit(X, y), X, y, target_bound=1.5).caveats
+    (said,) = bound(KernelRidge(learn=False).fit(X, y), X, y, target_bound=1.5).caveats
     assert "length scale" in said
+    (said,) = bound(KernelRidge().fit(X, y), X, y, target_bound=1.5).caveats
+    assert said.startswith("parameters of the kernel WithRanks(")
+    assert said.endswith(" were learned on the sample")
+    for model, name in [(SVR(kernel=WIDTH), "epsilon"), (SVR("huber", kernel=WIDTH), "kappa")]:
+        (said,) = bound(model.fit(X, y), X, y, target_bound=1.5).caveats
+        assert said == f"{name} of the loss was measured on the sample"
     model = PathSearchCV(KernelRidge(kernel=WIDTH), {"alpha": [1e-2, 1e-3]}).fit(X, y)
     result = bound(model, X, y, target_bound=1.5)
     assert result.caveats == ()  # alpha only chooses a ball

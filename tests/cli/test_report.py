@@ -176,7 +176,7 @@ def test_page_in_a_browser(folder, browser, scripts, width):
     assert page.locator("script, iframe, b, i").count() == 0
     assert [url for url in asked if not url.startswith("data:")] == [out.as_uri()]
     images = page.locator("img").all()
-    assert len(images) == 4
+    assert len(images) == 5
     for image in images:
         assert image.get_attribute("alt")
         box = image.bounding_box()

@@ -218,7 +218,7 @@ def test_json_parquet_search_picture_and_report(here, capsys):
 
 def test_a_table_of_numbers_says_nothing_of_columns(here, capsys):
     assert main(["fit", "engel"]) == 0
-    assert "columns" not in capsys.readouterr().out
+    assert "\n columns\n" not in capsys.readouterr().out
     assert main([*FIT[:1], "engel", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["columns"] == {"income": "number"}
 

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor
 from fenchel.inspection import (
@@ -16,6 +17,7 @@ from fenchel.inspection import (
     feature_slice,
     final_estimator,
     fitted_model,
+    importances_of,
     level_losses,
     levels_of,
     model_title,
@@ -29,6 +31,7 @@ from fenchel.inspection import (
 from fenchel.losses import Pinball, SquaredPinball
 from fenchel.model_selection import ConformalQuantileRegressor
 from fenchel.positive import NonCrossingQuantileRegressor
+from fenchel.tables import TableEncoder
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(size=(40, 2))
@@ -69,6 +72,42 @@ def test_the_model_inside_and_its_rows():
     assert isinstance(final_estimator(around), KernelRidge)
     assert rows_for_final(around, X) is X
     assert fitted_model(outer, "dual_coef_", what="coefficients") is model
+
+
+def _table():
+    frame = pd.DataFrame({"a": X[:, 0], "town": ["Bonn", "Trier"] * 20, "b": X[:, 1]})
+    return frame, X[:, 0] + (frame["town"] == "Bonn")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (TableEncoder(),),
+        (TableEncoder(), StandardScaler()),
+        (TableEncoder().set_output(transform="pandas"), StandardScaler(), "passthrough"),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda m: m, TransformedTargetRegressor, make_pipeline])
+def test_importances_by_column_of_the_table(steps, wrap):
+    frame, y = _table()
+    model = make_pipeline(*steps, wrap(KernelRidge(alpha=1e-3, kernel="gaussian", learn=False)))
+    found = importances_of(model.fit(frame, y))
+    made = list(model[0].get_feature_names_out())
+    shares = final_estimator(model).feature_importances_
+    assert made == ["a", "b", "town=Bonn", "town=Trier"]
+    assert found.names == ["a", "b", "town"]
+    np.testing.assert_allclose(found.shares, [shares[0], shares[1], shares[2] + shares[3]])
+
+
+def test_importances_of_columns_without_names():
+    def importances(*steps):
+        return importances_of(make_pipeline(*steps, KernelRidge(learn=False)).fit(X, Y)).names
+
+    assert importances() == importances(StandardScaler()) == ["x0", "x1"]
+    assert importances(FunctionTransformer(np.abs)) == ["x0", "x1"]
+    assert importances(PCA(1)) == ["pca0"]
+    assert importances_of(Lasso().fit(X, Y)) is None
+    assert importances_of(KernelRidge()) is None
 
 
 def test_what_is_missing_is_named():

@@ -23,9 +23,11 @@ from fenchel.kernels import (
     Polynomial,
     Precomputed,
     ScalarKernel,
+    WithRanks,
 )
 from fenchel.testing import check_kernel
 
+WITHIN = (1e-3, 1e3)
 KERNELS = [
     Gaussian(),
     Gaussian(2.0),
@@ -55,6 +57,17 @@ KERNELS = [
     sk.RBF(2.0) + Gaussian(),
     sk.RationalQuadratic(),
     sk.DotProduct() * sk.Matern(nu=1.5),
+    WithRanks(Gaussian()),
+    WithRanks(Matern("median"), [0, 2]) + sk.ConstantKernel(0.5) * Linear(),
+    # parameters within bounds, whose derivatives are tested
+    Gaussian(2.0, WITHIN),
+    Gaussian([1.0, 10.0, 0.1], WITHIN),
+    Matern([1.0, 10.0, 0.1], 0.5, WITHIN),
+    Matern(2.0, 2.5, WITHIN),
+    Laplacian([1.0, 10.0, 0.1], WITHIN),
+    OnColumns(Matern(1.0, length_scale_bounds=WITHIN), [0, 2]) * sk.RBF(2.0),
+    2.0 * Gaussian() + 0.3 * Linear() * Laplacian(),
+    (Matern() + sk.RBF(3.0)) ** 2 * sk.RationalQuadratic(),
 ]
 
 

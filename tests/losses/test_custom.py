@@ -125,6 +125,16 @@ def unsolid(self, dual):
     return np.where(alone, np.inf, LogCosh.conjugate(self, dual))
 
 
+def wrong_in_fits(size):
+    """A Jacobian that is half of what it must be, for as many rows as trial fits have."""
+
+    def jacobian(self, point, step):
+        found = LogCosh.conjugate_prox_jacobian(self, point, step)
+        return found * (0.5 if len(point) == size else 1.0)
+
+    return jacobian
+
+
 WRONG = {
     "negative value": (
         broken(value=lambda self, r: LogCosh.value(self, r) - 1e-3),
@@ -271,6 +281,10 @@ WRONG = {
     "the same in all units": (
         broken(rescaled=lambda self, scale: self),
         r"rescaled\(0\.3\)\.value\(ξ\) is not value\(0\.3 ξ\)",
+    ),
+    "a Jacobian that is wrong in fits": (
+        broken(conjugate_prox_jacobian=wrong_in_fits(14)),
+        r"a fit with the envelope of the loss changes with log alpha by .*, in differences of",
     ),
     "insensitive to nothing": (
         broken(insensitive=lambda self, epsilon: self),

@@ -21,6 +21,7 @@ from fenchel.plotting import (
     CurvesDisplay,
     DensityDisplay,
     FanDisplay,
+    ImportanceDisplay,
     PathDisplay,
     QuantileCalibrationDisplay,
     SupportDisplay,
@@ -52,6 +53,10 @@ def _calibration(name, ax):
     return QuantileCalibrationDisplay.from_predictions(
         pd.Series(TARGET, name=name), predictions, levels=[0.2, 0.8], ax=ax
     )
+
+
+def _importance(name, ax):
+    return ImportanceDisplay.from_importances([name, f"{name} too"], [0.4, 0.6], ax=ax)
 
 
 def _path(name, ax):
@@ -96,6 +101,7 @@ def _matrix(name, ax):
 DRAWN = {
     "fan": _fan,
     "calibration": _calibration,
+    "importance": _importance,
     "path": _path,
     "coefficients": _coefficients,
     "convergence": _convergence,

@@ -133,7 +133,13 @@ def test_squared_losses_in_other_units(scale, shift):
         ),
         (
             SVR("squared_epsilon_insensitive", epsilon=0.2, alpha=1e-2, learn=False, tol=tol),
-            SVR("squared_epsilon_insensitive", epsilon=0.2 * scale, alpha=1e-2, learn=False, tol=tol),
+            SVR(
+                "squared_epsilon_insensitive",
+                epsilon=0.2 * scale,
+                alpha=1e-2,
+                learn=False,
+                tol=tol,
+            ),
         ),
         (
             SVR("huber", kappa=0.2, alpha=1e-2, learn=False, tol=tol),

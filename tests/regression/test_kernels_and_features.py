@@ -13,6 +13,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from fenchel import KernelRidge, features
 from fenchel.kernels import DistanceQuantile, Gaussian, Laplacian, Linear, Matern, Polynomial
+from fenchel.learning import Learning
 from regression_cases import (
     TOL,
     WEIGHT,
@@ -160,6 +161,33 @@ def test_explicit_features(estimator):
         model.predict(X), expected.predict(spread.transform(X)), atol=2e-3 * np.std(Y)
     )
     assert model.kernel_error_ == 0.0
+
+
+@everyone
+def test_what_is_learned_is_of_the_kernel_that_the_features_are_of(estimator):
+    kernel = Gaussian(0.5)
+    own = estimator(features=features.Nystroem(kernel=kernel)).fit(X, Y)
+    named = estimator(features="nystroem", kernel=kernel).fit(X, Y)
+    assert own.kernel_ == named.kernel_ == kernel
+    assert own.alpha_ == named.alpha_ == own.learned_.alpha
+    explicit = estimator(features=features.Explicit()).fit(X, Y)
+    assert explicit.learned_ is None
+    assert explicit.kernel_ == Linear()
+    model = estimator(features="fourier", rank=2000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert isinstance(model.fit(X, Y).kernel_, Matern)
+    assert model.learned_.criterion < model.learned_.start
+
+
+@everyone
+def test_widths_read_off_data_are_those_of_all_rows(estimator):
+    """Whether alpha is learned from some of them or given."""
+    few = Learning(n_rows=40)
+    learned = estimator(kernel=Gaussian("median"), learn=few).fit(X, Y, WEIGHT)
+    assert learned.learned_.n_rows == 40
+    given = estimator(kernel=Gaussian("median"), alpha=1.0).fit(X, Y, WEIGHT)
+    assert learned.kernel_ == given.kernel_
 
 
 @everyone

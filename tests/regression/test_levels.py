@@ -106,8 +106,8 @@ def test_levels_of_any_kind(estimator):
     reference = estimator([0.25, 0.75], learn=False).fit(X, Y).predict(X)
     for levels in ((0.25, 0.75), np.array([0.25, 0.75]), np.array([0.25, 0.75], np.float32)):
         np.testing.assert_array_equal(
-                estimator(levels, learn=False).fit(X, Y).predict(X), reference
-            )
+            estimator(levels, learn=False).fit(X, Y).predict(X), reference
+        )
     assert estimator(0.3).fit(X, Y).predict(X).shape == (80,)
     assert estimator([0.3]).fit(X, Y).predict(X).shape == (80,)
     assert estimator([0.3, 0.4]).fit(X, Y).predict(X[:1]).shape == (1, 2)

@@ -117,7 +117,7 @@ def test_random_state(estimator):
     ids=repr,
 )
 def test_stopping_early_warns_and_keeps_a_usable_fit(model):
-    model = clone(model).set_params(max_iter=1, tol=1e-9)
+    model = clone(model).set_params(alpha=1e-3, learn=False, max_iter=1, tol=1e-9)
     with pytest.warns(ConvergenceWarning, match=r"relative gap .* > tol=1e-09.*max_iter"):
         model.fit(X, Y)
     assert model.n_iter_ == 1
@@ -170,7 +170,7 @@ def test_warm_start(name):
 
 
 def test_warm_start_with_weights_and_other_levels():
-    model = QuantileRegressor(LEVELS, warm_start=True).fit(X, Y)
+    model = QuantileRegressor(LEVELS, alpha=1e-3, learn=False, warm_start=True).fit(X, Y)
     weight = WEIGHT.copy()
     weight[::4] = 0.0
     for parameters, sample_weight in [
@@ -193,8 +193,12 @@ def test_silent_unless_asked(estimator, capsys):
     assert capsys.readouterr() == ("", "")
     model = estimator(verbose=1).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == len(model.history_) >= 1
-    for line in lines:
+    n_learning = len(model.learned_.history)
+    assert len(lines) == n_learning + len(model.history_) >= 2
+    for line in lines[:n_learning]:
+        assert line.startswith(f"[{estimator.__name__}] learning ")
+        assert "held-out loss" in line
+    for line in lines[n_learning:]:
         assert line.startswith(f"[{estimator.__name__}] step ")
         assert "relative gap" in line
 

@@ -22,6 +22,7 @@ from fenchel.model_selection import ConformalQuantileRegressor
 from fenchel.online import OnlineRidge, OnlineSVR
 from fenchel.positive import HeteroscedasticRegressor, NonCrossingQuantileRegressor
 from fenchel.report import Training, make_report
+from fenchel.tables import TableEncoder
 
 LEVELS = [0.9, 0.1, 0.5]
 
@@ -349,6 +350,35 @@ def test_other_models_get_what_applies(rows, model):
     )
     # the levels of a conformal model are those of the model inside, and no fan is drawn
     assert bool(page.images) != isinstance(last, ConformalQuantileRegressor)
+
+
+def test_what_a_model_reads(rows):
+    X, y = rows[0]
+    X = X.assign(lane=np.random.default_rng(0).choice(["north", "south"], len(X)))
+    y = y + 2.0 * (X["lane"] == "north")
+    model = make_pipeline(TableEncoder(), QuantileRegressor()).fit(X, y)
+    learned, shares = model[-1].learned_, model[-1].feature_importances_
+    page = Page(make_report(model, X, y).html)
+    expected = {"dose": shares[0], "age": shares[1], "lane": shares[2:].sum()}
+    read = {name: share for name, share in expected.items() if share >= 1e-3}
+    found = table(page, "Importances")
+    assert list(found) == sorted(read, key=lambda name: -read[name])
+    assert {name: row[0][0] for name, row in found.items()} == pytest.approx(read)
+    idle = [name for name in expected if name not in read]
+    assert all(
+        f"With less than a thousandth: {', '.join(idle)}." in page.sections["importances"]
+        for _ in idle[:1]
+    )
+    assert page.facts["learned"] == f"from {learned.n_rows} rows of the fit"
+    assert [learned.start, learned.criterion] == page.numbers["fitted"][-5:-3]
+    assert page.facts["alpha"] == f"{model[-1].alpha_:.4g}"
+    assert page.images[0]["alt"].startswith(f"importances of {len(read)} features")
+
+
+def test_one_feature_has_no_importances(rows):
+    X, y = rows[0]
+    page = Page(make_report(KernelRidge().fit(X[["dose"]], y), X[["dose"]], y).html)
+    assert "importances" not in page.sections
 
 
 def test_several_targets_and_pictures_of_many_columns(rows):

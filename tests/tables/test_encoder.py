@@ -214,6 +214,7 @@ def test_words_of_many_values_tell_by_their_letters():
     assert encoder.kinds_["c"] == "text"
     assert list(table) == [f"c.{k}" for k in range(10)]
     assert encoder.groups_.tolist() == [-1] + [0] * 10
+    assert encoder.sources_.tolist() == ["n"] + ["c"] * 10
     new = encoder.transform(
         pd.DataFrame({"n": 0, "c": ["long lane 99", "long lane 98", "short lane 99", None]})
     ).to_numpy()[:, 1:]
@@ -244,8 +245,9 @@ def test_groups_are_those_of_the_names():
 
 def test_names_of_the_output_differ():
     frame = pd.DataFrame({"a=x": [1.0, 2.0], "a": ["x", "y"], "part 0": [True, False]})
-    _, table = encoded(frame)
+    encoder, table = encoded(frame)
     assert list(table) == ["a=x", "part 0", "a=x_", "a=y"]
+    assert encoder.sources_.tolist() == ["a=x", "part 0", "a", "a"]
     np.testing.assert_array_equal(table, [[1, 1, 1, 0], [2, 0, 0, 1]])
 
 

@@ -18,8 +18,8 @@ from fenchel.testing import check_feature_map, check_kernel, check_solver, small
 class Changed(Gaussian):
     """A Gaussian kernel of width 1 with a method replaced, see ``changed``."""
 
-    def __init__(self, length_scale=1.0):
-        super().__init__(length_scale)
+    def __init__(self, length_scale=1.0, length_scale_bounds=(0.1, 10.0)):
+        super().__init__(length_scale, length_scale_bounds)
 
 
 def changed(**methods):
@@ -42,6 +42,20 @@ def spoil_gradient(self, X, Z, weights):
     gradient = Gaussian.gradient(self, X, Z, weights)
     weights *= 2.0
     return gradient
+
+
+def spoil_parameter_gradient(self, X, Z, weights):
+    gradient = Gaussian.parameter_gradient(self, X, Z, weights)
+    Z += 1.0
+    return gradient
+
+
+def differentiated_with(values=1.0, gradient=1.0):
+    def differentiated(self, X):
+        gram, of_weights = Gaussian.differentiated(self, X)
+        return values * gram, lambda weights: gradient * of_weights(weights)
+
+    return differentiated
 
 
 def integrals_wrong_on(kind):
@@ -85,6 +99,34 @@ KERNELS = {
     "gradient in the other argument": (
         changed(gradient=lambda self, *given: -Gaussian.gradient(self, *given)),
         "and differences give",
+    ),
+    "parameter gradient": (
+        changed(
+            parameter_gradient=lambda self, *given: (
+                1.001 * Gaussian.parameter_gradient(self, *given)
+            )
+        ),
+        r"parameter_gradient, theta\[0\], is .*, and differences give",
+    ),
+    "parameter gradient that is not known": (
+        changed(parameter_gradient=lambda self, *given: None),
+        r"parameter_gradient must know the 1 parameters of theta: ",
+    ),
+    "parameter gradient of a wrong shape": (
+        changed(parameter_gradient=lambda self, X, Z, weights: np.ones(2)),
+        r"parameter_gradient\(X, Z, weights\) must have shape \(1,\)",
+    ),
+    "parameter gradient changes its arrays": (
+        changed(parameter_gradient=spoil_parameter_gradient),
+        "parameter_gradient changes the arrays",
+    ),
+    "differentiated, the kernel": (
+        changed(differentiated=differentiated_with(values=1.001)),
+        r"differentiated\(X\) must return k\(X\)",
+    ),
+    "differentiated, the derivatives": (
+        changed(differentiated=differentiated_with(gradient=1.001)),
+        r"differentiated, theta\[0\], is .*, and differences give",
     ),
     "gradient of a wrong shape": (
         changed(gradient=lambda self, X, Z, weights: np.ones((*weights.shape, 3))),

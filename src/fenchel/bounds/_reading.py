@@ -14,8 +14,9 @@ from fenchel.bounds._losses import theorem_of
 from fenchel.bounds._result import BOOK, check_real
 from fenchel.bounds.positive import POSITIVE
 from fenchel.features import Explicit
-from fenchel.kernels import OperatorKernel, Precomputed, as_kernel
+from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, is_open, settled
 from fenchel.losses import Loss, Squared
+from fenchel.losses.registry import LOSSES
 from fenchel.online import OnlineLasso, OnlineRidge
 from fenchel.positive import NonNegativeRegressor
 from fenchel.regression import Lasso, Ridge
@@ -110,7 +111,7 @@ def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: flo
         gains=np.sqrt(np.diag(estimator.coupling_)),
         source=theorem_of(loss, p, loss.separable or p == 1),
         assumption=f"k(x, x) is always at most {radius:g}²",
-        caveats=caveats,
+        caveats=caveats + _measured(estimator),
     )
 
 
@@ -148,6 +149,14 @@ def _read_positive(
     )
 
 
+def _measured(estimator: Any) -> tuple[str, ...]:
+    """Caveats for numbers of the loss that were read off y."""
+    name = getattr(estimator, "loss", None)
+    reads = LOSSES[name].reads if isinstance(name, str) and name in LOSSES else ()
+    names = [each for each in reads if getattr(estimator, each) is None]
+    return tuple(f"{each} of the loss was measured on the sample" for each in names)
+
+
 def _kernel_radius(
     estimator: Any, X: FloatArray, radius: float | None
 ) -> tuple[float, FloatArray, tuple[str, ...]]:
@@ -164,11 +173,12 @@ def _kernel_radius(
     radius = check_real("radius", radius, open_low=True)
     check_covers("radius", radius, math.sqrt(float(diagonal.max())))
     caveats: tuple[str, ...] = ()
-    learned = getattr(estimator, "learned_", None) is not None
-    if not explicit and learned:
-        caveats += (f"parameters of the kernel {kernel!r}, or alpha, were learned on the sample",)
-    elif not explicit and as_kernel(estimator.kernel) != kernel:
-        caveats += (f"the length scale of the kernel {kernel!r} was measured on the sample",)
+    given = as_kernel(estimator.kernel)
+    learned = getattr(estimator, "learned_", None) is not None and is_open(given)
+    if not explicit and settled(given) != settled(kernel):
+        which = "parameters of the kernel {!r} were learned on the sample"
+        one = "the length scale of the kernel {!r} was measured on the sample"
+        caveats += ((which if learned else one).format(kernel),)
     if explicit and estimator.feature_map_.transformer is not None:
         caveats += ("the transformer of the features was fitted on the sample",)
     return radius, diagonal, caveats

@@ -37,7 +37,7 @@ _Alpha = Annotated[
     float | None,
     typer.Option(
         help="Strength of the regularization.",
-        show_default="0.001",
+        show_default="learned from held-out rows",
     ),
 ]
 _LevelGamma = Annotated[
@@ -51,28 +51,42 @@ _Epsilon = Annotated[
     float | None,
     typer.Option(
         help="Radius of insensitivity, in the units of the target.",
-        show_default="0; 0.1 for svr",
+        show_default="0; for svr a tenth of the target's spread",
     ),
 ]
 _Kernel = Annotated[
-    str,
-    typer.Option(help="gaussian, laplacian, matern12, matern32, matern52, polynomial, linear."),
+    str | None,
+    typer.Option(
+        help="gaussian, laplacian, matern12, matern32, matern52, polynomial, linear.",
+        show_default="learned: Matérn 3/2 on the columns and their ranks; "
+        "gaussian where nothing is learned",
+    ),
 ]
 _LengthScale = Annotated[
     str | None,
     typer.Option(
-        help="A number, median, scale, or q0.7 for a quantile of the distances.",
-        show_default="scale",
+        help="A number, median, scale, or q0.7 for a quantile of the distances; of a gaussian "
+        "kernel where none is named.",
+        show_default="learned, one for each column; scale where nothing is learned",
+    ),
+]
+_NoLearn = Annotated[
+    bool,
+    typer.Option(
+        "--no-learn",
+        help="Learn nothing: length scales and alpha follow rules where they are not given.",
     ),
 ]
 _Cv = Annotated[
     int | None,
     typer.Option(
-        help="Choose alpha, and the length scale unless it is given, by cross-validation "
-        "with so many folds."
+        help="Choose alpha, and one length scale unless it is given, by cross-validation "
+        "with so many folds. This takes the place of learning."
     ),
 ]
-_Seed = Annotated[int, typer.Option(help="Seed of folds and subsamples.", min=0, max=2**32 - 1)]
+_Seed = Annotated[
+    int, typer.Option(help="Seed of the folds of --cv and of subsamples.", min=0, max=2**32 - 1)
+]
 _Tol = Annotated[float, typer.Option(help="Relative duality gap to reach.")]
 _MaxTime = Annotated[
     float | None,
@@ -96,8 +110,9 @@ def fit(
     alpha: _Alpha = None,
     level_gamma: _LevelGamma = None,
     epsilon: _Epsilon = None,
-    kernel: _Kernel = "gaussian",
+    kernel: _Kernel = None,
     length_scale: _LengthScale = None,
+    no_learn: _NoLearn = False,
     cv: _Cv = None,
     seed: _Seed = 0,
     tol: _Tol = 1e-6,
@@ -109,6 +124,8 @@ def fit(
     quiet: _Quiet = False,
 ) -> None:
     """Fit a model to a table and report its certificate.
+
+    With --target alone, length scales and alpha are learned from held-out rows.
 
     Words, dates, true and false, and holes become numbers, and a line for each column says how.
     Without --out nothing is kept. Messages count rows from 1, without the header.
@@ -123,6 +140,7 @@ def fit(
         epsilon=epsilon,
         kernel=kernel,
         length_scale=length_scale,
+        learn=not no_learn,
         cv=cv,
         seed=seed,
         tol=tol,

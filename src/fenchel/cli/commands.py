@@ -88,8 +88,8 @@ def _fit_with_progress(settings: fitting.Settings, X: Any, y: Any, *, hidden: bo
     with progress:
         task = progress.add_task("fitting", total=None)
 
-        def show(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
+        def show(what: str, done: int, total: int | None) -> None:
+            progress.update(task, description=what, completed=done, total=total)
 
         return fitting.fit(settings, X, y, show)
 
@@ -156,7 +156,7 @@ def datasets(*, as_json: bool) -> None:
 def demo(out_dir: str) -> None:
     """Fit the Engel data and draw the fan."""
     folder = places.check_folder(places.place_of(out_dir, "--out-dir"), "--out-dir")
-    settings = fitting.Settings(levels="0.1,0.25,0.5,0.75,0.9", cv=5)
+    settings = fitting.Settings(levels="0.1,0.25,0.5,0.75,0.9")
     model, picture = folder / "fenchel-demo.skops", folder / "fenchel-demo.png"
     fit(
         "engel",
@@ -171,7 +171,7 @@ def demo(out_dir: str) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(
         f"\nNext, with your own table:\n fenchel predict {model} engel --interval 0.8\n"
-        " fenchel fit YOUR.csv --target COLUMN --cv 5 --out model.skops --plot fan.png\n"
+        " fenchel fit YOUR.csv --target COLUMN --out model.skops --plot fan.png\n"
         " fenchel fit --help",
         markup=False,
     )

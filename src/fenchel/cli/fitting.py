@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
 from fenchel._typing import FloatArray
+from fenchel.certificate import Progress
 from fenchel.cli.data_io import Columns
 from fenchel.cli.errors import InputError, as_input_errors, one_line
 from fenchel.kernels import ALIASES, DistanceQuantile, as_kernel, resolve
@@ -41,8 +43,9 @@ class Settings:
     alpha: float | None = None
     level_gamma: float | None = None
     epsilon: float | None = None
-    kernel: str = "gaussian"
+    kernel: str | None = None
     length_scale: str | None = None
+    learn: bool = True
     cv: int | None = None
     seed: int = 0
     tol: float = 1e-6
@@ -102,15 +105,16 @@ class Fit:
         return self.pipeline[-1]
 
 
-Show = Callable[[int, int], None]
-"""Is told how many parts of how many are done."""
+Show = Callable[[str, int, int | None], None]
+"""Is told what is being done, and how many parts of it of how many, None if that is not known."""
 
 
 class _Ticks:
     """Callback of scikit-learn that shows how many paths of a search are done."""
 
     def __init__(self, show: Show) -> None:
-        self.show, self.done, self.total = show, 0, 1
+        self.show = partial(show, "searching")
+        self.done, self.total = 0, 1
 
     def setup(self, estimator: Any, context: Any) -> None:
         self.total = context.max_subtasks + 1  # the final fit is made after the search
@@ -124,6 +128,20 @@ class _Ticks:
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Nothing is left to do."""
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Callback of an estimator that shows evaluations of learning, and steps of the solver."""
+
+    show: Show
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.is_learning:
+            what = f"learning: held-out loss {progress.primal:.3f}"
+        else:
+            what = f"fitting: relative gap {progress.relative_gap:.0e}"
+        self.show(what, progress.iteration, None)
 
 
 def parse_levels(text: str | None) -> list[float]:
@@ -145,11 +163,11 @@ def parse_levels(text: str | None) -> list[float]:
 
 def _kernel(settings: Settings) -> Any:
     allowed = sorted(set(ALIASES) - {"precomputed"})
-    if settings.kernel not in allowed:
+    if settings.kernel is not None and settings.kernel not in allowed:
         raise InputError(f"--kernel must be one of {', '.join(allowed)}, got {settings.kernel}")
-    kernel = as_kernel(settings.kernel)
     if settings.length_scale is None:
-        return kernel
+        return None if settings.kernel is None else as_kernel(settings.kernel)
+    kernel = as_kernel(settings.kernel)
     if not hasattr(kernel, "length_scale"):
         raise InputError(f"--length-scale has no meaning for the {settings.kernel} kernel")
     return kernel.set_params(length_scale=_length_scale(settings.length_scale))
@@ -198,6 +216,7 @@ def make_estimator(settings: Settings) -> Any:
     if settings.level_gamma is not None and not settings.level_gamma >= 0.0:
         raise InputError(f"--level-gamma must be >= 0, got {settings.level_gamma:g}")
     given = {"kernel": _kernel(settings), "tol": settings.tol, "random_state": settings.seed}
+    given["learn"] = settings.learn
     if settings.model in _OF_LEVELS:
         given["levels"] = parse_levels(settings.levels)
     else:
@@ -227,7 +246,7 @@ def _length_scales(estimator: Any, X: FloatArray) -> list[Any]:
 
 
 def fit(settings: Settings, X: Any, y: Any, show: Show) -> Fit:
-    """Choose the strength if asked to, and fit."""
+    """Choose the strength by cross-validation if asked to, and fit: it learns what is open."""
     targets = y.to_numpy()
     estimator = make_estimator(settings)
     started, ticks = time.perf_counter(), _Ticks(show)
@@ -243,8 +262,9 @@ def fit(settings: Settings, X: Any, y: Any, show: Show) -> Fit:
             estimator = estimator.with_parameters(**found.best_params_)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            pipeline = make_pipeline(estimator).fit(X, targets)
-        show(ticks.total, ticks.total)
+            pipeline = make_pipeline(estimator.set_params(callback=_Steps(show))).fit(X, targets)
+        pipeline[-1].set_params(callback=None)
+        show("fitting", ticks.total, ticks.total)
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
     if early:
         messages.append(f"{early} of the fits of the cross-validation stopped early")

@@ -12,20 +12,22 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fenchel.cli.errors import one_line
+from fenchel.cli.errors import listed, one_line
 from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES, Measures
 from fenchel.datasets import DatasetInfo
-from fenchel.inspection import model_title, percent
+from fenchel.inspection import Importances, importances_of, model_title, percent, short_name
 from fenchel.tables.describing import AS_IT_IS
 
 _WIDEST = 24  # letters of names that are put in line
+_CONSTANT = "the best constant's"
+_MOST_READ = 8  # features whose importances are told
 
 
 def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[str, Any]:
     """Everything known of a fit, for JSON."""
     model, certificate = fit.model, fit.model.certificate_
-    search = fit.search
+    search, found = fit.search, _importances(fit)
     return {
         "model": type(model).__name__,
         "data": label,
@@ -36,10 +38,13 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
             "dates": fit.columns.dates,
         },
         "columns": fit.encoder.description_,
-        "alpha": float(model.alpha),
-        "epsilon": getattr(model, "epsilon", None),
+        "alpha": float(model.alpha_),
+        "learned": _learned_record(model.learned_),
+        "epsilon": _epsilon(model),
         "level_gamma": getattr(model, "level_gamma", None),
         "kernel": repr(model.kernel_),
+        "importances": dict(zip(found.names, found.shares.tolist(), strict=True)),
+        "idle": found.idle,
         **measures_record(model, measures),
         "n_support": len(model.support_),
         "rank": int(model.feature_map_.rank_),
@@ -58,6 +63,26 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
         "cv": search and asdict(search) | {"at_the_end": search.at_the_end},
         "warnings": fit.warnings,
     }
+
+
+def _learned_record(learned: Any) -> dict[str, Any] | None:
+    return learned and {
+        "criterion": learned.criterion,
+        "start": learned.start,
+        "evaluations": len(learned.history),
+        "rows": learned.n_rows,
+    }
+
+
+def _importances(fit: Fit) -> Importances:
+    found = importances_of(fit.pipeline)
+    assert found is not None  # the command line fits no kernel matrices
+    return found
+
+
+def _epsilon(model: Any) -> float | None:
+    """The radius of insensitivity, as given or as read off the targets."""
+    return getattr(model, "epsilon_", getattr(model, "epsilon", None))
 
 
 def measures_record(model: Any, measures: Measures) -> dict[str, Any]:
@@ -168,18 +193,46 @@ def _scores(measures: Measures) -> list[tuple[str, str]]:
     return facts
 
 
+def _strength(model: Any) -> list[tuple[str, str]]:
+    """Alpha, and where it and the length scales are from."""
+    learned, alpha = model.learned_, f"{model.alpha_:.4g}"
+    if learned is None:
+        by_rule = ", by rule: nothing was learned" if model.alpha is None else ""
+        return [("alpha", f"{alpha}{by_rule}")]
+    return [
+        ("alpha", alpha),
+        ("learned", f"from {learned.n_rows} rows"),
+        ("held-out loss", f"{learned.start:.3f} -> {learned.criterion:.3f} of {_CONSTANT}"),
+    ]
+
+
+def _read(fit: Fit) -> list[tuple[str, str]]:
+    """Which columns the model reads, and how much."""
+    found = _importances(fit)
+    if len(found.names) == 1:
+        return []
+    read = found.largest(_MOST_READ)
+    shown = ", ".join(f"{short_name(name, _WIDEST)} {share:.2f}" for name, share in read)
+    facts = [("importances", shown)] if read else []
+    if found.idle:
+        idle = [short_name(name, _WIDEST) for name in found.idle]
+        facts.append(("idle", listed(idle)))
+    return facts
+
+
 def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     model, search = fit.model, fit.search
-    facts = [("alpha", f"{model.alpha:.4g}")]
+    facts = _strength(model)
     if search is not None:
         what = "alpha and width" if len(search.widths) > 1 else "alpha"
         facts.append((what, f"chosen by {search.folds}-fold cross-validation"))
         if search.at_the_end:
             others = f"{' and '.join(search.at_the_end)}: others may do better"
             facts.append(("", others))
-    if getattr(model, "epsilon", 0.0):
-        facts.append(("epsilon", f"{model.epsilon:.4g}"))
+    if _epsilon(model):
+        facts.append(("epsilon", f"{_epsilon(model):.4g}"))
     facts.append(("kernel", repr(model.kernel_)))
+    facts += _read(fit)
     facts += _scores(measures)
     gap = model.certificate_.relative_gap
     met = "" if gap <= model.tol else f", above the {model.tol:g} asked for"

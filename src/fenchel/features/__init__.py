@@ -21,10 +21,10 @@ from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
 from fenchel.kernels import (
     Callable,
-    Matern,
     OperatorKernel,
     Precomputed,
     WithRanks,
+    as_kernel,
     parts_of,
 )
 
@@ -74,13 +74,16 @@ def as_feature_map(
     return FEATURE_MAPS[features](kernel=kernel, random_state=random_state, **own_rank)
 
 
-def default_kernel(features: str | FeatureMap) -> Kernel:
-    """Return the kernel that is learned where none is given.
+def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32") -> Kernel:
+    """Return the kernel that is learned where none is given: one of a name, or as it is.
 
-    On ranks too, unless the features need frequencies.
+    A named one is on ranks too, unless the features need frequencies.
     """
+    if not isinstance(kernel, str):
+        return kernel
     kind = FEATURE_MAPS.get(features, FeatureMap) if isinstance(features, str) else features
-    return Matern() if getattr(kind, "needs_frequencies", False) else WithRanks(Matern())
+    named = as_kernel(kernel)
+    return named if getattr(kind, "needs_frequencies", False) else WithRanks(named)
 
 
 def fit_feature_map(

@@ -1,5 +1,6 @@
 """What is read off fitted estimators and tables, for pictures, reports and the command line."""
 
+from fenchel.inspection.importances import Importances, importances_of
 from fenchel.inspection.models import (
     final_estimator,
     fitted_model,
@@ -21,10 +22,12 @@ from fenchel.inspection.text import percent, short_name, target_name_of
 __all__ = [
     "FeatureSlice",
     "FeatureTable",
+    "Importances",
     "PartialDependence",
     "feature_slice",
     "final_estimator",
     "fitted_model",
+    "importances_of",
     "level_losses",
     "levels_of",
     "model_title",

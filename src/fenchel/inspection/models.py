@@ -45,10 +45,16 @@ def final_estimator(estimator: Any) -> Any:
     >>> type(final_estimator(make_pipeline(StandardScaler(), SVR()))).__name__
     'SVR'
     """
+    inner = inner_estimator(estimator)
+    return estimator if inner is None else final_estimator(inner)
+
+
+def inner_estimator(estimator: Any) -> Any:
+    """The estimator right inside a pipeline, search or transformed target; None in a model."""
     for name in _WRAPPED:
         if hasattr(estimator, name):
-            return final_estimator(getattr(estimator, name))
-    return final_estimator(estimator[-1]) if hasattr(estimator, "steps") else estimator
+            return getattr(estimator, name)
+    return estimator[-1] if hasattr(estimator, "steps") else None
 
 
 def rows_for_final(estimator: Any, X: Any) -> Any:

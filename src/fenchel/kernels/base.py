@@ -13,6 +13,8 @@ from fenchel._typing import FloatArray
 from fenchel._validation import CheckedParameters
 from fenchel.kernels.measures import Box, Normal
 
+_SHOWN = 12  # numbers of an array, from which on its middle is left out
+
 
 class ScalarKernel(CheckedParameters, Kernel):
     """Base class: a kernel whose parameters are fixed, not optimized by a marginal likelihood.
@@ -159,4 +161,9 @@ def _same(first: Any, second: Any) -> bool:
 def _short(value: Any) -> str:
     if callable(value) and hasattr(value, "__qualname__"):
         return str(value.__qualname__)
-    return np.array2string(value, precision=3) if isinstance(value, np.ndarray) else repr(value)
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    if value.ndim > 1 and value.size > _SHOWN:
+        return "..."
+    line = np.array2string(value, precision=3, threshold=_SHOWN)
+    return " ".join(line.split()).replace("[ ", "[").replace(" ]", "]")

@@ -67,7 +67,7 @@ class HeldOut:
     ) -> None:
         self.rows, self.parameters, self.unit = rows, parameters, unit
         self._folds = [_Fold(rows, k, task) for task in tasks for k in range(rows.n_folds)]
-        self._constant = sum(fold.constant(smoothing) for fold in self._folds)
+        self._constant = sum(fold.constant(smoothing) for fold in self._folds) or 1.0
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at θ; an infinite value where rounding leaves no fit."""

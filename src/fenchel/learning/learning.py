@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel._validation import (
     BOOLEAN,
     COUNT,
+    NONE,
     NOT_NEGATIVE,
     POSITIVE,
     CheckedParameters,
@@ -24,6 +26,7 @@ from fenchel.certificate import Callback, Progress
 from fenchel.learning.criterion import HeldOut, Task
 from fenchel.learning.descent import Descent
 from fenchel.learning.parameters import OpenParameters
+from fenchel.learning.prior import Prior
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Loss
 from fenchel.solvers.loop import reason_of
@@ -39,8 +42,18 @@ _LEAST_ROWS = 12
 _UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts with all of them
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
-_SPREAD = 3.0
+_SPREAD = 3.0  # and the variance of that prior
 _GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/mathematics.md
+
+
+_NAMES = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rbf")
+
+
+def _are_kernels(value: Any) -> bool:
+    names = isinstance(value, tuple) and len(value) > 0
+    return names and all(
+        k in _NAMES if isinstance(k, str) else isinstance(k, Kernel) for k in value
+    )
 
 
 @dataclass(frozen=True)
@@ -51,14 +64,21 @@ class Learning(CheckedParameters):
     ----------
     n_rows : int
         At most so many distinct rows are used, chosen by what they hold.
-    n_folds : int
-        Folds of the criterion.
+    n_folds : int, optional
+        Folds of the criterion; by default 10 for fewer than 150 rows, 5 for fewer than 500, and
+        else 3.
     max_evaluations : int
         Of the criterion with all rows.
     tol : float
         Relative decrease of the criterion below which the descent ends.
     prior : float
-        Strength of the penalty on length scales.
+        Strength of the penalty on length scales, over the number of rows: they would rather be
+        one common multiple of the spreads of their features, and about 3 of these times the
+        root of their number.
+    kernels : tuple of str or kernels
+        Where no kernel is given, the first descent chooses among these: names, of kernels on
+        the features and their ranks, or kernels that are taken as they are, such as
+        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``.
     share_scales : bool
         Whether all columns of a category, zeros and ones next to each other, have one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
@@ -72,18 +92,20 @@ class Learning(CheckedParameters):
 
     constraints = declared(
         n_rows=COUNT,
-        n_folds=Number(2, integer=True),
+        n_folds=NONE | Number(2, integer=True),
         max_evaluations=COUNT,
         tol=POSITIVE,
         prior=NOT_NEGATIVE,
+        kernels=That("a tuple of names or kernels", _are_kernels),
         share_scales=BOOLEAN,
     )
 
     n_rows: int = 1000
-    n_folds: int = 3
+    n_folds: int | None = None
     max_evaluations: int = 20
-    tol: float = 3e-4
-    prior: float = 1e-3
+    tol: float = 3e-3
+    prior: float = 1.0
+    kernels: tuple[Any, ...] = ("matern32",)
     share_scales: bool = False
 
     def __post_init__(self) -> None:
@@ -137,11 +159,16 @@ LEARNING = That("a Learning", lambda value: isinstance(value, Learning))
 """What the parameter ``learn`` may be, beside True and False."""
 
 
-def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
-    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+def _around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
+    """Residuals of the best constant, (n, p)."""
     shape = (len(targets), loss.n_outputs or targets.shape[1])
     targets = np.broadcast_to(targets, shape)
-    centred = targets - loss.minimizing_offset(targets, weight)
+    return np.asarray(targets - loss.minimizing_offset(targets, weight))
+
+
+def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
+    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+    centred = _around_constant(loss, targets, weight)
     value = float(np.average(loss.value(centred), weights=weight))
     square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
     return value / square if value > 0.0 and square > 0.0 else 1.0
@@ -156,15 +183,16 @@ def learn(
 ) -> Learned | None:
     """Learn the open parameters of the best of some kernels, and alpha where it is None.
 
-    None where there is nothing to learn from: targets that are constant, fewer than twelve
+    None where there is nothing to learn from: a constant without loss, fewer than twelve
     distinct rows or fewer than folds, or rows in whose units the criterion is no number.
     """
     n_rows = options.n_rows
     if np.isfinite(data.loss.smoothness) and len(_tasks(data, data.targets)) < len(data.coupling):
         n_rows = min(n_rows, _UNKNOWNS // len(data.coupling))
-    rows = rows_by_content(data.X, data.targets, data.weight, n_rows, options.n_folds)
-    constant = np.ptp(rows.targets, axis=0).max() == 0.0
-    if constant or rows.n_folds < options.n_folds or len(rows.X) < _LEAST_ROWS:
+    rows = rows_by_content(data.X, data.targets, data.weight, n_rows, 1)
+    n_folds = options.n_folds or _folds_for(len(rows.X))
+    rows = rows.first(n_rows, n_folds)
+    if _perfect_constant(data.loss, rows) or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
     few = rows if len(rows.X) < 1.5 * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
     end = _End(watch)
@@ -178,6 +206,19 @@ def learn(
     if not end.reached:
         best.second()
     return best.learned(end.reason)
+
+
+def _folds_for(n_rows: int) -> int:
+    """More of few rows, where each counts and fits take no time."""
+    return 10 if n_rows < 150 else 5 if n_rows < 500 else 3
+
+
+def _perfect_constant(loss: Loss, rows: Rows) -> bool:
+    """Whether there is nothing to explain: targets are constant, or all within a tube."""
+    if np.ptp(rows.targets, axis=0).max() == 0.0:
+        return True
+    residual = _around_constant(loss, rows.targets, rows.weight)
+    return not float(rows.weight @ loss.value(residual)) > 0.0
 
 
 @dataclass
@@ -234,9 +275,11 @@ class _Try:
             alpha_start, ends = np.log(DEFAULT_STRENGTH), np.log([_LEAST, _MOST])
         start = np.append(self.open.start, alpha_start)
         bounds = np.vstack([self.open.bounds, ends])
-        scales = np.append(self.open.scales, False)
-        strength = np.where(scales, options.prior / _SPREAD, 0.0)
-        self.descent = Descent(start, bounds, start + _WIDER, strength, watch)
+        free = bounds[:, 0] < bounds[:, 1]
+        strength = options.prior / (_SPREAD * len(rows.X))
+        scales = np.append(self.open.scales, False) & free
+        prior = Prior(start + _WIDER, scales, strength)
+        self.descent = Descent(start, bounds, prior, watch)
 
     @property
     def worth(self) -> float:
@@ -280,9 +323,11 @@ class _Try:
             share = outside / float(self.data.weight.sum())
             alpha = self.unit * float(np.exp(theta[-1])) * share**_GROWTH
         history, n_rows = descent.history, len(self.rows.X)
-        message = f"stopped after {len(history)} evaluations: {stopped}"
-        if not stopped:
-            message = f"the best of {len(history)} evaluations"
+        message = f"the best of {len(history)} evaluations"
+        if stopped:
+            message = f"stopped after {len(history)} evaluations: {stopped}"
+        elif not steps.any():
+            message = f"the start was the best of {len(history)} evaluations"
         return Learned(kernel, alpha, criterion, history[0], history, n_rows, message)
 
 

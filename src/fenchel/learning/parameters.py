@@ -44,11 +44,14 @@ class OpenParameters:
         groups = groups_of(rows.X) if share_scales else np.arange(rows.X.shape[1])
         member: list[npt.NDArray[np.intp]] = []
         scales: list[bool] = []
+        idle: list[int] = []  # scales of constant columns, which say nothing
         for h in (h for h in kernel.hyperparameters if not h.fixed):
             is_scale = h.name.endswith("length_scale")
             own = np.arange(h.n_elements)
             if is_scale and h.n_elements >= len(groups):  # what follows are ranks
                 own = np.append(groups, groups[-1] + 1 + np.arange(h.n_elements - len(groups)))
+                constant = np.bincount(groups, np.ptp(rows.X, axis=0)) == 0.0
+                idle += (len(scales) + np.flatnonzero(constant)).tolist()
             member.append(own + len(scales))
             scales += [is_scale] * (int(own.max()) + 1)
         which = np.concatenate(member) if member else np.zeros(0, dtype=np.intp)
@@ -61,7 +64,9 @@ class OpenParameters:
         ends = np.empty((size, 2))
         ends[which] = bounds
         shift = start - np.bincount(which, theta, size) / np.bincount(which, minlength=size)
-        return cls(kernel, which, start, ends + shift[:, None], np.array(scales, dtype=bool))
+        ends += shift[:, None]
+        ends[idle] = start[idle, None]
+        return cls(kernel, which, start, ends, np.array(scales, dtype=bool))
 
     def with_numbers(self, numbers: FloatArray) -> Any:
         """The kernel with these in the place of its parameters."""

@@ -84,10 +84,14 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
 
 
 def _keys(values: FloatArray) -> Keys:
-    """A number for each row that tells what it holds, in units of the columns' ranges."""
+    """A number for each row that tells what it holds, in units of the columns' ranges.
+
+    Constant columns do not change it.
+    """
     low = values.min(axis=0)
     span = values.max(axis=0) - low
-    steps = (values - low) / np.where(span > 0.0, span, 1.0)
+    varies = span > 0.0
+    steps = (values[:, varies] - low[varies]) / span[varies]
     steps = np.rint(_GRID * steps).astype(np.uint64)
     keys = np.zeros(len(values), dtype=np.uint64)
     for column in steps.T:

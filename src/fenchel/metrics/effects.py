@@ -10,6 +10,9 @@ from fenchel._typing import FloatArray
 
 _SHIFTS = 4
 
+IDLE = 1e-3
+"""Share of the importance below which a feature counts as not read."""
+
 
 def total_effects(predict: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
     r"""Share of the variance of predictions that features make, alone or with others.

@@ -11,6 +11,7 @@ from fenchel.plotting.convergence import ConvergenceDisplay
 from fenchel.plotting.curves import CurvesDisplay
 from fenchel.plotting.density import DensityDisplay
 from fenchel.plotting.fan import FanDisplay
+from fenchel.plotting.importance import ImportanceDisplay
 from fenchel.plotting.paths import PathDisplay
 from fenchel.plotting.support import SupportDisplay
 
@@ -21,6 +22,7 @@ __all__ = [
     "CurvesDisplay",
     "DensityDisplay",
     "FanDisplay",
+    "ImportanceDisplay",
     "PathDisplay",
     "QuantileCalibrationDisplay",
     "SupportDisplay",

@@ -13,7 +13,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import BOOLEAN, NONE, POSITIVE, check_magnitude, check_weights, declared
 from fenchel.certificate import Callback
-from fenchel.design import Design
+from fenchel.design import Design, Gram
 from fenchel.estimator import (
     CheckedRegressor,
     KeptRows,
@@ -35,13 +35,13 @@ from fenchel.learning import (
 )
 from fenchel.losses import Loss
 from fenchel.metrics import total_effects
+from fenchel.metrics.effects import IDLE
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
-from fenchel.solvers import Solution, WarmStart, judged_again, make_solver
+from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 
 _SAMPLE = 128
 _FEW = 16
-_IDLE = 1e-3
 
 
 @dataclass
@@ -275,22 +275,22 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         to be learned.
         """
         self._learned = None
-        kernel = self._open_kernel()
-        if kernel is None:
+        kernels = self._open_kernels()
+        if not kernels:
             prepared = self._prepared(X, targets, sample_weight)
             if self.alpha is None and self._may_learn():
-                self._check_solver(prepared)
+                make_solver(self.solver, self.make_problem(prepared), 1.0, 1)
                 inputs, kept = prepared.inputs, prepared.inputs.kept
-                fixed = settled(inputs.feature_map.kernel_)
-                self._learned = self._learn(X[kept], targets[kept], inputs.weight, fixed, watch)
+                kernels = [settled(inputs.feature_map.kernel_)]
+                self._learned = self._learn(X[kept], targets[kept], inputs.weight, kernels, watch)
             return prepared
         check_magnitude(X, "X")
         weight = check_weights(X, sample_weight)
         rows = np.flatnonzero(weight)
         few = rows[:_FEW]
-        self._check_solver(self._prepared(X[few], targets[few], weight[few]))
+        self._try_solver(self._prepared(X[few], targets[few], weight[few]))
         self._measure(targets[rows], weight[rows])
-        self._learned = self._learn(X[rows], targets[rows], weight[rows], kernel, watch)
+        self._learned = self._learn(X[rows], targets[rows], weight[rows], kernels, watch)
         return self._prepared(X, targets, sample_weight)
 
     def _may_learn(self) -> bool:
@@ -298,32 +298,39 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
 
-    def _open_kernel(self) -> Any:
-        """The kernel, if any of it is to be learned, else None."""
-        if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
-            return None
-        if self.kernel is None:
-            return default_kernel(self.features)
-        kernel = as_kernel(self.kernel)
-        return kernel if is_open(kernel) else None
+    def _learning(self) -> Learning:
+        """How to learn."""
+        return self.learn if isinstance(self.learn, Learning) else Learning()
 
-    def _check_solver(self, prepared: Prepared) -> None:
-        problem = self.make_problem(prepared)
-        make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
+    def _open_kernels(self) -> list[Any]:
+        """The kernels to choose among, if any of them is to be learned, else none."""
+        if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
+            return []
+        if self.kernel is None:
+            return [default_kernel(self.features, each) for each in self._learning().kernels]
+        kernel = as_kernel(self.kernel)
+        return [kernel] if is_open(kernel) else []
+
+    def _try_solver(self, prepared: Prepared) -> None:
+        """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
+        problem, inputs = self.make_problem(prepared), prepared.inputs
+        if takes_gram(self.solver) and problem.design.coupling is not None:  # it may get one
+            gram = np.asarray(inputs.feature_map.kernel_(inputs.rows))
+            problem = replace(problem, design=Gram(gram, problem.design.coupling))
+        make_solver(self.solver, problem, 1.0, 1)
 
     def _learn(
         self,
         X: FloatArray,
         targets: FloatArray,
         weight: FloatArray,
-        kernel: Any,
+        kernels: list[Any],
         watch: Callback | None,
     ) -> Learned | None:
         """What is left open, from rows of positive weight."""
-        data = self._task(X, targets, weight)
-        options = self.learn if isinstance(self.learn, Learning) else Learning()
+        data, options = self._task(X, targets, weight), self._learning()
         with threads_that_pay(min(len(X), options.n_rows)):
-            return learn(data, [kernel], self.alpha, options, watch)
+            return learn(data, kernels, self.alpha, options, watch)
 
     def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
         """Rows as :func:`fenchel.learning.learn` takes them."""
@@ -363,7 +370,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
     @property
     def idle_features_(self) -> AnyArray:
         """Names, or numbers, of features with less than a thousandth of the importance."""
-        idle = np.flatnonzero(self.feature_importances_ < _IDLE)
+        idle = np.flatnonzero(self.feature_importances_ < IDLE)
         names = getattr(self, "feature_names_in_", None)
         return idle if names is None else names[idle]
 

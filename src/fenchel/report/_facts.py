@@ -11,7 +11,9 @@ from scipy.sparse import issparse
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.inspection import (
     FeatureTable,
+    Importances,
     final_estimator,
+    importances_of,
     levels_of,
     rows_for_final,
     statistic_of,
@@ -56,6 +58,7 @@ class Facts:
     crossings: Crossings | None
     far: Far | None
     columns: list[Column]
+    importances: Importances | None
     predictions: FloatArray = field(repr=False)
     targets: FloatArray = field(repr=False)
     warnings: list[str] = field(default_factory=list)  # what the caller has to say
@@ -112,6 +115,7 @@ def gather(
         crossings=None if curves is None or len(curves) < 2 else crossings(model, predictions),
         far=far_rows(model, rows_for_final(estimator, X)),
         columns=[_column(*column) for column in zip(table.names, table.columns, strict=True)],
+        importances=importances_of(estimator),
         predictions=predictions,
         targets=targets,
         warnings=list(warnings),

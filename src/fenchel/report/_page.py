@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from fenchel.inspection import model_title, percent, short_name
 from fenchel.report import _html as h
@@ -29,6 +30,7 @@ def page(facts: Facts, drawn: list[Picture]) -> str:
         *_head(title, facts),
         *_fitted(facts),
         *_scores(facts),
+        *_importances(facts, drawn),
         *_pictures(facts, drawn),
         *_calibration(facts, drawn),
         *_crossings(facts),
@@ -70,12 +72,21 @@ def _fitted(facts: Facts) -> Iterator[h.Html]:
     if hasattr(model, "kernel_"):
         rows.append(("kernel", repr(model.kernel_)))
     for name in _PARAMETERS:
-        value = getattr(model, name, None)
+        value = getattr(model, f"{name}_", getattr(model, name, None))  # as learned, as given
         if value is not None:
             rows.append((name, f"{value:.4g}" if isinstance(value, float) else str(value)))
-    rows += _carried(facts)
+    rows += [*_learned(model), *_carried(facts)]
     yield h.element("h2", "What was fitted", id="fitted")
     yield h.pairs(rows)
+
+
+def _learned(model: Any) -> Iterator[tuple[object, object]]:
+    learned = getattr(model, "learned_", None)
+    if learned is not None:
+        rows = h.count(learned.n_rows)
+        yield "learned", h.joined(["from ", rows, " rows of the fit"])
+        loss = [h.number(learned.start), " before, ", h.number(learned.criterion), " after"]
+        yield "held-out loss in units of the best constant's", h.joined(loss)
 
 
 def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
@@ -117,6 +128,31 @@ def _scores(facts: Facts) -> Iterator[h.Html]:
     ]
     head = ("mean", "model", "constant", "explained", "gain", "value of the constant")
     yield h.table(head, rows, f"Scores on {_scored(facts)}")
+
+
+def _importances(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
+    found = facts.importances
+    if found is None or len(found.names) == 1:
+        return
+    yield h.element("h2", "What the model reads", id="importances")
+    idle = [short_name(name, _NAME) for name in found.idle]
+    more = f", … ({len(idle)} in all)" if len(idle) > _MOST_COLUMNS else ""
+    yield h.element(
+        "p",
+        "The importance of a feature is the share of the variance of predictions that is due to "
+        "it, alone or together with others, on rows of the fit. It says what the model does with "
+        "features, not what they do to the target. ",
+        f"With less than a thousandth: {', '.join(idle[:_MOST_COLUMNS])}{more}." if idle else "",
+    )
+    largest = found.largest(_MOST_COLUMNS)
+    if largest:
+        rows = (
+            (short_name(name, _NAME), h.number(share, f"{share:.3f}")) for name, share in largest
+        )
+        number = len(found.names) - len(idle)
+        caption = f"Importances, the largest first{_cut(number)}"
+        yield h.table(("feature", "importance"), rows, caption)
+    yield from _of(drawn, "importances")
 
 
 def _scored(facts: Facts) -> str:

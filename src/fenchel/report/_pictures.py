@@ -15,6 +15,7 @@ from fenchel.kernels import Precomputed
 from fenchel.plotting import (
     ConvergenceDisplay,
     FanDisplay,
+    ImportanceDisplay,
     QuantileCalibrationDisplay,
     SupportDisplay,
 )
@@ -41,7 +42,27 @@ def pictures(facts: Facts, X: Any) -> list[Picture]:
         import matplotlib  # noqa: F401, PLC0415  (an optional dependency)
     except ImportError:
         return []
-    return [*_fans(facts, X), *_calibration(facts), *_support(facts, X), *_convergence(facts)]
+    return [
+        *_importances(facts),
+        *_fans(facts, X),
+        *_calibration(facts),
+        *_support(facts, X),
+        *_convergence(facts),
+    ]
+
+
+def _importances(facts: Facts) -> Iterator[Picture]:
+    found = facts.importances
+    read = [] if found is None else found.largest()
+    if found is None or len(found.names) == 1 or not read:
+        return
+    svg = _drawn(partial(ImportanceDisplay.from_importances, found.names, found.shares))
+    yield Picture(
+        "importances",
+        svg,
+        f"importances of {len(read)} features as bars, the largest on top",
+        "Bars: importances of features, the largest on top.",
+    )
 
 
 def _fans(facts: Facts, X: Any) -> Iterator[Picture]:

@@ -22,6 +22,7 @@ from fenchel.solvers.base import (
 )
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.conic import Conic
+from fenchel.solvers.derivatives import Sensitivity, sensitivity_of
 from fenchel.solvers.fista import Fista
 from fenchel.solvers.lars import Lars
 from fenchel.solvers.lasso_descent import LassoDescent
@@ -115,6 +116,7 @@ __all__ = [
     "NormSolver",
     "Outputwise",
     "Progress",
+    "Sensitivity",
     "Solution",
     "Solver",
     "Splitting",
@@ -125,6 +127,7 @@ __all__ = [
     "make_solver",
     "needs_plain_features",
     "needs_scalar_kernel",
+    "sensitivity_of",
     "settled",
     "side_by_side",
     "solution_of",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -153,11 +152,7 @@ class Watch:
     def __call__(self, progress: Progress) -> str | None:
         """Take note of a certificate; return why to stop, or None."""
         if self.verbose:
-            if math.isnan(progress.relative_gap):
-                found = f"learning {progress.iteration}: held-out loss {progress.primal:.4f}"
-            else:
-                found = f"step {progress.iteration}: relative gap {progress.relative_gap:.2e}"
-            print(f"[{self.name}] {found} after {progress.seconds:.2f} s")  # noqa: T201  (asked for)
+            print(f"[{self.name}] {_said(progress)}")  # noqa: T201  (asked for)
         if self.reason is None and self.callback is not None:
             answer = self.callback(progress)
             self.reason = reason_of(answer) if answer else None
@@ -170,6 +165,14 @@ class Watch:
         if self.max_time is None:
             return float("inf")
         return max(self.started + self.max_time - time.perf_counter(), 0.0)
+
+
+def _said(progress: Progress) -> str:
+    after = f"after {progress.seconds:.2f} s"
+    if progress.is_learning:
+        loss = f"held-out loss {progress.primal:.3f} of the best constant's"
+        return f"learning, evaluation {progress.iteration}: {loss} {after}"
+    return f"step {progress.iteration}: relative gap {progress.relative_gap:.2e} {after}"
 
 
 def reason_of(answer: object) -> str:

@@ -11,7 +11,8 @@ predictions at fixed dual vectors,
 
 where J_i is t P'(t r_i) for a smoothed loss and t (I - P')⁻¹ P' for the loss itself: infinite
 stiffness at a kink. The matrix is that of a Newton step; it is symmetric, so one solve with the
-derivatives of any smooth function of predictions gives them in all parameters at once.
+derivatives of any smooth function of predictions gives them in all parameters at once:
+:class:`fenchel.solvers.Sensitivity` says which.
 
 References
 ----------
@@ -22,6 +23,7 @@ differentiation for fast hyperparameter selection in non-smooth convex learning.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -31,6 +33,8 @@ from fenchel.problem import Problem
 from fenchel.solvers.newton_system import Kinks, cholesky, solve_cholesky
 
 _STIFF = 1e9  # of a kink, in place of infinity: the share of a change that is not held
+_HELD = 1e-12  # least rcond at which kinks hold an offset
+_FEW = 2000  # kinks whose system is solved in them even where weights are fewer: to more digits
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ def kinks_of(
     """Rows whose dual vectors move with their residuals, and how stiffly: c_i J_i."""
     anchor = np.zeros_like(dual) if smoothed else dual
     jacobian = problem.loss.conjugate_prox_jacobian(anchor + step * residual, step)
+    return stiffness(problem, jacobian, step, smoothed=smoothed)
+
+
+def stiffness(problem: Problem, jacobian: FloatArray, step: float, *, smoothed: bool) -> Kinks:
+    """The same, from the Jacobians P' of all rows."""
     rows = np.flatnonzero(jacobian.reshape(len(jacobian), -1).any(axis=1))
     jacobian = jacobian[rows]
     if not smoothed:
@@ -79,29 +88,103 @@ def _unsmoothed(jacobian: FloatArray) -> FloatArray:
     return np.asarray((bases * values[:, None, :]) @ bases.transpose(0, 2, 1))
 
 
+class System(Protocol):
+    """The symmetric system of some kinks, D the block diagonal of c_i J_i."""
+
+    def solve(self, values: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""Return U (n, p) and w (p,) for values q (n, p) and a total σ (p,).
+
+        .. math:: U = D\,(q - K U B - w), \qquad \sum_i U_i = \sigma
+
+        w = 0 without intercept. An offset that no kink holds does not move.
+        """
+        ...
+
+
+def system_of(problem: Problem, kinks: Kinks) -> System:
+    """The system in one unknown for each kink; where these are many, in the weights if fewer."""
+    if kinks.size > max(_FEW, problem.design.zero().size + problem.n_outputs):
+        hessian = problem.design.hessian(kinks.rows, kinks.jacobian)
+        if hessian is not None:
+            return _InWeights(problem, kinks, hessian)
+    return _InKinks(problem, kinks)
+
+
+class _InKinks:
+    """With D = Σ v vᵀ and U = Σ z v: I + V K V."""
+
+    def __init__(self, problem: Problem, kinks: Kinks) -> None:
+        self.problem = problem
+        self.rows, self.vectors = square_roots(*kinks)
+        fill = problem.design.functions(self.rows, self.vectors).fill
+        self.factor = cholesky(fill, len(self.rows)) if len(self.rows) else np.empty((0, 0))
+
+    def solve(self, values: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+        p, vectors = self.problem.n_outputs, self.vectors
+        push, offset = np.zeros((self.problem.n_rows, p)), np.zeros(p)
+        if len(self.rows) == 0:
+            return push, offset
+        pulled = np.einsum("ip,ip->i", values[self.rows], vectors)
+        if self.problem.fit_intercept:
+            solved = solve_cholesky(self.factor, np.column_stack([vectors, pulled]))
+            square = vectors.T @ solved[:, :p]
+            offset = _held(square, vectors.T @ solved[:, p] - total)
+            sizes = solved[:, p] - solved[:, :p] @ offset
+        else:
+            sizes = solve_cholesky(self.factor, pulled)
+        np.add.at(push, self.rows, sizes[:, None] * vectors)
+        return push, offset
+
+
+class _InWeights:
+    """With W the weights of the function of U: (I + Φᵀ D Φ) W = Φᵀ D (q - w)."""
+
+    def __init__(self, problem: Problem, kinks: Kinks, hessian: FloatArray) -> None:
+        self.problem, self.kinks, self.hessian = problem, kinks, hessian
+        self.size = problem.design.zero().size
+        inner = hessian[: self.size, : self.size]
+        np.einsum("ii->i", inner)[...] += 1.0
+
+        def fill(matrix: FloatArray) -> None:
+            matrix[...] = inner
+
+        self.factor = cholesky(fill, self.size)
+
+    def solve(self, values: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+        design, p = self.problem.design, self.problem.n_outputs
+        pushed = self._stiff(values)
+        right, offset = design.link(pushed).ravel(), np.zeros(p)
+        if self.problem.fit_intercept:
+            border = self.hessian[: self.size, self.size :]
+            solved = solve_cholesky(self.factor, np.column_stack([border, right]))
+            square = self.hessian[self.size :, self.size :] - border.T @ solved[:, :p]
+            offset = _held(square, pushed.sum(axis=0) - total - border.T @ solved[:, p])
+            inner = solved[:, p] - solved[:, :p] @ offset
+        else:
+            inner = solve_cholesky(self.factor, right)
+        image = design.values(inner.reshape(design.zero().shape))
+        return self._stiff(values - image - offset), offset
+
+    def _stiff(self, values: FloatArray) -> FloatArray:
+        """D times values."""
+        rows, jacobian = self.kinks
+        pushed = np.zeros((self.problem.n_rows, self.problem.n_outputs))
+        mine = values[rows]
+        full = jacobian.ndim == 3
+        pushed[rows] = np.einsum("ijk,ik->ij", jacobian, mine) if full else jacobian * mine
+        return pushed
+
+
+def _held(square: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.lstsq(square, right, rcond=_HELD)[0], float)
+
+
 def adjoint(problem: Problem, kinks: Kinks, values: FloatArray, total: FloatArray) -> Adjoint:
     """Solve with the matrix of the kinks; see :class:`Adjoint` for ``values`` q and ``total`` σ.
 
     An offset that no kink holds does not move.
     """
-    p = problem.n_outputs
-    rows, vectors = square_roots(*kinks)
-    push = np.zeros((problem.n_rows, p))
-    if len(rows) == 0:
-        return Adjoint(push, np.zeros(p))
-    factor = cholesky(problem.design.functions(rows, vectors).fill, len(rows))
-    pulled = np.einsum("ip,ip->i", values[rows], vectors)
-    offset = np.zeros(p)
-    if problem.fit_intercept:
-        solved = solve_cholesky(factor, np.column_stack([vectors, pulled]))
-        square = vectors.T @ solved[:, :p]
-        right = vectors.T @ solved[:, p] - total
-        offset = np.asarray(np.linalg.lstsq(square, right, rcond=1e-12)[0], float)
-        sizes = solved[:, p] - solved[:, :p] @ offset
-    else:
-        sizes = solve_cholesky(factor, pulled)
-    np.add.at(push, rows, sizes[:, None] * vectors)
-    return Adjoint(push, offset)
+    return Adjoint(*system_of(problem, kinks).solve(values, total))
 
 
-__all__ = ["Adjoint", "adjoint", "kinks_of"]
+__all__ = ["Adjoint", "System", "adjoint", "kinks_of", "stiffness", "system_of"]

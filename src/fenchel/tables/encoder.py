@@ -58,6 +58,8 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     ----------
     description_ : dict of str to str
         For each column of the table one line on what was done to it.
+    sources_ : ndarray of str of shape (n_features_out,)
+        For each column that is made the name of that of the table.
     groups_ : ndarray of int of shape (n_features_out,)
         Columns that are made of one column of words have the same number >= 0, all others -1.
     kinds_ : dict of str to str
@@ -140,8 +142,9 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         self.columns_, self.dates_, self.kinds_ = columns, kinds.dates, kinds.read
         self.feature_names_in_ = np.array(list(frame.columns), dtype=object)
         self.n_features_in_ = frame.shape[1]
-        self.names_out_ = _different([name for name, _ in made])
-        self.groups_ = np.array([group for _, group in made], dtype=np.intp)
+        self.names_out_ = _different([name for _, name, _ in made])
+        self.sources_ = np.array([source for source, _, _ in made], dtype=object)
+        self.groups_ = np.array([group for _, _, group in made], dtype=np.intp)
         told = described(columns, parts, kinds)
         self.description_ = {name: told[name] for name in frame.columns}
         return self
@@ -278,25 +281,29 @@ def _reading() -> ModuleType:
     return reading
 
 
-def _made(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[str, int]]:
-    """Name and group of each column of the output, block after block."""
+def _made(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[str, str, int]]:
+    """Source, name and group of each column of the output, block after block."""
     of_key = {key(k): part for k, part in enumerate(parts)}
     group = 0
     for _, encoder, keys in columns.transformers_:
         if isinstance(keys, str):
-            yield from ((f"{of_key[keys].name}.{j}", group) for j in range(encoder.n_components_))
+            part = of_key[keys]
+            names = (f"{part.name}.{j}" for j in range(encoder.n_components_))
+            yield from ((part.source, name, group) for name in names)
             group += 1
             continue
         read = [of_key[each] for each in keys]
         if read[0].block == CATEGORIES:
             for part, labels in zip(read, encoder.categories_, strict=True):
-                yield from ((f"{part.name}={label_of(label)}", group) for label in labels)
+                names = (f"{part.name}={label_of(label)}" for label in labels)
+                yield from ((part.source, name, group) for name in names)
                 group += 1
             continue
-        yield from ((part.name, -1) for part in read)
+        yield from ((part.source, part.name, -1) for part in read)
         if encoder.add_indicator:
             marked = encoder.indicator_.features_
-            yield from ((f"{read[j].source}={label_of(None)}", -1) for j in marked)
+            sources = (read[j].source for j in marked)
+            yield from ((source, f"{source}={label_of(None)}", -1) for source in sources)
 
 
 def _different(names: list[str]) -> list[str]:

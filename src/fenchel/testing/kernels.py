@@ -10,7 +10,16 @@ from scipy import stats
 from sklearn.base import clone
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.kernels import Box, Normal, as_kernel, as_scalar_kernel, resolve
+from fenchel.kernels import (
+    Box,
+    Normal,
+    as_kernel,
+    as_scalar_kernel,
+    differentiated,
+    opened,
+    parameter_gradient,
+    resolve,
+)
 from fenchel.testing._saying import (
     about,
     central_differences,
@@ -39,7 +48,8 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
     values; ``product_integrals`` over a box, against a normal density, and in up to three
     dimensions over half and all of space, against a scrambled Sobol rule with the error that its
     repetitions show; the product of its factors (``factor``) against the kernel; mean cosines of
-    ``frequencies`` against the kernel.
+    ``frequencies`` against the kernel. Where it has parameters to be learned: their derivatives,
+    ``parameter_gradient`` and ``differentiated``, against central differences.
 
     Parameters
     ----------
@@ -73,6 +83,7 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
         _check_gradient(fixed, rows)
         _check_integrals(fixed, rows)
         _check_frequencies(fixed, rows)
+        _check_parameters(opened(given, rows), rows)
 
 
 def _rows() -> FloatArray:
@@ -180,6 +191,45 @@ def _check_gradient(kernel: Any, X: FloatArray) -> None:
         f"gradient, coordinate {c}, at {show(rows[i])} is {gradient[i, c]:.6g}, and differences "
         f"give {expected[i, c]:.6g}",
     )
+
+
+def _check_parameters(kernel: Any, X: FloatArray) -> None:
+    """Derivatives in the open parameters against central differences."""
+    count = len(kernel.theta)
+    if count == 0:
+        return
+    random, theta = np.random.default_rng(3), kernel.theta
+    rows, Z, weights = X[::2].copy(), X[::3].copy(), random.standard_normal((len(X), len(X)))
+    given = rows.copy(), Z.copy(), weights[: len(rows), : len(Z)].copy()
+    try:
+        found = parameter_gradient(kernel, *given)
+    except ValueError as error:
+        sentence = f"parameter_gradient must know the {count} parameters of theta: {error}"
+        raise AssertionError(sentence) from None
+    require_shape(found, (count,), "parameter_gradient(X, Z, weights)")
+    require(
+        all(map(np.array_equal, given, (rows, Z, weights[: len(rows), : len(Z)]))),
+        "parameter_gradient changes the arrays that it is given",
+    )
+    values, of_weights = differentiated(kernel, X)
+    gram = kernel(X)
+    allowed = _TOL * float(np.abs(gram).max())
+    require_near(values, gram, "differentiated(X) must return k(X)", allowed)
+    among = np.asarray(of_weights(weights))
+    require_shape(among, (count,), "the derivatives of differentiated(X)")
+    for m, move in enumerate(_STEP * np.eye(count)):
+        sides = [kernel.clone_with_theta(theta + side)(X) for side in (move, -move)]
+        slope = (sides[0] - sides[1]) / (2.0 * _STEP)
+        for name, mine, change, weight in (
+            ("parameter_gradient", found, slope[::2, ::3], given[2]),
+            ("differentiated", among, slope, weights),
+        ):
+            expected = float(np.vdot(weight, change))
+            unit = float(np.linalg.norm(weight)) * float(np.abs(gram).max())
+            require(
+                abs(mine[m] - expected) <= _DIFFERENCE * unit,
+                f"{name}, theta[{m}], is {mine[m]:.6g}, and differences give {expected:.6g}",
+            )
 
 
 def _check_frequencies(kernel: Any, X: FloatArray) -> None:

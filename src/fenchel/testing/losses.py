@@ -18,6 +18,7 @@ from fenchel.testing._prox import (
     check_steps,
 )
 from fenchel.testing._saying import about, bad_rows, require, require_shape, show
+from fenchel.testing._sensitivity import check_sensitivity
 from fenchel.testing._trial import ROWS, STEPS, TOL, Trial
 
 
@@ -37,8 +38,9 @@ def check_loss(
     dual points are balanced within it; the envelope against its definition; the minimizing
     offset against a numerical one, and weights against repetition; what the loss says of itself
     by ``box``, ``conic_parts``, ``output``, ``local``, ``epsilon``, ``radial`` and ``bounded``;
-    the loss in other units, ``rescaled``; and the ε-insensitive version in all but these, and
-    against a numerical infimal convolution.
+    the loss in other units, ``rescaled``; derivatives of fits in alpha against differences of
+    fits; and the ε-insensitive version in all but these, and against a numerical infimal
+    convolution.
 
     A loss with a ``cone`` is infinite outside of it and finite at the nearest points in it; its
     domain need not be solid, and it has no ε-insensitive version.
@@ -100,6 +102,7 @@ def check_loss(
             _check_cone(other)
             check_balance(other)
             check_capabilities(Trial(loss, size, scale, random_state + 3))
+            check_sensitivity(Trial(loss, size, scale, random_state + 4))
         if loss.cone is not None:
             continue
         epsilon = 0.4 * trial.scale

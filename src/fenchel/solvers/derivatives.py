@@ -1,0 +1,385 @@
+r"""Derivatives of predictions of a fit in all that the fit was made of, with bounds of error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.kernels import parameter_gradient
+from fenchel.losses import Loss
+from fenchel.problem import Problem
+from fenchel.solvers.base import Solution, needs_scalar_kernel
+from fenchel.solvers.newton_system import cholesky, solve_cholesky
+from fenchel.solvers.sensitivity import System, stiffness, system_of
+from fenchel.solvers.smoothed import Smoothed, unit_step
+
+_BLOCK = 1024  # rows against as many: 8 MB of kernel values
+_NUDGE = 1e-3  # in log θ, of the differences that bounds are made of
+_NOTHING = 1e-12  # eigenvalues of P', between 0 and 1, that are rounding errors
+
+
+def sensitivity_of(
+    problem: Problem,
+    fit: Solution | Smoothed,
+    new: FloatArray,
+    gradient: FloatArray,
+    smoothing: float | None = None,
+) -> Sensitivity:
+    """Differentiate a smooth function L of predictions at new rows through a fit.
+
+    Parameters
+    ----------
+    problem : Problem
+        With features (n, r) or a Gram matrix, and outputs coupled by a matrix.
+    fit : Solution or Smoothed
+        Its solution: the smaller its gap, the better.
+    new : ndarray of shape (m, r) or (m, n)
+        Features of the new rows, for a Gram matrix their kernel values against the rows.
+    gradient : ndarray of shape (m, p)
+        Derivatives of L in the predictions, at those of the fit.
+    smoothing : float, optional
+        Step t of the smoothed loss, if that was fitted.
+
+    Returns
+    -------
+    Sensitivity
+    """
+    if (missing := needs_scalar_kernel(problem)) is not None:
+        raise ValueError(f"problem cannot be differentiated: it {missing}")
+    smoothed = smoothing is not None
+    step = unit_step(problem) if smoothing is None else smoothing
+    coef = problem.weight[:, None] * fit.dual
+    residual = problem.targets - problem.design.image(coef) - fit.offset
+    point = step * residual if smoothed else fit.dual + step * residual
+    jacobian = problem.loss.conjugate_prox_jacobian(point, step)
+    system = system_of(problem, stiffness(problem, jacobian, step, smoothed=smoothed))
+    rows = _Rows(problem)
+    across = rows.across(new, gradient)
+    total = gradient.sum(axis=0)
+    push, offset = system.solve(across @ rows.output, total)
+    gap = np.nan
+    if isinstance(fit, Solution):
+        rounding = 4.0 * np.finfo(float).eps * abs(fit.certificate.primal)
+        gap = max(fit.certificate.gap, rounding)
+    return Sensitivity(
+        problem,
+        coef,
+        gradient,
+        push,
+        offset,
+        across - rows.among(push),
+        gap,
+        _Piece(fit.dual, point, step, jacobian, system),
+    )
+
+
+class _Rows:
+    """A design of a scalar kernel k, without its outputs."""
+
+    def __init__(self, problem: Problem) -> None:
+        design = problem.design
+        assert design.coupling is not None
+        self.output = design.coupling @ design.coupling.T
+        self._is_gram = design.is_gram
+        found = design.gram if design.is_gram else design.features
+        assert found is not None
+        self._features = found
+
+    def across(self, new: FloatArray, push: FloatArray) -> FloatArray:
+        """Values on the rows of Σ k(·, x_v) push_v over new rows."""
+        pulled = new.T @ push
+        return pulled if self._is_gram else self._features @ pulled
+
+    def among(self, push: FloatArray) -> FloatArray:
+        """Values on the rows of Σ k(·, x_i) push_i."""
+        features = self._features
+        return features @ (push if self._is_gram else features.T @ push)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Where the fit is on the prox P: β = P(point), and the Jacobian there."""
+
+    dual: FloatArray
+    point: FloatArray
+    step: float
+    jacobian: FloatArray
+    system: System
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    r"""Derivatives of a smooth function L of predictions of a fit.
+
+    With :math:`g_v = \nabla_v L` and dual coefficients :math:`a_i = c_i \beta_i`, U and w solve
+    the system of :mod:`fenchel.solvers.sensitivity`, and
+
+    .. math:: e = \sum_v k(\cdot, x_v)\, g_v - \sum_i k(\cdot, x_i)\, U_i, \qquad
+              Q_i = e(x_i) B - w .
+
+    Then a change of :math:`a` by :math:`\dot a` moves L by :math:`\langle Q, \dot a \rangle`, and
+    one of the predictions at fixed dual vectors by :math:`-\langle U, \dot f \rangle` beside
+    what it moves directly, so that
+
+    .. math:: \frac{\mathrm{d} L}{\mathrm{d} \log\alpha} = -\langle Q, a \rangle, \quad
+              \frac{\mathrm{d} L}{\mathrm{d} B} = \sum_i e(x_i)^\top a_i, \quad
+              \frac{\mathrm{d} L}{\mathrm{d} y} = U, \quad
+              \frac{\mathrm{d} L}{\mathrm{d} \theta} = \sum_i \langle \dot e(x_i) B, a_i \rangle
+
+    where :math:`\dot e` has the derivatives of k in place of k. They hold where no dual vector
+    is at the border of its piece of the prox; at a border they are one-sided.
+
+    Of fits on features, the kernel is that of the features.
+
+    **Error.** All derivatives are linear in a: :math:`\langle T, a \rangle`. With the pieces of
+    the prox given, D the block diagonal of :math:`c_i J_i` and a gap G of the objective, the
+    coefficients of the solution are within
+
+    .. math:: \langle \delta, K \delta B \rangle + \langle \delta, D^{-1} \delta \rangle
+              \le 2 G / \alpha, \qquad \sum_i \delta_i = 0,
+
+    by strong concavity of the dual objective on a piece. The largest
+    :math:`\langle T, \delta \rangle` on this ellipsoid is
+    :math:`\sqrt{\langle T, u \rangle\, 2G / \alpha}` with u the solution of the same system for
+    values T and total 0. What dual vectors off the range of D are short of the prox of theirs is
+    known, and comes on top. This is what the methods ``error_of_`` return. It bounds the error of
+    derivatives, with g as given, where
+
+    - the prox is affine on pieces: squares, pinball losses, their thresholds, and insensitive
+      versions of one output;
+    - all dual vectors, of the fit and of their prox, are on the pieces of the solution's.
+
+    With other losses it is an estimate. Where a piece changes, derivatives jump, and no bound of
+    this kind exists.
+
+    Attributes
+    ----------
+    problem : Problem
+        What was fitted.
+    coef : ndarray of shape (n, p)
+        a.
+    gradient : ndarray of shape (m, p)
+        g.
+    push : ndarray of shape (n, p)
+        U, the derivatives of L in the targets.
+    offset : ndarray of shape (p,)
+        w.
+    values : ndarray of shape (n, p)
+        e on the rows.
+    gap : float
+        G; NaN for a smoothed loss, whose derivatives have no bound.
+
+    References
+    ----------
+    Bertrand, Klopfenstein, Massias, Blondel, Vaiter, Gramfort, Salmon (2022), Implicit
+    differentiation for fast hyperparameter selection in non-smooth convex learning.
+    """
+
+    problem: Problem
+    coef: FloatArray
+    gradient: FloatArray
+    push: FloatArray
+    offset: FloatArray
+    values: FloatArray
+    gap: float
+    piece: _Piece = field(repr=False)
+
+    @cached_property
+    def _pull(self) -> FloatArray:
+        """Q, (n, p)."""
+        return self.values @ _Rows(self.problem).output - self.offset
+
+    def alpha(self) -> float:
+        """In log alpha."""
+        return -float(np.vdot(self._pull, self.coef))
+
+    def sample_weight(self) -> FloatArray:
+        """In the weight of each row, (n,): how much more of the row would move L."""
+        weight = self.problem.sample_weight
+        earned = np.einsum("ij,ij->i", self._pull, self.coef)
+        return np.asarray(earned / weight - earned.sum() / weight.sum())
+
+    def coupling(self) -> FloatArray:
+        """In the output matrix B = S Sᵀ, (p, p): symmetric, to be multiplied with changes of B."""
+        found = self.values.T @ self.coef
+        return np.asarray(0.5 * (found + found.T))
+
+    def loss(self, lower: Loss, upper: Loss, width: float) -> float:
+        """In a parameter of the loss, from the loss a little below and above.
+
+        The prox of the two is all that is asked for; ``width`` is how far they are apart.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fenchel.design import Plain
+        >>> from fenchel.losses import Absolute
+        >>> from fenchel.problem import Problem
+        >>> from fenchel.solvers import Newton, sensitivity_of
+        >>> x = np.array([[-1.0], [1.0], [2.0]])
+        >>> tube = Absolute().insensitive
+        >>> problem = Problem(tube(0.5), Plain(x, np.eye(1)), 2 * x, np.ones(3), 0.1, False)
+        >>> found = sensitivity_of(problem, Newton(1e-12).solve(problem), x[2:], np.ones((1, 1)))
+        >>> round(found.loss(tube(0.4), tube(0.6), 0.2), 6)  # the row 2 is on the tube
+        -1.0
+        """
+        piece = self.piece
+        change = upper.conjugate_prox(piece.point, piece.step)
+        change = (change - lower.conjugate_prox(piece.point, piece.step)) / width
+        outside, inside = _parts(piece.jacobian, change)
+        moved = np.vdot(self.push, inside) / piece.step
+        return float(moved + np.vdot(self._pull, self.problem.weight[:, None] * outside))
+
+    def kernel(
+        self, kernel: Any, X: FloatArray, X_new: FloatArray, landmarks: FloatArray | None = None
+    ) -> FloatArray:
+        r"""In the open parameters of the kernel: its ``theta``, (n_dims,).
+
+        With landmarks Z the kernel of the fit was
+        :math:`k(x, Z)\, k(Z, Z)^{-1} k(Z, x')`, Nyström and Cholesky features, and it is
+        differentiated at landmarks that stay; else it was k itself, or features so good that
+        they stand for it.
+
+        Parameters
+        ----------
+        kernel : kernel
+        X : ndarray of shape (n, d)
+            The rows.
+        X_new : ndarray of shape (m, d)
+            The new rows.
+        landmarks : ndarray of shape (l, d), optional
+
+        Returns
+        -------
+        ndarray of shape (n_dims,)
+        """
+        mixed = self.coef @ _Rows(self.problem).output
+        if landmarks is None:
+            direct = _contracted(kernel, X_new, X, self.gradient, mixed)
+            return direct - _contracted(kernel, X, X, self.push, mixed)
+        solved = self._at_landmarks(kernel, landmarks, X, X_new)
+        inner = _at(kernel, landmarks, _values(kernel, landmarks, X, mixed))
+        found = _contracted(kernel, X_new, landmarks, self.gradient, inner)
+        found -= _contracted(kernel, X, landmarks, self.push, inner)
+        found += _contracted(kernel, X, landmarks, mixed, solved)
+        return found - _contracted(kernel, landmarks, landmarks, solved, inner)
+
+    def _at_landmarks(
+        self, kernel: Any, landmarks: FloatArray, X: FloatArray, X_new: FloatArray
+    ) -> FloatArray:
+        """Coefficients of e at landmarks."""
+        values = _values(kernel, landmarks, X_new, self.gradient)
+        values -= _values(kernel, landmarks, X, self.push)
+        return _at(kernel, landmarks, values)
+
+    def error_of_alpha(self) -> float:
+        """Bound on the error of :meth:`alpha`."""
+        return self._error(-self._pull)
+
+    def error_of_coupling(self, change: FloatArray) -> float:
+        """Bound on the error of the derivative for a change of B, (p, p)."""
+        return self._error(self.values @ change)
+
+    def error_of_kernel(
+        self, kernel: Any, X: FloatArray, X_new: FloatArray, landmarks: FloatArray | None = None
+    ) -> FloatArray:
+        """Bounds on the errors of :meth:`kernel`, (n_dims,): two values of it for each."""
+        output, theta = _Rows(self.problem).output, kernel.theta
+        errors = []
+        for move in _NUDGE * np.eye(len(theta)):
+            high, low = (
+                self._function(kernel.clone_with_theta(theta + side), X, X_new, landmarks)
+                for side in (move, -move)
+            )
+            errors.append(self._error((high - low) @ output / (2.0 * _NUDGE)))
+        return np.array(errors)
+
+    def _function(
+        self, kernel: Any, X: FloatArray, X_new: FloatArray, landmarks: FloatArray | None
+    ) -> FloatArray:
+        """e on the rows, for another kernel."""
+        if landmarks is not None:
+            solved = self._at_landmarks(kernel, landmarks, X, X_new)
+            return _values(kernel, X, landmarks, solved)
+        return _values(kernel, X, X_new, self.gradient) - _values(kernel, X, X, self.push)
+
+    def _error(self, values: FloatArray) -> float:
+        """Bound on |<T, a - a*>|."""
+        still = np.zeros(self.problem.n_outputs)
+        solved, _ = self.piece.system.solve(values, still)
+        square = max(float(np.vdot(values, solved)), 0.0)
+        known = abs(float(np.vdot(values, self._short)))
+        return known + float(np.sqrt(square * 2.0 * self.gap / self.problem.alpha))
+
+    @cached_property
+    def _short(self) -> FloatArray:
+        """What coefficients are known to have too much: the least that their known parts allow."""
+        piece, problem = self.piece, self.problem
+        beyond = piece.dual - problem.loss.conjugate_prox(piece.point, piece.step)
+        outside = problem.weight[:, None] * _parts(piece.jacobian, beyond)[0]
+        image = problem.design.image(outside)
+        return outside + piece.system.solve(-image, -outside.sum(axis=0))[0]
+
+
+def _parts(jacobian: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What vectors have outside of the range of P', and P'⁺ times what they have inside."""
+    if jacobian.ndim == 2:
+        inside = jacobian > _NOTHING
+        return (
+            np.where(inside, 0.0, vectors),
+            np.divide(vectors, jacobian, out=np.zeros_like(vectors), where=inside),
+        )
+    values, bases = np.linalg.eigh(jacobian)
+    along = np.einsum("ijk,ij->ik", bases, vectors)
+    inside = values > _NOTHING
+    inverted = np.divide(along, values, out=np.zeros_like(along), where=inside)
+    outside = np.where(inside, 0.0, along)
+    return tuple(np.einsum("ijk,ik->ij", bases, each) for each in (outside, inverted))
+
+
+def _blocks(array: FloatArray) -> Iterator[slice]:
+    """Rows a thousand at a time."""
+    for start in range(0, len(array), _BLOCK):
+        yield slice(start, start + _BLOCK)
+
+
+def _contracted(
+    kernel: Any, X: FloatArray, Z: FloatArray, left: FloatArray, right: FloatArray
+) -> FloatArray:
+    """Σ <left_i, right_j> ∂k(x_i, z_j)/∂θ, from rows that are not zero."""
+    mine, theirs = left.any(axis=1), right.any(axis=1)
+    X, left, Z, right = X[mine], left[mine], Z[theirs], right[theirs]
+    found = np.zeros(kernel.n_dims)
+    for a in _blocks(X):
+        for b in _blocks(Z):
+            found += parameter_gradient(kernel, X[a], Z[b], left[a] @ right[b].T)
+    return found
+
+
+def _values(kernel: Any, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
+    """Σ k(x, z_j) coef_j on rows."""
+    kept = coef.any(axis=1)
+    Z, coef = Z[kept], coef[kept]
+    found = np.zeros((len(X), coef.shape[1]))
+    for a in _blocks(X):
+        for b in _blocks(Z):
+            found[a] += kernel(X[a], Z[b]) @ coef[b]
+    return found
+
+
+def _at(kernel: Any, landmarks: FloatArray, values: FloatArray) -> FloatArray:
+    """Coefficients at landmarks of the function with these values there."""
+    gram = kernel(landmarks)
+
+    def fill(matrix: FloatArray) -> None:
+        matrix[...] = gram
+
+    return solve_cholesky(cholesky(fill, len(gram)), values)
+
+
+__all__ = ["Sensitivity", "sensitivity_of"]

@@ -1,0 +1,135 @@
+"""The criterion is the held-out loss of fits without the fold, and its gradient is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.kernels import Gaussian, Matern, WithRanks, opened
+from fenchel.learning import criterion as module
+from fenchel.learning.criterion import HeldOut, Task
+from fenchel.learning.rows import Rows, rows_by_content
+from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
+from own_losses import LogCosh
+
+LEVELS = [0.2, 0.5, 0.9]
+LOSSES = {
+    "pinball": (Pinball(0.3), 1),
+    "levels": (Pinball(LEVELS), 3),
+    "expectile": (SquaredPinball(0.8), 1),
+    "tube": (Absolute().insensitive(0.2), 1),
+    "tube of levels": (Pinball(LEVELS).insensitive(0.2), 3),
+    "squared tube": (Squared().insensitive(0.2), 1),
+    "huber": (Huber(0.5), 1),
+    "squared": (Squared(), 2),
+    "length": (L2Norm(), 2),
+    "own": (LogCosh(), 2),
+}
+KERNELS = {
+    "matern": Matern([1.0, 1.5, 2.0], length_scale_bounds=(1e-2, 1e2)),
+    "sum": 0.5 * Gaussian() + Matern(1.0, length_scale_bounds=(1e-2, 1e2)),
+    "ranks": WithRanks(Gaussian()),
+}
+
+
+def rows_of(p, weighted, n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(2.0 * X[:, :1]) + 0.5 * rng.normal(size=(n, p))
+    weight = rng.uniform(0.2, 2.0, n) if weighted else np.ones(n)
+    return rows_by_content(X, y, weight, 1000, 3)
+
+
+def coupling(p):
+    return np.linalg.cholesky(0.5 * np.eye(p) + 0.5)
+
+
+def differences(criterion, theta, step=1e-4):
+    sides = [[criterion(theta + s * e)[0] for s in (step, -step)] for e in np.eye(len(theta))]
+    return np.array([(high - low) / (2.0 * step) for high, low in sides])
+
+
+@pytest.fixture
+def tight(monkeypatch):
+    """Fits to the last digit."""
+    monkeypatch.setattr(module, "_TOL", 1e-20)
+
+
+@pytest.mark.parametrize(("fit_intercept", "weighted"), [(True, False), (False, True)])
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradient_for_every_loss(tight, name, fit_intercept, weighted):
+    loss, p = LOSSES[name]
+    rows = rows_of(p, weighted)
+    task = Task(loss, coupling(p), rows.targets, fit_intercept)
+    criterion = HeldOut(rows, [task], KERNELS["matern"], 1.0, 8.0)
+    theta = np.append(KERNELS["matern"].theta, np.log(3e-3))
+    _, gradient = criterion(theta)
+    np.testing.assert_allclose(gradient, differences(criterion, theta), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_gradient_for_kernels(tight, name):
+    rows = rows_of(1, weighted=True)
+    kernel = opened(KERNELS[name], rows.X)
+    task = Task(Pinball(0.3), np.eye(1), rows.targets, True)
+    criterion = HeldOut(rows, [task], kernel, 1.0, 8.0)
+    theta = np.append(kernel.theta, np.log(3e-3))
+    assert len(theta) > 3
+    _, gradient = criterion(theta)
+    np.testing.assert_allclose(gradient, differences(criterion, theta), rtol=1e-6, atol=1e-7)
+
+
+def ridge_by_folds(rows: Rows, kernel, alpha, fit_intercept):
+    """The criterion for squares, fold by fold from the normal equations."""
+    value, constant = 0.0, 0.0
+    for k in range(rows.n_folds):
+        inside = np.zeros(len(rows.X), dtype=bool)
+        inside[rows.fold(k)] = True
+        X, y, weight = rows.X[~inside], rows.targets[~inside], rows.weight[~inside]
+        n = len(X)
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = kernel(X) + np.diag(alpha * weight.sum() / weight)
+        system[n, :n] = system[:n, n] = 1.0
+        if not fit_intercept:
+            system[n], system[:, n], system[n, n] = 0.0, 0.0, 1.0
+        found = np.linalg.solve(system, np.vstack([y, np.zeros((1, y.shape[1]))]))
+        held = rows.targets[inside]
+        best = np.average(y, axis=0, weights=weight) * fit_intercept
+        for values, add in ((kernel(rows.X[inside], X) @ found[:n] + found[n], 0), (best, 1)):
+            lost = 0.5 * rows.weight[inside] @ ((held - values) ** 2).sum(axis=1)
+            value, constant = (value, constant + lost) if add else (value + lost, constant)
+    return value / constant
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_value_is_the_loss_of_rows_that_were_left_out(fit_intercept):
+    rows = rows_of(2, weighted=True)
+    kernel = KERNELS["matern"]
+    task = Task(Squared(), np.eye(2), rows.targets, fit_intercept)
+    criterion = HeldOut(rows, [task], kernel, 2.0, 1e6)
+    value, _ = criterion(np.append(kernel.theta, np.log(0.01)))
+    expected = ridge_by_folds(rows, kernel, 0.02, fit_intercept)
+    assert value == pytest.approx(expected, rel=1e-4)
+
+
+def test_value_does_not_depend_on_what_was_fitted_before(tight):
+    rows = rows_of(1, weighted=False)
+    kernel = KERNELS["matern"]
+    task = Task(Pinball(0.3), np.eye(1), rows.targets, True)
+    theta = np.append(kernel.theta, np.log(3e-3))
+    once, again = (HeldOut(rows, [task], kernel, 1.0, 8.0) for _ in range(2))
+    again(theta + 1.0)
+    for one, other in zip(once(theta), again(theta), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+def test_a_level_by_itself_is_a_task(tight):
+    """Outputs that do not interact: the sum of their criteria, in one unit."""
+    rows = rows_of(1, weighted=False)
+    kernel = KERNELS["matern"]
+    together = Task(Squared(), np.eye(2), np.hstack([rows.targets, rows.targets**2]), True)
+    apart = [Task(Squared(), np.eye(1), together.targets[:, [j]], True) for j in range(2)]
+    theta = np.append(kernel.theta, np.log(3e-3))
+    one, other = (HeldOut(rows, tasks, kernel, 1.0, 1e6)(theta) for tasks in ([together], apart))
+    assert one[0] == pytest.approx(other[0], rel=1e-6)
+    np.testing.assert_allclose(one[1], other[1], rtol=1e-5, atol=1e-8)

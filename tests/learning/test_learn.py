@@ -1,0 +1,120 @@
+"""What is learned on planted data, and what must not change it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.kernels import Gaussian, Linear, Matern, is_open
+from fenchel.learning import Data, Learning, learn, unit_of_strength
+from fenchel.losses import Pinball, Squared, SquaredPinball
+
+OPTIONS = Learning(n_rows=240, max_evaluations=10)
+ALONE = np.eye(1)
+
+
+def planted(n=240, seed=0, loss=None, coupling=ALONE):
+    """A function of the first two of five columns in different units."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5)) * [1.0, 10.0, 0.1, 1.0, 100.0]
+    y = np.sin(2.0 * X[:, :1]) + (X[:, 1:2] / 10.0) ** 2 + 0.1 * rng.normal(size=(n, 1))
+    return Data(X, y, np.ones(n), loss or Pinball(0.5), coupling, True)
+
+
+@pytest.mark.parametrize(
+    ("loss", "coupling"),
+    [
+        (Pinball(0.5), ALONE),
+        (Squared(), ALONE),
+        (SquaredPinball(0.8), ALONE),
+        (Pinball([0.1, 0.5, 0.9]), np.eye(3)),
+        (Pinball([0.1, 0.5, 0.9]), np.linalg.cholesky(0.2 * np.eye(3) + 0.8)),
+    ],
+    ids=["median", "squared", "expectile", "levels", "coupled levels"],
+)
+def test_idle_features_are_found(loss, coupling):
+    data = planted(loss=loss, coupling=coupling)
+    found = learn(data, [Matern()], None, OPTIONS)
+    widths = found.kernel.length_scale / data.X.std(axis=0)
+    assert widths[2:].min() > 2.0 * widths[:2].max()
+    assert found.criterion < 0.7 * found.start
+    assert not is_open(found.kernel)
+    assert found.kernel.theta.size == 0
+
+
+def test_the_better_kernel_is_taken():
+    """Of a kernel that sees the columns that matter, and one that is a line."""
+    data = planted()
+    found = learn(data, [0.5 * Linear(), Gaussian()], None, OPTIONS)
+    assert isinstance(found.kernel, Gaussian)
+
+
+def test_alpha_that_is_given_stays():
+    assert learn(planted(), [Matern()], 0.02, OPTIONS).alpha == 0.02
+
+
+def test_numbers_that_are_given_stay():
+    kernel = Matern([1.0, 10.0, 0.1, 1.0, 100.0])
+    found = learn(planted(), [kernel], None, OPTIONS)
+    np.testing.assert_array_equal(found.kernel.length_scale, kernel.length_scale)
+    assert found.alpha > 0.0
+
+
+def test_order_and_repetitions_do_not_matter():
+    data = planted()
+    rng = np.random.default_rng(1)
+    counts, order = rng.integers(1, 3, len(data.X)), rng.permutation(len(data.X))
+    weighted = Data(
+        data.X[order], data.targets[order], counts[order].astype(float), data.loss, ALONE, True
+    )
+    X, y = (np.repeat(each, counts, axis=0) for each in (data.X, data.targets))
+    repeated = Data(X, y, np.ones(len(X)), data.loss, ALONE, True)
+    one, other = (learn(each, [Matern()], None, OPTIONS) for each in (weighted, repeated))
+    np.testing.assert_array_equal(one.kernel.length_scale, other.kernel.length_scale)
+    assert one.alpha == pytest.approx(other.alpha, rel=1e-12)
+    assert one.criterion == pytest.approx(other.criterion, rel=1e-9)
+
+
+def test_units_of_features_and_targets_do_not_matter():
+    data = planted()
+    scales = np.array([8.0, 0.25, 1024.0, 1.0, 2.0])
+    other = Data(data.X * scales, 16.0 * data.targets, data.weight, data.loss, ALONE, True)
+    one, two = (learn(each, [Matern()], None, OPTIONS) for each in (data, other))
+    np.testing.assert_allclose(
+        two.kernel.length_scale, scales * one.kernel.length_scale, rtol=1e-9
+    )
+    assert two.criterion == pytest.approx(one.criterion, rel=1e-6)
+    # the loss has the unit of targets, and its square the square
+    assert two.alpha == pytest.approx(one.alpha / 16.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [3, 11])
+def test_too_few_rows_teach_nothing(n):
+    assert learn(planted(n), [Matern()], None, OPTIONS) is None
+
+
+def test_constant_targets_teach_nothing():
+    data = planted()
+    still = Data(data.X, np.ones_like(data.targets), data.weight, data.loss, ALONE, True)
+    assert learn(still, [Matern()], None, OPTIONS) is None
+
+
+def test_a_callback_ends_it_with_the_best_so_far():
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+        return len(calls) == 3
+
+    found = learn(planted(), [Matern()], None, OPTIONS, stop)
+    assert len(calls) == 3 == len(found.history)
+    assert found.criterion == min(found.history)
+
+
+def test_unit_of_strength():
+    """Mean loss over mean square around the best constant."""
+    y = np.array([[0.0], [2.0], [4.0]])
+    weight = np.array([1.0, 2.0, 1.0])
+    assert unit_of_strength(Squared(), y, weight) == pytest.approx(0.5)
+    assert unit_of_strength(Pinball(0.5), y, weight) == pytest.approx(0.5 * 1.0 / 2.0)
+    assert unit_of_strength(Squared(), np.ones((3, 1)), weight) == 1.0

@@ -1,0 +1,96 @@
+"""Rows to learn from are chosen and dealt by what they hold, and by nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.learning.rows import rows_by_content
+
+
+def table(n=300, d=3, p=2, seed=0):
+    rng = np.random.default_rng(seed)
+    weight = rng.integers(1, 4, n).astype(float)
+    return rng.normal(size=(n, d)), rng.normal(size=(n, p)), weight
+
+
+def assert_same(one, other):
+    assert one.starts == other.starts
+    for name in ("X", "targets", "weight"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("n_rows", [1000, 120])
+def test_order_does_not_matter(n_rows):
+    X, y, weight = table()
+    order = np.random.default_rng(1).permutation(len(X))
+    one = rows_by_content(X, y, weight, n_rows, 3)
+    assert_same(one, rows_by_content(X[order], y[order], weight[order], n_rows, 3))
+    assert len(one.X) == min(n_rows, len(X))
+
+
+@pytest.mark.parametrize("n_rows", [1000, 120])
+def test_a_weight_is_a_repetition(n_rows):
+    X, y, weight = table()
+    counts = weight.astype(int)
+    repeated = (np.repeat(each, counts, axis=0) for each in (X, y))
+    assert_same(
+        rows_by_content(X, y, weight, n_rows, 3),
+        rows_by_content(*repeated, np.ones(counts.sum()), n_rows, 3),
+    )
+
+
+def test_units_do_not_matter():
+    X, y, weight = table()
+    scales, shifts = np.array([3.7, 1e-6, 2e5]), np.array([-1.0, 2e-6, 1e5])
+    one = rows_by_content(X, y, weight, 120, 3)
+    other = rows_by_content(scales * X + shifts, 0.3 * y - 9.0, weight, 120, 3)
+    assert one.starts == other.starts
+    np.testing.assert_array_equal(one.weight, other.weight)
+    np.testing.assert_allclose(other.X, scales * one.X + shifts, rtol=1e-12)
+
+
+def test_folds_are_of_equal_size():
+    X, y, weight = table(301)
+    rows = rows_by_content(X, y, weight, 1000, 4)
+    sizes = np.diff(rows.starts)
+    assert rows.n_folds == 4
+    assert rows.starts[-1] == 301
+    assert sizes.max() - sizes.min() <= 1
+    assert [rows.fold(k).stop - rows.fold(k).start for k in range(4)] == sizes.tolist()
+
+
+def test_folds_do_not_follow_features():
+    """Each fold has rows from all over."""
+    X, y, weight = table(1000)
+    rows = rows_by_content(X, y, weight, 1000, 4)
+    means = [rows.X[rows.fold(k)].mean(axis=0) for k in range(4)]
+    assert np.abs(means).max() < 5.0 / np.sqrt(250.0)
+
+
+def test_equal_features_are_in_one_fold():
+    X, y, _ = table(300)
+    X = X[np.repeat(np.arange(60), 5)]
+    rows = rows_by_content(X, y, np.ones(300), 1000, 3)
+    folds = np.repeat(np.arange(3), np.diff(rows.starts))
+    for row in X[::5]:
+        assert len(set(folds[(row == rows.X).all(axis=1)])) == 1
+    sizes = np.diff(rows.starts)
+    assert sizes.max() - sizes.min() <= 5
+
+
+def test_too_few_different_features_are_dealt_with_their_targets():
+    X, y, weight = table(300)
+    X = X[:2][np.arange(300) % 2]
+    sizes = np.diff(rows_by_content(X, y, weight, 1000, 3).starts)
+    assert len(sizes) == 3
+    assert sizes.max() - sizes.min() <= 1
+
+
+def test_first_rows_are_some_of_them():
+    X, y, weight = table()
+    rows = rows_by_content(X, y, weight, 200, 3)
+    few = rows.first(50, 2)
+    assert few.n_folds == 2
+    assert len(few.X) == 50
+    assert {tuple(row) for row in few.X} <= {tuple(row) for row in rows.X}
