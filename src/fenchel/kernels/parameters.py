@@ -20,7 +20,9 @@ NARROWEST, WIDEST = 0.02, 1000.0
 
 
 def is_open(kernel: Kernel) -> bool:
-    """Whether the kernel has parameters that are to be learned."""
+    """Whether the kernel has parameters that are to be learned; those not allowed are refused."""
+    if isinstance(kernel, ScalarKernel):
+        kernel.check_parameters()
     scale = getattr(kernel, "length_scale", None)
     own = isinstance(kernel, ScalarKernel) and isinstance(scale, str) and scale == LEARNED
     if own or any(is_open(part) for part in parts_of(kernel)):
