@@ -106,7 +106,7 @@ def test_nothing_to_learn_from(rows, targets):
     [
         ("n_rows", 0, ValueError, "n_rows must be an integer >= 1, got 0"),
         ("n_folds", 1, ValueError, "n_folds must be an integer >= 2 or None, got 1"),
-        ("n_folds", 2.0, TypeError, "n_folds must be an integer >= 2, got 2.0"),
+        ("n_folds", 2.0, TypeError, "n_folds must be an integer >= 2 or None, got 2.0"),
         ("max_evaluations", -1, ValueError, "max_evaluations must be an integer >= 1, got -1"),
         ("tol", 0.0, ValueError, "tol must be a finite number > 0, got 0.0"),
         ("prior", -1.0, ValueError, "prior must be a finite number >= 0, got -1.0"),

@@ -66,7 +66,7 @@ def importances_of(estimator: Any) -> Importances | None:
     >>> import numpy as np
     >>> from fenchel import SVR
     >>> from fenchel.inspection import importances_of
-    >>> X = np.random.default_rng(0).normal(size=(80, 2))
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> importances_of(SVR().fit(X, X[:, 1])).idle
     ['x0']
     """

@@ -85,6 +85,11 @@ class _Radial(ScalarKernel):
         """Return ρ with ∇k(x, z) = ρ (z - x) / length_scale², of squared distances that stay."""
         raise NotImplementedError
 
+    def _values_and_slopes(self, squares: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Kernel values, in the place of squared distances, and ρ."""
+        slopes = self._slopes(squares)
+        return None if slopes is None else (self._of_squares(squares), slopes)
+
     def parameter_gradient(
         self, X: FloatArray, Z: FloatArray, weights: FloatArray
     ) -> FloatArray | None:
@@ -108,11 +113,10 @@ class _Radial(ScalarKernel):
         if self.hyperparameter_length_scale.fixed:
             return None
         scaled, _ = self._scaled(X, X)
-        values = symmetric(squared_distances, scaled)
-        slopes = self._slopes(values)
-        if slopes is None:
+        both = self._values_and_slopes(symmetric(squared_distances, scaled))
+        if both is None:
             return None
-        values = self._of_squares(values)
+        values, slopes = both
         return values, lambda weights: self._pulled(scaled, scaled, slopes * weights)
 
     def frequencies(
@@ -242,6 +246,18 @@ class Matern(_Radial):
         if self.nu == 2.5:
             return np.asarray(5.0 / 3.0 * (1.0 + root) * np.exp(-root))
         return None
+
+    def _values_and_slopes(self, squares: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """With one exponential for both, where ν is the default."""
+        if self.nu != 1.5:
+            return super()._values_and_slopes(squares)
+        squares *= 3.0
+        root = np.sqrt(squares, out=squares)
+        slopes = np.exp(-root)
+        root += 1.0
+        root *= slopes
+        slopes *= 3.0
+        return root, slopes
 
     def _degrees_of_freedom(self) -> float:
         return 2.0 * float(self.nu)

@@ -273,7 +273,7 @@ class _Try:
             size = float(np.mean(self.open.kernel.diag(rows.X))) or 1.0
             self.unit = unit_of_strength(data.loss, rows.targets, rows.weight) * size
             alpha_start, ends = np.log(DEFAULT_STRENGTH), np.log([_LEAST, _MOST])
-        start = np.append(self.open.start, alpha_start)
+        start = np.append(np.zeros(len(self.open.scales)), alpha_start)
         bounds = np.vstack([self.open.bounds, ends])
         free = bounds[:, 0] < bounds[:, 1]
         strength = options.prior * len(rows.X) ** -1.5 / _SPREAD

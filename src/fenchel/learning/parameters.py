@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 
 from fenchel._typing import FloatArray
 from fenchel.kernels import opened, settled
@@ -16,24 +17,26 @@ from fenchel.learning.rows import Rows
 
 @dataclass(frozen=True)
 class OpenParameters:
-    """Logarithms of the open parameters of a kernel, one for all columns of a category.
+    """Logarithms of factors of the open parameters of a kernel: zero at the start.
+
+    Factors, so that what is learned is the same to the last bit in units of other powers of two.
 
     Parameters
     ----------
     kernel : kernel
         With numbers for all that is open.
+    values : dict
+        These numbers, by the names of hyperparameters.
     member : ndarray of shape (n_dims,)
         Which of the learned numbers each entry of ``kernel.theta`` is.
-    start : ndarray of shape (m,)
-        The learned numbers at first.
     bounds : ndarray of shape (m, 2)
     scales : ndarray of shape (m,)
         Which of them are length scales.
     """
 
     kernel: Any
+    values: dict[str, FloatArray]
     member: npt.NDArray[np.intp]
-    start: FloatArray
     bounds: FloatArray
     scales: npt.NDArray[np.bool_]
 
@@ -42,35 +45,40 @@ class OpenParameters:
         """Those of a kernel, with starts read off rows."""
         kernel = opened(kernel, rows.X, rows.weight)
         groups = groups_of(rows.X) if share_scales else np.arange(rows.X.shape[1])
+        constant = np.bincount(groups, np.ptp(rows.X, axis=0)) == 0.0
+        values = {}
         member: list[npt.NDArray[np.intp]] = []
+        bounds: list[FloatArray] = []
         scales: list[bool] = []
-        idle: list[int] = []  # scales of constant columns, which say nothing
         for h in (h for h in kernel.hyperparameters if not h.fixed):
             is_scale = h.name.endswith("length_scale")
+            part, name = _owner(kernel, h.name)
+            value = np.asarray(getattr(part, name), dtype=np.float64)
             own = np.arange(h.n_elements)
+            idle = np.zeros(h.n_elements, dtype=bool)  # scales of constant columns say nothing
             if is_scale and h.n_elements >= len(groups):  # what follows are ranks
                 own = np.append(groups, groups[-1] + 1 + np.arange(h.n_elements - len(groups)))
-                constant = np.bincount(groups, np.ptp(rows.X, axis=0)) == 0.0
-                idle += (len(scales) + np.flatnonzero(constant)).tolist()
+                idle = np.append(constant[groups], np.zeros(h.n_elements - len(groups), bool))
+            first = np.unique(own, return_index=True)[1]
+            ends = np.log(np.broadcast_to(h.bounds, (h.n_elements, 2)) / value.reshape(-1, 1))
+            bounds.append(np.where(idle[:, None], 0.0, ends)[first])
+            if len(first) < len(own):  # of many columns: the spread of all of them
+                value = np.sqrt(np.bincount(own, value**2))[own]
+            values[h.name] = value
             member.append(own + len(scales))
-            scales += [is_scale] * (int(own.max()) + 1)
+            scales += [is_scale] * len(first)
         which = np.concatenate(member) if member else np.zeros(0, dtype=np.intp)
-        theta, bounds = kernel.theta, kernel.bounds.reshape(-1, 2)
-        size = len(scales)
-        # a category of many columns starts with the spread of all of them
-        start = np.full(size, -np.inf)
-        np.logaddexp.at(start, which, 2.0 * theta)
-        start *= 0.5
-        ends = np.empty((size, 2))
-        ends[which] = bounds
-        shift = start - np.bincount(which, theta, size) / np.bincount(which, minlength=size)
-        ends += shift[:, None]
-        ends[idle] = start[idle, None]
-        return cls(kernel, which, start, ends, np.array(scales, dtype=bool))
+        ranges = np.concatenate(bounds) if bounds else np.zeros((0, 2))
+        return cls(kernel, values, which, ranges, np.array(scales, dtype=bool))
 
     def with_numbers(self, numbers: FloatArray) -> Any:
         """The kernel with these in the place of its parameters."""
-        return self.kernel.clone_with_theta(numbers[self.member])
+        kernel, factors, at = clone(self.kernel), np.exp(numbers[self.member]), 0
+        for name, value in self.values.items():
+            own = factors[at : at + value.size]
+            at += value.size
+            _set(kernel, name, value * own if value.ndim else float(value * own[0]))
+        return kernel
 
     def settled(self, numbers: FloatArray) -> Any:
         """The same with all parameters fixed."""
@@ -78,4 +86,17 @@ class OpenParameters:
 
     def gathered(self, slopes: FloatArray) -> FloatArray:
         """Derivatives in the learned numbers from those in the parameters of the kernel."""
-        return np.asarray(np.bincount(self.member, slopes, minlength=len(self.start)), float)
+        return np.asarray(np.bincount(self.member, slopes, minlength=len(self.scales)), float)
+
+
+def _owner(kernel: Any, name: str) -> tuple[Any, str]:
+    """The part of a kernel that has a hyperparameter, and its name there."""
+    *path, last = name.split("__")
+    for part in path:
+        kernel = getattr(kernel, part)
+    return kernel, last
+
+
+def _set(kernel: Any, name: str, value: Any) -> None:
+    part, own = _owner(kernel, name)
+    part.set_params(**{own: value})

@@ -56,7 +56,7 @@ class ImportanceDisplay(Display):
     >>> from matplotlib.figure import Figure
     >>> from fenchel import SVR
     >>> from fenchel.plotting import ImportanceDisplay
-    >>> X = np.random.default_rng(0).normal(size=(80, 3))
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
     >>> model = SVR().fit(X, X[:, 0] + 2.0 * X[:, 2])
     >>> display = ImportanceDisplay.from_estimator(model, ax=Figure().add_subplot())
     >>> [text.get_text() for text in display.ax_.get_yticklabels()], display.idle

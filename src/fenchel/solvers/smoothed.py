@@ -21,7 +21,7 @@ from fenchel.solvers.newton_spaces import Function, KernelSpace
 from fenchel.solvers.newton_system import Kinks
 from fenchel.solvers.sensitivity import adjoint
 
-_RIDGE = 1e-9  # on offsets that no kink holds, in units of the problem
+_RIDGE = 1e-12  # on offsets that no kink holds, in units of the problem
 
 
 class Smoothed(NamedTuple):
