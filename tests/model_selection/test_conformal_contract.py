@@ -10,10 +10,10 @@ from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegress
 
 ESTIMATORS = [
     ConformalRegressor(),
-    ConformalRegressor(KernelRidge(), method="cv+", side="lower"),
+    ConformalRegressor(KernelRidge(learn=False), method="cv+", side="lower"),
     ConformalRegressor(KernelRidge(), method="jackknife+"),
     ConformalQuantileRegressor(),
-    ConformalQuantileRegressor(QuantileRegressor(alpha=1e-4), method="cv+", cv=3),
+    ConformalQuantileRegressor(QuantileRegressor(alpha=1e-4, learn=False), method="cv+", cv=3),
 ]
 
 
