@@ -29,7 +29,7 @@ for ax, (title, model) in zip(axes, models.items(), strict=True):
     ax.set(title=title, xlabel="income (francs)", ylabel="food (francs)")
     print(f"{title}: {model.kernel_}, alpha {model.alpha_:.1g}, D² {model.score(X, y):.3f}")
 learned = models["learned"].learned_
-print(f"held-out loss {learned.start:.3f} -> {learned.criterion:.3f} of the best constant's")
+print(f"held-out loss {learned.criterion:.3f} of the best constant's")
 
 # %%
 # Three statements, which are not the same. The certificate: no model of this class has an

@@ -43,7 +43,8 @@ def test_a_callback_ends_learning_with_the_best_so_far(estimator, limit):
     assert learned.history == full.history[:limit]
     assert [progress.primal for progress in seen] == learned.history
     assert all(np.isnan(progress.dual) for progress in seen)
-    assert learned.criterion <= learned.start
+    assert learned.criterion in learned.history
+    assert learned.criterion <= learned.history[0]
     assert learned.message == f"stopped after {limit} evaluations: it is late"
     assert "stopped" not in full.message
 

@@ -94,3 +94,30 @@ def test_first_rows_are_some_of_them():
     assert few.n_folds == 2
     assert len(few.X) == 50
     assert {tuple(row) for row in few.X} <= {tuple(row) for row in rows.X}
+
+
+def test_values_far_from_all_others_hide_no_differences():
+    """In units of the ranges 500 rows would be one: all of them, or none, would take part."""
+    X = np.random.default_rng(0).normal(size=(500, 1))
+    y = X**2
+    X[0], y[0] = 1e12, 1e13
+    rows = rows_by_content(X, y, np.ones(500), 100, 4)
+    assert len(rows.X) == 100
+    assert np.diff(rows.starts).tolist() == [25] * 4
+    order = np.random.default_rng(1).permutation(500)
+    again = rows_by_content(X[order], y[order], np.ones(500), 100, 4)
+    np.testing.assert_array_equal(again.X, rows.X)
+
+
+def test_many_repeats_leave_as_many_different_rows():
+    """Those that are looked at first are repeats of a few."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = rng.normal(size=(400, 1))
+    repeats = np.where(np.arange(400) < 200, 30, 1)
+    once = rows_by_content(X, y, repeats.astype(float), 50, 3)
+    times = (np.repeat(a, repeats, axis=0) for a in (X, y))
+    again = rows_by_content(*times, np.ones(repeats.sum()), 50, 3)
+    assert len(again.X) == 50
+    np.testing.assert_array_equal(again.X, once.X)
+    np.testing.assert_array_equal(again.weight, once.weight)

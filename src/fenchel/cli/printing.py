@@ -68,7 +68,6 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
 def _learned_record(learned: Any) -> dict[str, Any] | None:
     return learned and {
         "criterion": learned.criterion,
-        "start": learned.start,
         "evaluations": len(learned.history),
         "rows": learned.n_rows,
         "message": learned.message,
@@ -203,7 +202,7 @@ def _strength(model: Any) -> list[tuple[str, str]]:
     return [
         ("alpha", alpha),
         ("learned", f"from {learned.n_rows} rows"),
-        ("held-out loss", f"{learned.start:.3f} -> {learned.criterion:.3f} of {_CONSTANT}"),
+        ("held-out loss", f"{learned.criterion:.3f} of {_CONSTANT}"),
     ]
 
 

@@ -136,10 +136,9 @@ class Learned:
         For all rows.
     criterion : float
         Held-out loss in units of the best constant's.
-    start : float
-        The same before.
     history : list of float
-        The criterion at each evaluation.
+        The criterion at each evaluation: first on few rows and of smoother losses, so that
+        entries of the two descents do not compare.
     n_rows : int
         Distinct rows that were used.
     message : str
@@ -149,7 +148,6 @@ class Learned:
     kernel: Any
     alpha: float
     criterion: float
-    start: float
     history: list[float] = field(repr=False)
     n_rows: int = 0
     message: str = ""
@@ -328,7 +326,7 @@ class _Try:
             message = f"stopped after {len(history)} evaluations: {stopped}"
         elif not steps.any():
             message = f"the start was the best of {len(history)} evaluations"
-        return Learned(kernel, alpha, criterion, history[0], history, n_rows, message)
+        return Learned(kernel, alpha, criterion, history, n_rows, message)
 
 
 def _tasks(data: Data, targets: FloatArray) -> list[Task]:

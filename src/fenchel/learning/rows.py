@@ -15,6 +15,7 @@ import numpy.typing as npt
 from fenchel._typing import FloatArray
 
 _GRID = 2.0**20  # values are told apart by so many steps of their column's range
+_LOOKED_AT = 4  # times the rows that are asked for, at first
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
 
 Keys = npt.NDArray[np.uint64]
@@ -63,14 +64,11 @@ def rows_by_content(
     -------
     Rows
     """
-    by_features = _keys(X)
-    by_all = _mixed(by_features + _ODD * _keys(targets))
-    order = np.lexsort((by_all, by_features))
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.diff(by_all[order]) != 0
-    chosen = order[np.cumsum(new) <= n_rows]
-    table = np.hstack([by_features[chosen, None], by_all[chosen, None]])
-    table, X, targets, weight = _merged(table, X[chosen], targets[chosen], weight[chosen])
+    table, *rows = _chosen(X, targets, weight, n_rows, (X, targets))
+    if len(np.unique(table[:, 1])) < len(table):  # a few values are far from all others
+        told = _ranked(X), _ranked(targets)
+        table, *rows = _chosen(X, targets, weight, n_rows, told)
+    X, targets, weight = rows
     fold = _dealt(table, n_folds)
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
@@ -83,6 +81,44 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
     return rows_by_content(X, targets, np.ones(len(X)), n_rows, 1).X
 
 
+def _chosen(
+    X: FloatArray,
+    targets: FloatArray,
+    weight: FloatArray,
+    n_rows: int,
+    told: tuple[FloatArray, FloatArray],
+) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
+    """Keys of at most so many rows, and these; keys are of what ``told`` says of each row.
+
+    They are those with the smallest keys of features, and of targets where these are equal; of
+    many rows only some are looked at, more of them where they turn out to be repeats.
+    """
+    features, of_targets = (_keys(values) for values in told)
+    size = _LOOKED_AT * n_rows
+    while True:
+        some = np.arange(len(X))
+        if size < len(X):
+            some = np.flatnonzero(features <= np.partition(features, size)[size])
+        by_features = features[some]
+        by_all = _mixed(by_features + _ODD * of_targets[some])
+        order = np.lexsort((by_all, by_features))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = np.diff(by_all[order]) != 0
+        count = np.cumsum(new)
+        if count[-1] >= n_rows or len(some) == len(X):
+            break
+        size *= 4
+    order = order[count <= n_rows]
+    table, some = np.column_stack([by_features[order], by_all[order]]), some[order]
+    return _merged(table, X[some], targets[some], weight[some])
+
+
+def _ranked(values: FloatArray) -> FloatArray:
+    """Each value as its number among the different values of its column."""
+    ranks = [np.unique(column, return_inverse=True)[1] for column in values.T]
+    return np.column_stack(ranks).astype(np.float64)
+
+
 def _keys(values: FloatArray) -> Keys:
     """A number for each row that tells what it holds, in units of the columns' ranges.
 
@@ -90,12 +126,10 @@ def _keys(values: FloatArray) -> Keys:
     """
     low = values.min(axis=0)
     span = values.max(axis=0) - low
-    varies = span > 0.0
-    steps = (values[:, varies] - low[varies]) / span[varies]
-    steps = np.rint(_GRID * steps).astype(np.uint64)
     keys = np.zeros(len(values), dtype=np.uint64)
-    for column in steps.T:
-        keys = _mixed(keys * _ODD + column + np.uint64(1))
+    for j in np.flatnonzero(span > 0.0):
+        steps = np.rint(_GRID * ((values[:, j] - low[j]) / span[j])).astype(np.uint64)
+        keys = _mixed(keys * _ODD + steps + np.uint64(1))
     return keys
 
 

@@ -192,8 +192,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         targets, shift, centre = targets[inputs.kept], np.zeros(targets.shape[1]), None
         if self.fit_intercept:
             centre = inputs.feature_map.centre(inputs.features, inputs.weight)
-            # a value of the data, so that constant targets become exactly zero
-            shift = np.partition(targets, len(targets) // 2, axis=0)[len(targets) // 2]
+            shift = _middle(targets)
         return Prepared(inputs, targets - shift, shift, idle, centre=centre)
 
     def make_problem(self, prepared: Prepared) -> Problem:
@@ -337,7 +336,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         loss, coupling = self._learned_task(targets.shape[1])
         intercept = bool(self.fit_intercept)
         if intercept:
-            targets = targets - np.partition(targets, len(targets) // 2, axis=0)[len(targets) // 2]
+            targets = targets - _middle(targets)
         return Data(X, targets, weight, loss, coupling, intercept)
 
     def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
@@ -451,3 +450,9 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
             return None
         kept = prepared.inputs.kept
         return last._replace(dual=last.dual[kept], offset=last.offset - prepared.shift)
+
+
+def _middle(targets: FloatArray) -> FloatArray:
+    """A value of the data, so that constant targets become exactly zero."""
+    half = len(targets) // 2
+    return np.asarray(np.partition(targets, half, axis=0)[half])

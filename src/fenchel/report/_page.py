@@ -85,8 +85,7 @@ def _learned(model: Any) -> Iterator[tuple[object, object]]:
     if learned is not None:
         rows = h.count(learned.n_rows)
         yield "learned", h.joined(["from ", rows, " rows of the fit"])
-        loss = [h.number(learned.start), " before, ", h.number(learned.criterion), " after"]
-        yield "held-out loss in units of the best constant's", h.joined(loss)
+        yield "held-out loss in units of the best constant's", h.number(learned.criterion)
 
 
 def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
