@@ -60,6 +60,7 @@ def make(loss="squared", norm=2, **parameters):
     chosen = {
         "kappa": 0.3,
         "epsilon": 0.3,
+        "alpha": 1e-3,
         "kernel": Gaussian(0.5),
         "output_kernel": Gaussian(0.4),
         "tol": 1e-10,

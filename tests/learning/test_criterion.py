@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from fenchel.kernels import Gaussian, Matern, WithRanks, opened
+from fenchel.learning import Data
 from fenchel.learning import criterion as module
 from fenchel.learning.criterion import HeldOut, Task
+from fenchel.learning.learning import _tasks
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
@@ -139,3 +141,19 @@ def test_a_level_by_itself_is_a_task(tight):
     )
     assert one[0] == pytest.approx(other[0], rel=1e-6)
     np.testing.assert_allclose(one[1], other[1], rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.5)], ids=str)
+def test_outputs_with_strengths_of_their_own_fall_apart(tight, loss):
+    """A diagonal coupling: the criterion is that of all outputs together."""
+    rows, kernel = rows_of(3, weighted=True), KERNELS["matern"]
+    coupling = np.diag([1.5, 1.0, 0.2])
+    data = Data(rows.X, rows.targets, rows.weight, loss, coupling, False)
+    parts = _tasks(data, rows.targets)
+    assert [part.coupling.tolist() for part in parts] == [[[1.5]], [[1.0]], [[0.2]]]
+    theta = np.append(np.zeros(kernel.n_dims), np.log(3e-3))
+    whole = [Task(loss, coupling, rows.targets, False)]
+    opened_of = OpenParameters.of(kernel, rows, False)
+    apart, joint = (HeldOut(rows, tasks, opened_of, 1.0, 1e6)(theta) for tasks in (parts, whole))
+    assert apart[0] == pytest.approx(joint[0], rel=1e-6)
+    np.testing.assert_allclose(apart[1], joint[1], rtol=1e-5, atol=1e-7)

@@ -66,7 +66,7 @@ def scores_by_params(results, key="mean_test_score"):
 @pytest.mark.parametrize("case", CASES)
 def test_equals_grid_search(case):
     loss, grid = CASES[case]
-    tight = {**loss, "tol": 1e-11, "max_iter": 5000, "center": "mean"}
+    tight = {**loss, "tol": 1e-11, "max_iter": 5000, "center": "mean", "learn": False}
     plain = FunctionalRegressor(**tight)
     ours = PathSearchCV(plain, {"alpha": ALPHAS, **grid}, cv=FOLDS).fit(X, Y)
     theirs = GridSearchCV(
@@ -119,7 +119,7 @@ def test_error_is_the_integral_over_what_is_observed(quadrature):
     ours = PathSearchCV(FunctionalRegressor(**options), {"alpha": [1e-3]}, cv=folds)
     ours.fit(X, gaps, theta=THETA, sample_weight=weight)
     for k, (train, test) in enumerate(folds):
-        model = FunctionalRegressor(alpha=1e-3, **options)
+        model = FunctionalRegressor(alpha=1e-3, learn=False, **options)
         model.fit(X[train], gaps[train], THETA, weight[train])
         squares = (gaps[test] - model.predict(X[test])) ** 2
         rule = np.full(M, 1.0 / M)
@@ -236,18 +236,18 @@ def test_parallel_is_the_same():
 def test_kernels_are_evaluated_once_in_each_fold(monkeypatch):
     """One preparation for a fold and a width, and one for the final fit."""
     prepared, spectra = [], []
-    original = FunctionalRegressor.prepare
+    original = FunctionalRegressor._prepared
     eigh = gram.eigh
 
-    def counted(self, *data, **named):
-        prepared.append(len(named["X"] if named else data[0]))
-        return original(self, *data, **named)
+    def counted(self, X, *data):
+        prepared.append(len(X))
+        return original(self, X, *data)
 
     def decomposed(matrix, **options):
         spectra.append(len(matrix))
         return eigh(matrix, **options)
 
-    monkeypatch.setattr(FunctionalRegressor, "prepare", counted)
+    monkeypatch.setattr(FunctionalRegressor, "_prepared", counted)
     for design in (gram, plain):
         monkeypatch.setattr(design, "eigh", decomposed)
     grid = {"alpha": ALPHAS, "kappa": [1.0, 0.1]}
@@ -260,7 +260,8 @@ def test_kernels_are_evaluated_once_in_each_fold(monkeypatch):
 def test_scoring_is_that_of_scikit_learn():
     search = PathSearchCV(FunctionalRegressor(), {"alpha": ALPHAS}, cv=FOLDS, scoring="r2")
     search.fit(X, Y)
-    plain = GridSearchCV(FunctionalRegressor(), {"alpha": ALPHAS}, cv=FOLDS, scoring="r2")
+    still = FunctionalRegressor(learn=False)
+    plain = GridSearchCV(still, {"alpha": ALPHAS}, cv=FOLDS, scoring="r2")
     plain.fit(X, Y)
     assert search.best_score_ == pytest.approx(plain.best_score_, rel=1e-9)
 

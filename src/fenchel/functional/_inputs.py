@@ -60,9 +60,8 @@ def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatAr
     if center is None or not len(curves):
         return np.zeros(len(curves.grid))
     grid, values = curves.grid, curves.values
-    if curves.given == "pairs" and curves.observed is not None:
-        rows = zip(values, curves.observed, strict=True)
-        values = np.array([np.interp(grid, grid[seen], row[seen]) for row, seen in rows])
+    if curves.given == "pairs":
+        values = without_gaps(curves)
     share = np.where(np.isnan(values), 0.0, weight[:, None])
     total = share.sum(axis=0)
     known = total > 0.0
@@ -70,6 +69,14 @@ def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatAr
         return np.zeros(len(grid))
     found = (_median if center == "median" else _mean)(values, share, total)
     return np.interp(grid, grid[known], found[known])
+
+
+def without_gaps(curves: Curves) -> FloatArray:
+    """Values (n, m), linear where a curve was not observed, and constant beyond its ends."""
+    if curves.observed is None:
+        return curves.values
+    grid, rows = curves.grid, zip(curves.values, curves.observed, strict=True)
+    return np.array([np.interp(grid, grid[seen], row[seen]) for row, seen in rows])
 
 
 def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:

@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.estimator import KernelEstimator, strengths
+from fenchel.estimator import LearningEstimator, strengths
 from fenchel.functional.curves import Curves
 from fenchel.losses import parameters_of
 
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
 
 
-class SearchableCurves(KernelEstimator):
+class SearchableCurves(LearningEstimator):
     """Base class: subclasses have a loss, and compare curves with predictions."""
 
     feature_parameters = (
-        *KernelEstimator.feature_parameters,
+        *LearningEstimator.feature_parameters,
         "output_kernel",
         "center",
         "quadrature",
@@ -50,17 +50,21 @@ class SearchableCurves(KernelEstimator):
         trace of the operator-valued kernel, k(x, x) ∫ k_Θ(θ, θ) dμ, on average over rows. κ and ε
         are on one over three decades, down from the median L² norm of the curves.
         """
-        inputs, curves = prepared.inputs, prepared.curves
         if name == "alpha":
-            diagonal = inputs.feature_map.design(inputs.features, np.eye(1)).diagonal()
-            measure = np.atleast_2d(curves.measure).mean(axis=0)
-            size = float(np.average(diagonal, weights=inputs.weight))
-            size *= float(measure @ prepared.between.diagonal())
-            return 0.5 * (size or 1.0) * strengths(n)
+            return self._unit_of_strength(prepared) * strengths(n)
+        curves = prepared.curves
         squares = np.nansum(curves.measure * curves.values**2, axis=1)
         unit = float(np.sqrt(np.median(squares))) or 1.0
         values = unit * np.geomspace(1.0, _SMALLEST, n)
         return values[::-1] if self.path_parameters[name] == "rising" else values
+
+    def _unit_of_strength(self, prepared: Any) -> float:
+        inputs, curves = prepared.inputs, prepared.curves
+        diagonal = inputs.feature_map.design(inputs.features, np.eye(1)).diagonal()
+        measure = np.atleast_2d(curves.measure).mean(axis=0)
+        size = float(np.average(diagonal, weights=inputs.weight))
+        size *= float(measure @ prepared.between.diagonal())
+        return 0.5 * (size or 1.0)
 
     def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the weighted mean of ∫(y - h(x))² dμ, over what is observed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +18,6 @@ from fenchel._validation import (
     WITH_DATA,
     OneOf,
     check_length,
-    check_targets,
     check_weights,
     declared,
     rows_of,
@@ -27,6 +25,7 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.estimator import all_or_nothing
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
+from fenchel.functional._preparation import CurvesFromRows
 from fenchel.functional._representation import (
     Eigen,
     LossChoice,
@@ -35,9 +34,8 @@ from fenchel.functional._representation import (
     Spline,
     represent,
 )
-from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
-from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
+from fenchel.kernels import as_kernel
 from fenchel.losses.curves import check_order
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import explained_share
@@ -68,7 +66,7 @@ class Sparsity(NamedTuple):
     """Of whole curves."""
 
 
-class FunctionalRegressor(RegressorMixin, SearchableCurves):
+class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     r"""Kernel regression of curves with any loss, and a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
@@ -96,17 +94,22 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         κ > 0 of "huber", in the units of y.
     epsilon : float, default=0.1
         ε >= 0 of the insensitive losses, in the units of y.
-    alpha : float, default=1e-3
-        Strength of the regularization, > 0: the λ of the paper.
+    alpha : float, optional
+        Strength of the regularization, > 0: the λ of the paper. None is learned, see Notes;
+        without learning it is a thousandth of its unit.
     level : float, default=0.5
         τ in (0, 1) of "pinball" and "squared_pinball".
     kernel : None, str, kernel or callable, default=None
-        k on the rows of X, see :func:`fenchel.kernels.as_kernel`; None is a Gaussian kernel.
-        For curves as inputs see :class:`fenchel.kernels.BetweenCurves` and
-        :class:`fenchel.kernels.IntegralGaussian`.
+        k on the rows of X, see :func:`fenchel.kernels.as_kernel`. Length scales that are
+        "learned" are learned. None is a Matérn kernel of smoothness 3/2 on the columns and their
+        ranks, and without learning a Gaussian kernel. For curves as inputs see
+        :class:`fenchel.kernels.BetweenCurves` and :class:`fenchel.kernels.IntegralGaussian`.
+    learn : bool or Learning, default=True
+        Whether what is open is learned from held-out rows, and how; see
+        :class:`fenchel.learning.Learning`.
     output_kernel : None, str, kernel or callable, default=None
-        k_Θ on the points θ; None is a Gaussian kernel with a tenth of the grid's length as its
-        length scale.
+        k_Θ on the points θ, never learned; None is a Gaussian kernel with a tenth of the grid's
+        length as its length scale.
     center : {None, "mean", "median"}, default=None
         What is taken off the curves before the fit, point by point, and added to predictions,
         interpolated linearly. None shrinks predictions to zero, as in the paper. Where no curve is
@@ -151,6 +154,10 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         What was taken off the curves.
     kernel_, output_kernel_ : kernel
         The kernels with numbers in them.
+    alpha_ : float
+        As given, or as learned.
+    learned_ : Learned or None
+        What was learned, and how; None where nothing was left open.
     kernel_error_ : float
         Share of the input kernel's trace that the features leave out.
     loss_, status_, history_, n_iter_, n_features_in_, feature_names_in_
@@ -158,6 +165,12 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
 
     Notes
     -----
+    Kernel and alpha are learned from four coordinates of the curves, those with the largest mean
+    squares in the eigenfunctions of the output kernel, where the problem with the squared loss
+    falls apart into scalar ones. Huber's and the absolute loss judge each coordinate themselves,
+    so that outliers do not decide; for all other losses the squared one does. Where a curve was
+    not observed it is taken as linear for this.
+
     The function of ``dual_coef_`` and the fitted one may be different points of the same
     certificate. Their distances from the optimum in the norm of the space are at most
     :math:`\sqrt{2 g / \alpha}`, each with its part g of the gap, so their values differ by no more
@@ -202,10 +215,11 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         norm: float = 2,
         kappa: float = 1.0,
         epsilon: float = 0.1,
-        alpha: float = 1e-3,
+        alpha: float | None = None,
         *,
         level: float = 0.5,
         kernel: Any = None,
+        learn: Any = True,
         output_kernel: Any = None,
         center: str | None = None,
         representation: str = "auto",
@@ -229,6 +243,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         self.alpha = alpha
         self.level = level
         self.kernel = kernel
+        self.learn = learn
         self.output_kernel = output_kernel
         self.center = center
         self.representation = representation
@@ -269,27 +284,15 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             The fitted estimator.
         """
         self.check_parameters()
-        prepared = self.prepare(X, y, theta, sample_weight)
+        watch = self._callback()
+        prepared = self._learned_and_prepared(
+            *self._given_curves(X, y, theta), sample_weight, watch
+        )
         last = getattr(self, "_last", None) if self.warm_start else None
-        nearby = self.fit_prepared(prepared, last)
+        nearby = self._fit_prepared(prepared, last, watch)
+        self.learned_, self._learned = self._learned, None
         self._last = nearby if self.warm_start else None
         return self
-
-    def prepare(
-        self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
-    ) -> PreparedCurves:
-        """Validate data, and do what does not depend on loss or strength."""
-        X = rows_of(self, as_rows(X))
-        curves = self._as_curves(y, theta)
-        check_length(len(curves), len(X))
-        check_targets(curves.values[~np.isnan(curves.values)])
-        inputs = self._mapped(X, sample_weight)
-        curves = curves.subset(inputs.kept)
-        center = center_of(self.center, curves, inputs.weight)
-        curves = replace(curves, values=curves.values - center)
-        output = _output_kernel(self.output_kernel, curves.grid, self.random_state)
-        between = np.asarray(output(curves.grid[:, None]), dtype=np.float64)
-        return PreparedCurves(inputs, curves, output, between, center)
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
         """Return the problem with the present parameters."""
@@ -300,7 +303,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             represented.design,
             represented.outputs.targets,
             prepared.inputs.weight,
-            float(self.alpha),
+            self.strength(prepared),
             fit_intercept=False,
         )
 
@@ -326,18 +329,24 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
 
         Points are scaled curves of all rows, (n, m), near the dual solution.
         """
-        with threads_that_pay(max(prepared.curves.values.shape)):
-            return self._fit_prepared(prepared, start)
+        return self._fit_prepared(prepared, start, self._callback())
 
-    def _fit_prepared(self, prepared: PreparedCurves, start: FloatArray | None) -> FloatArray:
+    def _fit_prepared(
+        self, prepared: PreparedCurves, start: FloatArray | None, watch: Callback | None
+    ) -> FloatArray:
+        with threads_that_pay(max(prepared.curves.values.shape)):
+            return self._solved(prepared, start, watch)
+
+    def _solved(
+        self, prepared: PreparedCurves, start: FloatArray | None, watch: Callback | None
+    ) -> FloatArray:
         curves, inputs = prepared.curves, prepared.inputs
         outputs = self._represented(prepared, self._choice()).outputs
         size = (inputs.n_rows, curves.values.shape[1])
         warm = None
         if start is not None and start.shape == size:
             nearby = outputs.from_grid(start[inputs.kept])
-            warm = WarmStart(nearby, np.zeros(nearby.shape[1]), float(self.alpha))
-        watch = self._callback()
+            warm = WarmStart(nearby, np.zeros(nearby.shape[1]), self.strength(prepared))
         used, problem, solution = solve_named(
             prepared,
             self.make_problem,
@@ -346,6 +355,7 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
             self._tolerance,
         )
         prepared.adopt(used)
+        self.alpha_ = problem.alpha
         represented = self._represented(prepared, self._choice())
         solution = represented.as_stored(problem, solution, prepared.inputs, self._tolerance)
         self._keep_map(prepared.inputs, named=True, stacklevel=7)
@@ -449,28 +459,6 @@ class FunctionalRegressor(RegressorMixin, SearchableCurves):
         named = isinstance(self.quadrature, str)
         same = theta is not None and np.array_equal(theta, self.grid_)
         return self.quadrature if named or same else "monte-carlo"
-
-    def _as_curves(self, y: Any, theta: Any) -> Curves:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        self._flat = is_array(y) and np.asarray(y).ndim == 1
-        return as_curves(as_columns(y), theta, self.quadrature)
-
-    def _choice(self) -> LossChoice:
-        numbers = float(self.kappa), float(self.epsilon), float(self.level)
-        return LossChoice(self.loss, check_order(self.norm), *numbers)
-
-
-def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:
-    if kernel is None:
-        width = _WIDTH * float(grid[-1] - grid[0])
-        return Gaussian(width if width > 0.0 else 1.0)
-    chosen = as_kernel(kernel, "output_kernel")
-    if isinstance(chosen, Precomputed):
-        raise ValueError("output_kernel must be a kernel between points, got 'precomputed'")
-    return resolve(chosen, grid[:, None], None, random_state)
 
 
 __all__ = ["FunctionalRegressor", "PreparedCurves", "Sparsity"]

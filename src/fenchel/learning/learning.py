@@ -331,15 +331,14 @@ class _Try:
 
 def _tasks(data: Data, targets: FloatArray) -> list[Task]:
     """Outputs one by one where they do not interact, else all together."""
-    p = len(data.coupling)
-    apart = np.array_equal(data.coupling, np.eye(p)) and p > 1
+    p, own = len(data.coupling), np.diag(data.coupling)
+    apart = np.array_equal(data.coupling, np.diag(own)) and p > 1
     losses = [data.loss.output(j, p) for j in range(p)] if apart else []
     if not losses or any(loss is None for loss in losses):
         return [Task(data.loss, data.coupling, targets, data.fit_intercept)]
-    one = np.eye(1)
     targets = np.broadcast_to(targets, (len(targets), p))
     return [
-        Task(loss, one, np.ascontiguousarray(targets[:, [j]]), data.fit_intercept)
+        Task(loss, own[[j], None], np.ascontiguousarray(targets[:, [j]]), data.fit_intercept)
         for j, loss in enumerate(losses)
         if loss is not None
     ]

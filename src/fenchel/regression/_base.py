@@ -11,25 +11,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import BOOLEAN, NONE, POSITIVE, check_magnitude, check_weights, declared
+from fenchel._validation import check_magnitude, check_weights
 from fenchel.certificate import Callback
 from fenchel.design import Design, Gram
 from fenchel.estimator import (
     CheckedRegressor,
     KeptRows,
-    KernelEstimator,
+    LearningEstimator,
     all_or_nothing,
     strengths,
 )
-from fenchel.features import default_kernel
-from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
+from fenchel.kernels import OperatorKernel, settled
 from fenchel.learning import (
     DEFAULT_STRENGTH,
-    LEARNING,
     Data,
     Learned,
-    Learning,
-    learn,
     sample_by_content,
     unit_of_strength,
 )
@@ -89,21 +85,13 @@ class Prepared:
         return self.designs[key]
 
 
-class KernelRegressor(CheckedRegressor, KernelEstimator):
+class KernelRegressor(CheckedRegressor, LearningEstimator):
     """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
 
-    feature_parameters = (*KernelEstimator.feature_parameters, "fit_intercept")
+    feature_parameters = (*LearningEstimator.feature_parameters, "fit_intercept")
 
-    constraints = declared(alpha=NONE | POSITIVE, learn=BOOLEAN | LEARNING)
-
-    learn: Any
     fit_intercept: bool
     warm_start: bool
-    alpha_: float
-    """As given, or as learned."""
-    learned_: Learned | None
-    """What was learned, and how; None where nothing was left open."""
-    _learned: Learned | None = None
     _sample: FloatArray | None
     """A few of the training rows, for importances."""
 
@@ -292,24 +280,6 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         self._learned = self._learn(X[rows], targets[rows], weight[rows], kernels, watch)
         return self._prepared(X, targets, sample_weight)
 
-    def _may_learn(self) -> bool:
-        """Whether the criterion can be computed: from kernel values that rows determine."""
-        scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
-        return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
-
-    def _learning(self) -> Learning:
-        """How to learn."""
-        return self.learn if isinstance(self.learn, Learning) else Learning()
-
-    def _open_kernels(self) -> list[Any]:
-        """The kernels to choose among, if any of them is to be learned, else none."""
-        if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
-            return []
-        if self.kernel is None:
-            return [default_kernel(self.features, each) for each in self._learning().kernels]
-        kernel = as_kernel(self.kernel)
-        return [kernel] if is_open(kernel) else []
-
     def _try_solver(self, prepared: Prepared) -> None:
         """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
         problem, inputs = self.make_problem(prepared), prepared.inputs
@@ -327,9 +297,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         watch: Callback | None,
     ) -> Learned | None:
         """What is left open, from rows of positive weight."""
-        data, options = self._task(X, targets, weight), self._learning()
-        with threads_that_pay(min(len(X), options.n_rows)):
-            return learn(data, kernels, self.alpha, options, watch)
+        return self._learned_from(self._task(X, targets, weight), kernels, self.alpha, watch)
 
     def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
         """Rows as :func:`fenchel.learning.learn` takes them."""
@@ -372,16 +340,6 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         idle = np.flatnonzero(self.feature_importances_ < IDLE)
         names = getattr(self, "feature_names_in_", None)
         return idle if names is None else names[idle]
-
-    def with_learned(self) -> Self:
-        """Return an unfitted copy with what the last fit has learned as its parameters.
-
-        Fits of the copy learn nothing. Where rows are held out from it that this fit has seen,
-        as in cross-validation, parameters have seen them too: scores are then a little too good,
-        and the coverage of conformal intervals is no longer guaranteed.
-        """
-        check_is_fitted(self)
-        return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
 
     def default_grid(self) -> dict[str, Any]:
         """Return the candidates where none are given: 20 strengths."""

@@ -1,0 +1,199 @@
+"""What is learned from curves: kernel and alpha, and what must not change them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.functional import FunctionalRegressor
+from fenchel.functional._inputs import center_of
+from fenchel.functional._learning import coordinates_of, loss_of_coordinates
+from fenchel.functional._representation import LossChoice
+from fenchel.functional.curves import as_curves
+from fenchel.kernels import Gaussian, Matern, is_open
+from fenchel.learning import Learning
+from fenchel.losses import Absolute, Huber, Pinball, Squared
+from fenchel.model_selection import PathSearchCV
+
+RNG = np.random.default_rng(0)
+THETA = np.linspace(0.0, 2.0, 21)
+X = RNG.uniform(size=(90, 3)) * [1.0, 8.0, 0.25]
+NEW = RNG.uniform(size=(200, 3)) * [1.0, 8.0, 0.25]
+SHORT = Learning(max_evaluations=6, n_folds=3)
+
+
+def truth(rows):
+    """Curves that are moved by the first column and tilted by the second; the third is idle."""
+    return np.sin(np.pi * (THETA + 2.0 * rows[:, :1])) + 2.0 * (rows[:, 1:2] / 8.0) ** 2 * THETA
+
+
+Y = truth(X) + 0.2 * RNG.standard_normal((90, 21))
+
+
+def make(loss="squared", **parameters):
+    return FunctionalRegressor(loss, **{"kernel": Matern(), "learn": SHORT, **parameters})
+
+
+def error(model):
+    return float(np.mean((model.predict(NEW) - truth(NEW)) ** 2))
+
+
+def test_a_coordinate_of_the_fit_is_the_scalar_fit_to_the_coordinate():
+    """The premise: one kernel, and alpha over the eigenvalue for each."""
+    alpha, kernel, output = 0.01, Gaussian([0.5, 4.0, 1.0]), Gaussian(0.3)
+    curves = as_curves(Y, THETA)
+    found = coordinates_of(curves, output(THETA[:, None]), np.ones(90))
+    model = FunctionalRegressor(alpha=alpha, kernel=kernel, output_kernel=output, tol=1e-12)
+    fitted = coordinates_of(
+        as_curves(model.fit(X, Y, THETA).predict(X), THETA), output(THETA[:, None]), np.ones(90)
+    )
+    gram = kernel(X)
+    for j in range(4):
+        strength = alpha / found.unit / found.coupling[j, j] ** 2
+        target = found.targets[:, j]
+        expected = gram @ np.linalg.solve(gram + 90.0 * strength * np.eye(90), target)
+        nearest = np.abs(fitted.targets - expected[:, None]).max(axis=0).min()
+        assert nearest < 1e-6 * np.abs(expected).max()
+    assert (np.diff((found.targets**2).sum(axis=0)) <= 0.0).all()
+
+
+def test_defaults_learn_kernel_and_alpha():
+    model = FunctionalRegressor().fit(X, Y, THETA)
+    assert model.kernel_ == model.learned_.kernel
+    assert not is_open(model.kernel_)
+    assert model.alpha_ == model.learned_.alpha
+    assert model.learned_.criterion < model.learned_.history[0]
+    assert error(model) < 0.5 * error(FunctionalRegressor(learn=False).fit(X, Y, THETA))
+    widths = make().fit(X, Y, THETA).kernel_.length_scale / X.std(axis=0)
+    assert widths[2] > widths[1] > widths[0]
+
+
+def test_the_fit_is_that_of_what_was_learned():
+    model = make("huber", kappa=0.5, tol=1e-10).fit(X, Y, THETA)
+    same = model.with_learned().fit(X, Y, THETA)
+    assert same.learned_ is None
+    assert same.kernel_ == model.kernel_
+    np.testing.assert_allclose(same.predict(NEW), model.predict(NEW), rtol=0, atol=1e-12)
+
+
+def test_what_is_given_stays():
+    kernel = Gaussian([0.5, 4.0, 1.0])
+    model = make(kernel=kernel).fit(X, Y, THETA)
+    assert model.kernel_.length_scale == pytest.approx(kernel.length_scale)
+    assert model.alpha_ == model.learned_.alpha
+    model = make(alpha=0.02).fit(X, Y, THETA)
+    assert model.alpha_ == model.learned_.alpha == 0.02
+    assert make(kernel=kernel, alpha=0.02).fit(X, Y, THETA).learned_ is None
+    gram = make(kernel="precomputed").fit(kernel(X), Y, THETA)
+    assert gram.learned_ is None
+    assert gram.alpha_ == pytest.approx(0.5e-3)
+
+
+def test_repetitions_and_order_do_not_matter():
+    counts, order = RNG.integers(0, 3, 90), RNG.permutation(90)
+    times = np.repeat(np.arange(90), counts)
+    one = make().fit(X[order], Y[order], THETA, sample_weight=counts[order])
+    other = make().fit(X[times], Y[times], THETA)
+    np.testing.assert_array_equal(one.kernel_.length_scale, other.kernel_.length_scale)
+    assert one.alpha_ == pytest.approx(other.alpha_, rel=1e-9)
+    assert one.kernel_ != make().fit(X, Y, THETA).kernel_
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_units_do_not_matter(loss):
+    """Of columns and of curves; alpha has those of the measure."""
+    scales, quadrature = np.array([4.0, 0.5, 1024.0]), np.full(21, 1.0 / 16.0)
+    one = make(loss, kappa=0.25, quadrature=quadrature).fit(X, Y, THETA)
+    two = make(loss, kappa=4.0, quadrature=quadrature).fit(scales * X, 16.0 * Y, THETA)
+    np.testing.assert_allclose(
+        two.kernel_.length_scale, scales * one.kernel_.length_scale, rtol=1e-9
+    )
+    assert two.alpha_ == pytest.approx(one.alpha_, rel=1e-6)
+    np.testing.assert_allclose(two.predict(scales * NEW), 16.0 * one.predict(NEW), atol=1e-3)
+    wide = make(quadrature=4.0 * quadrature).fit(X, Y, THETA)
+    narrow = make(quadrature=quadrature).fit(X, Y, THETA)
+    np.testing.assert_array_equal(wide.kernel_.length_scale, narrow.kernel_.length_scale)
+    assert wide.alpha_ == pytest.approx(4.0 * narrow.alpha_, rel=1e-6)
+
+
+def test_outliers_do_not_decide_with_a_robust_loss():
+    spoiled = Y.copy()
+    spoiled[::10] += 40.0 * RNG.standard_normal((9, 1))
+    options = {"center": "median", "kappa": 0.3}
+    model = make("huber", **options).fit(X, spoiled, THETA)
+    deceived = make(**options).fit(X, spoiled, THETA).with_learned().set_params(loss="huber")
+    assert error(model) < 0.5 * error(deceived.fit(X, spoiled, THETA))
+    assert error(model) < 0.5 * error(make("huber", learn=False, **options).fit(X, spoiled, THETA))
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        ("squared", "Squared()"),
+        ("huber", "Huber(0.7)"),
+        ("absolute", "Absolute()"),
+        ("pinball", "Absolute()"),
+        ("squared_pinball", "Squared()"),
+        ("epsilon_insensitive", "Squared()"),
+        ("squared_epsilon_insensitive", "Squared()"),
+        (Huber(2.0), "Huber(2)"),
+        (Pinball(0.9), "Squared()"),
+        (Pinball([0.1, 0.9]), "Squared()"),
+    ],
+)
+def test_which_loss_judges(loss, expected):
+    chosen = loss_of_coordinates(LossChoice(loss, 2.0, 0.7, 0.1, 0.5))
+    values = np.linspace(-3.0, 3.0, 7)[:, None]
+    names = {"Squared()": Squared(), "Absolute()": Absolute()}
+    names |= {"Huber(0.7)": Huber(0.7), "Huber(2)": Huber(2.0)}
+    ratio = chosen.value(values)[:3] / names[expected].value(values)[:3]
+    np.testing.assert_allclose(ratio, ratio[0])
+
+
+def test_gaps_and_points_of_their_own():
+    seen = RNG.uniform(size=Y.shape) < 0.7
+    with_gaps = np.where(seen, Y, np.nan)
+    pairs = [(THETA[row], y[row]) for row, y in zip(seen, Y, strict=True)]
+    whole = error(make().fit(X, Y, THETA))
+    for model in (make().fit(X, with_gaps, THETA), make().fit(X, pairs)):
+        assert model.learned_ is not None
+        assert error(model) < 2.0 * whole
+
+
+def test_gaps_are_taken_as_linear():
+    values = np.array([[0.0, np.nan, 2.0, np.nan], [1.0, 1.0, np.nan, 5.0]])
+    linear = np.array([[0.0, 1.0, 2.0, 2.0], [1.0, 1.0, 3.0, 5.0]])
+    between, weight = Gaussian(0.4)(np.linspace(0.0, 1.0, 4)[:, None]), np.ones(2)
+    one, other = (coordinates_of(as_curves(y), between, weight) for y in (values, linear))
+    np.testing.assert_allclose(one.targets, other.targets, atol=1e-14)
+    assert not center_of(None, as_curves(linear), weight).any()
+
+
+def test_too_few_curves_teach_nothing():
+    model = make().fit(X[:8], Y[:8], THETA)
+    assert model.learned_ is None
+    assert model.alpha_ == pytest.approx(0.5e-3)
+
+
+def test_searches_learn_nothing():
+    search = PathSearchCV(make(), {"alpha": 3}, cv=3).fit(X, Y, theta=THETA)
+    assert search.best_estimator_.alpha_ == search.best_params_["alpha"]
+    assert search.best_estimator_.kernel_.length_scale == pytest.approx(
+        make(learn=False, alpha=1.0).fit(X, Y, THETA).kernel_.length_scale
+    )
+
+
+def test_a_callback_ends_learning_with_the_best_so_far():
+    seen = []
+    stop = lambda progress: seen.append(progress) or len(seen) == 2  # noqa: E731
+    model = make(callback=stop).fit(X, Y, THETA)
+    assert len(model.learned_.history) == 2
+    assert "stopped after 2 evaluations" in model.learned_.message
+
+
+def test_a_solver_that_is_none_for_the_loss_is_refused_before_learning():
+    calls = []
+    model = make("absolute", solver="closed_form", callback=calls.append)
+    with pytest.raises(ValueError, match="closed_form"):
+        model.fit(X, Y, THETA)
+    assert not calls
