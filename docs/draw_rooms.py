@@ -25,6 +25,7 @@ TITLES = (
     "algorithms",
     "parameters from held-out rows",
     "the shell of estimators",
+    "and of those that learn",
     "the kernel as given",
     "estimators",
     "searches and intervals",

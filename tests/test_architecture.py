@@ -20,6 +20,7 @@ FLOORS: list[set[str]] = [
     {"solvers"},
     {"learning"},
     {"estimator"},
+    {"learning_estimator"},
     {"named_kernel"},
     {"functional", "online", "positive", "regression"},
     {"model_selection"},

@@ -17,9 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import (
-    BOOLEAN,
-    NONE,
-    POSITIVE,
     CheckedParameters,
     check_magnitude,
     check_targets,
@@ -29,15 +26,8 @@ from fenchel._validation import (
     targets_of,
 )
 from fenchel.certificate import Callback, Certificate, Progress, Status
-from fenchel.features import (
-    FEATURES_CHOICE,
-    FeatureMap,
-    default_kernel,
-    fit_feature_map,
-    warn_of_truncation,
-)
-from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, is_open, resolve, settled
-from fenchel.learning import LEARNING, Data, Learned, Learning, learn
+from fenchel.features import FEATURES_CHOICE, FeatureMap, fit_feature_map, warn_of_truncation
+from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
 from fenchel.solvers.loop import Watch
 
@@ -360,61 +350,11 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         return tags
 
 
-class LearningEstimator(KernelEstimator):
-    """Base class of those that learn what is left open: length scales, and alpha that is None."""
-
-    constraints = declared(alpha=NONE | POSITIVE, learn=BOOLEAN | LEARNING)
-
-    learn: Any
-    alpha_: float
-    """As given, or as learned."""
-    learned_: Learned | None
-    """What was learned, and how; None where nothing was left open."""
-    _learned: Learned | None = None
-
-    def _may_learn(self) -> bool:
-        """Whether the criterion can be computed: from kernel values that rows determine."""
-        scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
-        return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
-
-    def _open_kernels(self) -> list[Any]:
-        """The kernels to choose among, if any of them is to be learned, else none."""
-        if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
-            return []
-        if self.kernel is None:
-            return [default_kernel(self.features, each) for each in self._learning().kernels]
-        kernel = as_kernel(self.kernel)
-        return [kernel] if is_open(kernel) else []
-
-    def _learning(self) -> Learning:
-        """How to learn."""
-        return self.learn if isinstance(self.learn, Learning) else Learning()
-
-    def _learned_from(
-        self, data: Data, kernels: list[Any], alpha: float | None, watch: Callback | None
-    ) -> Learned | None:
-        """The best of some kernels, and alpha where it is None."""
-        options = self._learning()
-        with threads_that_pay(min(len(data.X), options.n_rows)):
-            return learn(data, kernels, alpha, options, watch)
-
-    def with_learned(self) -> Self:
-        """Return an unfitted copy with what the last fit has learned as its parameters.
-
-        Fits of the copy learn nothing. Where rows are held out from it that this fit has seen,
-        as in cross-validation, parameters have seen them too: scores are then a little too good,
-        and the coverage of conformal intervals is no longer guaranteed.
-        """
-        check_is_fitted(self)
-        return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
-
-
 __all__ = [
     "CertifiedEstimator",
     "CheckedRegressor",
     "KeptRows",
     "KernelEstimator",
-    "LearningEstimator",
     "Searchable",
     "strengths",
 ]

@@ -15,7 +15,6 @@ from fenchel._typing import FloatArray
 from fenchel.functional._inputs import without_gaps
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import Curves
-from fenchel.learning import Data
 from fenchel.losses import Loss, Squared, make_loss
 
 _COORDINATES = 4  # three to eight gave the same scores, each costs as much as the first
@@ -31,13 +30,9 @@ class Coordinates(NamedTuple):
     unit: float
     """The mean of the eigenvalues: alpha of the curves is this times alpha of the coordinates."""
 
-    def data(self, X: FloatArray, weight: FloatArray, loss: Loss) -> Data:
-        """Rows and coordinates as :func:`fenchel.learning.learn` takes them."""
-        return Data(X, self.targets, weight, loss, self.coupling, False)
-
 
 def coordinates_of(curves: Curves, between: FloatArray, weight: FloatArray) -> Coordinates:
-    """Return the coordinates with the largest mean squares.
+    """Return the coordinates with the largest mean squares, none where the output kernel is zero.
 
     Curves are taken as linear where they were not observed, with the mean of their measures.
 
@@ -59,7 +54,7 @@ def coordinates_of(curves: Curves, between: FloatArray, weight: FloatArray) -> C
     squares = np.where(values > 1e-10 * values[-1], weight @ targets**2, -1.0)
     largest = np.argsort(-squares, kind="stable")[:_COORDINATES]
     largest = largest[squares[largest] >= 0.0]
-    unit = float(values[largest].mean())
+    unit = float(values[largest].mean()) if len(largest) else 1.0
     coupling = np.diag(np.sqrt(values[largest] / unit))
     return Coordinates(np.ascontiguousarray(targets[:, largest]), coupling, unit)
 

@@ -7,28 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._typing import FloatArray
-from fenchel._validation import (
-    check_length,
-    check_magnitude,
-    check_targets,
-    check_weights,
-    rows_of,
-)
-from fenchel.certificate import Callback
+from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import check_length, check_targets, rows_of
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._learning import coordinates_of, loss_of_coordinates
 from fenchel.functional._representation import LossChoice, PreparedCurves
 from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves
-from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve, settled
-from fenchel.learning import DEFAULT_STRENGTH, Learned
+from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
+from fenchel.learning import DEFAULT_STRENGTH, Data
 from fenchel.losses.curves import check_order
 from fenchel.problem import Problem
 from fenchel.solvers import Solver
 
 _WIDTH = 0.1
-_FEW = 16
 
 
 class CurvesFromRows(SearchableCurves):
@@ -70,9 +62,9 @@ class CurvesFromRows(SearchableCurves):
         check_targets(curves.values[~np.isnan(curves.values)])
         return X, curves
 
-    def _prepared(self, X: FloatArray, curves: Curves, sample_weight: Any) -> PreparedCurves:
+    def _prepared(self, X: FloatArray, targets: Curves, sample_weight: Any) -> PreparedCurves:
         inputs = self._mapped(X, sample_weight)
-        curves, center = self._centred(curves.subset(inputs.kept), inputs.weight)
+        curves, center = self._centred(targets.subset(inputs.kept), inputs.weight)
         output, between = self._output(curves.grid)
         return PreparedCurves(inputs, curves, output, between, center)
 
@@ -86,53 +78,18 @@ class CurvesFromRows(SearchableCurves):
         output = _output_kernel(self.output_kernel, grid, self.random_state)
         return output, np.asarray(output(grid[:, None]), dtype=np.float64)
 
-    def _learned_and_prepared(
-        self, X: FloatArray, curves: Curves, sample_weight: Any, watch: Callback | None
-    ) -> PreparedCurves:
-        """Curves ready for a fit, after what is left open was learned, if anything is.
+    def _some(self, targets: Curves, rows: IntArray) -> Curves:
+        return targets.subset(rows)
 
-        What is not allowed is refused before time is spent: on a few rows, where the kernel is
-        to be learned.
-        """
-        self._learned = None
-        kernels = self._open_kernels()
-        if not kernels:
-            prepared = self._prepared(X, curves, sample_weight)
-            if self.alpha is None and self._may_learn():
-                self._solver(self.make_problem(prepared))
-                inputs = prepared.inputs
-                kernels = [settled(inputs.feature_map.kernel_)]
-                known = prepared.curves, prepared.between
-                self._learned = self._learn(inputs.rows, *known, inputs.weight, kernels, watch)
-            return prepared
-        check_magnitude(X, "X")
-        weight = check_weights(X, sample_weight)
-        rows = np.flatnonzero(weight)
-        few = rows[:_FEW]
-        self._solver(self.make_problem(self._prepared(X[few], curves.subset(few), weight[few])))
-        centred, _ = self._centred(curves.subset(rows), weight[rows])
-        between = self._output(curves.grid)[1]
-        self._learned = self._learn(X[rows], centred, between, weight[rows], kernels, watch)
-        return self._prepared(X, curves, sample_weight)
+    def _try(self, prepared: PreparedCurves) -> None:
+        self._solver(self.make_problem(prepared))
 
-    def _learn(
-        self,
-        X: FloatArray,
-        curves: Curves,
-        between: FloatArray,
-        weight: FloatArray,
-        kernels: list[Any],
-        watch: Callback | None,
-    ) -> Learned | None:
-        """What is left open, from centred curves of positive weight."""
-        coordinates = coordinates_of(curves, between, weight)
-        data = coordinates.data(X, weight, loss_of_coordinates(self._choice()))
-        unit, alpha = coordinates.unit, self.alpha
-        given = None if alpha is None else float(alpha) / unit
-        learned = self._learned_from(data, kernels, given, watch)
-        if learned is None:
-            return None
-        return replace(learned, alpha=learned.alpha * unit if alpha is None else float(alpha))
+    def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:
+        curves, _ = self._centred(targets, weight)
+        coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight)
+        loss = loss_of_coordinates(self._choice())
+        data = Data(X, coordinates.targets, weight, loss, coordinates.coupling, False)
+        return data, coordinates.unit
 
     def strength(self, prepared: PreparedCurves) -> float:
         """Alpha as given, as learned, or a thousandth of its unit."""

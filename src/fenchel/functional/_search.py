@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.estimator import LearningEstimator, strengths
+from fenchel.estimator import strengths
 from fenchel.functional.curves import Curves
+from fenchel.learning_estimator import LearningEstimator
 from fenchel.losses import parameters_of
 
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves

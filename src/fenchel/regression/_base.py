@@ -11,24 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_weights
 from fenchel.certificate import Callback
 from fenchel.design import Design, Gram
-from fenchel.estimator import (
-    CheckedRegressor,
-    KeptRows,
-    LearningEstimator,
-    all_or_nothing,
-    strengths,
-)
-from fenchel.kernels import OperatorKernel, settled
+from fenchel.estimator import CheckedRegressor, KeptRows, all_or_nothing, strengths
+from fenchel.kernels import OperatorKernel
 from fenchel.learning import (
     DEFAULT_STRENGTH,
     Data,
-    Learned,
     sample_by_content,
     unit_of_strength,
 )
+from fenchel.learning_estimator import LearningEstimator
 from fenchel.losses import Loss
 from fenchel.metrics import total_effects
 from fenchel.metrics.effects import IDLE
@@ -37,7 +30,6 @@ from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 
 _SAMPLE = 128
-_FEW = 16
 
 
 @dataclass
@@ -249,38 +241,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
                 solution = judged_again(solution, primal, self._tolerance)
         return offset, solution
 
-    def _learned_and_prepared(
-        self,
-        X: FloatArray,
-        targets: FloatArray,
-        sample_weight: ArrayLike | None,
-        watch: Callback | None,
-    ) -> Prepared:
-        """Rows ready for a fit, after what is left open was learned, if anything is.
-
-        What is not allowed is refused before time is spent: on a few rows, where the kernel is
-        to be learned.
-        """
-        self._learned = None
-        kernels = self._open_kernels()
-        if not kernels:
-            prepared = self._prepared(X, targets, sample_weight)
-            if self.alpha is None and self._may_learn():
-                make_solver(self.solver, self.make_problem(prepared), 1.0, 1)
-                inputs, kept = prepared.inputs, prepared.inputs.kept
-                kernels = [settled(inputs.feature_map.kernel_)]
-                self._learned = self._learn(X[kept], targets[kept], inputs.weight, kernels, watch)
-            return prepared
-        check_magnitude(X, "X")
-        weight = check_weights(X, sample_weight)
-        rows = np.flatnonzero(weight)
-        few = rows[:_FEW]
-        self._try_solver(self._prepared(X[few], targets[few], weight[few]))
-        self._measure(targets[rows], weight[rows])
-        self._learned = self._learn(X[rows], targets[rows], weight[rows], kernels, watch)
-        return self._prepared(X, targets, sample_weight)
-
-    def _try_solver(self, prepared: Prepared) -> None:
+    def _try(self, prepared: Prepared) -> None:
         """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
         problem, inputs = self.make_problem(prepared), prepared.inputs
         if takes_gram(self.solver) and problem.design.coupling is not None:  # it may get one
@@ -288,24 +249,13 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
             problem = replace(problem, design=Gram(gram, problem.design.coupling))
         make_solver(self.solver, problem, 1.0, 1)
 
-    def _learn(
-        self,
-        X: FloatArray,
-        targets: FloatArray,
-        weight: FloatArray,
-        kernels: list[Any],
-        watch: Callback | None,
-    ) -> Learned | None:
-        """What is left open, from rows of positive weight."""
-        return self._learned_from(self._task(X, targets, weight), kernels, self.alpha, watch)
-
-    def _task(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> Data:
-        """Rows as :func:`fenchel.learning.learn` takes them."""
+    def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
+        self._measure(targets, weight)
         loss, coupling = self._learned_task(targets.shape[1])
         intercept = bool(self.fit_intercept)
         if intercept:
             targets = targets - _middle(targets)
-        return Data(X, targets, weight, loss, coupling, intercept)
+        return Data(X, targets, weight, loss, coupling, intercept), 1.0
 
     def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
         """Loss and coupling of the criterion: those of the fit, or of some of its outputs."""

@@ -1,0 +1,141 @@
+"""The shell of estimators that learn what is left open: length scales, and alpha that is None."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._threads import threads_that_pay
+from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import (
+    BOOLEAN,
+    NONE,
+    POSITIVE,
+    check_magnitude,
+    check_weights,
+    declared,
+)
+from fenchel.certificate import Callback
+from fenchel.estimator import KernelEstimator
+from fenchel.features import default_kernel
+from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
+from fenchel.learning import LEARNING, Data, Learned, Learning, learn
+
+_FEW = 16
+
+
+class LearningEstimator(KernelEstimator):
+    """Base class: subclasses say how they prepare rows, and what they learn from.
+
+    They store at least the parameters below.
+    """
+
+    constraints = declared(alpha=NONE | POSITIVE, learn=BOOLEAN | LEARNING)
+
+    learn: Any
+    alpha_: float
+    """As given, or as learned."""
+    learned_: Learned | None
+    """What was learned, and how; None where nothing was left open."""
+    _learned: Learned | None = None
+
+    def _prepared(self, X: FloatArray, targets: Any, sample_weight: Any) -> Any:
+        """Rows and targets, validated, to what ``fit_prepared`` takes."""
+        raise NotImplementedError
+
+    def _try(self, prepared: Any) -> None:
+        """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
+        raise NotImplementedError
+
+    def _data(self, X: FloatArray, targets: Any, weight: FloatArray) -> tuple[Data, float]:
+        """Rows of positive weight as they are learned from, and the unit of alpha there."""
+        raise NotImplementedError
+
+    def _some(self, targets: Any, rows: IntArray) -> Any:
+        """Targets of some rows."""
+        return targets[rows]
+
+    def _learned_and_prepared(
+        self, X: FloatArray, targets: Any, sample_weight: Any, watch: Callback | None
+    ) -> Any:
+        """Rows ready for a fit, after what is left open was learned, if anything is.
+
+        What is not allowed is refused before time is spent: on a few rows, where the kernel is
+        to be learned.
+        """
+        self._learned = None
+        kernels = self._open_kernels()
+        if not kernels:
+            prepared = self._prepared(X, targets, sample_weight)
+            if self.alpha is None and self._may_learn():
+                self._try(prepared)
+                inputs, kept = prepared.inputs, prepared.inputs.kept
+                kernels = [settled(inputs.feature_map.kernel_)]
+                known = X[kept], self._some(targets, kept), inputs.weight
+                self._learned = self._learn(*known, kernels, watch)
+            return prepared
+        check_magnitude(X, "X")
+        weight = check_weights(X, sample_weight)
+        rows = np.flatnonzero(weight)
+        few = rows[:_FEW]
+        self._try(self._prepared(X[few], self._some(targets, few), weight[few]))
+        self._learned = self._learn(
+            X[rows], self._some(targets, rows), weight[rows], kernels, watch
+        )
+        return self._prepared(X, targets, sample_weight)
+
+    def _may_learn(self) -> bool:
+        """Whether the criterion can be computed: from kernel values that rows determine."""
+        scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
+        return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
+
+    def _open_kernels(self) -> list[Any]:
+        """The kernels to choose among, if any of them is to be learned, else none."""
+        if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
+            return []
+        if self.kernel is None:
+            return self._default_kernels()
+        kernel = as_kernel(self.kernel)
+        return [kernel] if is_open(kernel) else []
+
+    def _default_kernels(self) -> list[Any]:
+        """Those to choose among where no kernel is given."""
+        return [default_kernel(self.features, each) for each in self._learning().kernels]
+
+    def _learning(self) -> Learning:
+        """How to learn."""
+        return self.learn if isinstance(self.learn, Learning) else Learning()
+
+    def _learn(
+        self,
+        X: FloatArray,
+        targets: Any,
+        weight: FloatArray,
+        kernels: list[Any],
+        watch: Callback | None,
+    ) -> Learned | None:
+        """What is left open, from rows of positive weight."""
+        (data, unit), options = self._data(X, targets, weight), self._learning()
+        given = None if self.alpha is None else float(self.alpha)
+        alpha = None if given is None else given / unit
+        with threads_that_pay(min(len(X), options.n_rows)):
+            learned = learn(data, kernels, alpha, options, watch)
+        if learned is None:
+            return None
+        return replace(learned, alpha=learned.alpha * unit if given is None else given)
+
+    def with_learned(self) -> Self:
+        """Return an unfitted copy with what the last fit has learned as its parameters.
+
+        Fits of the copy learn nothing. Where rows are held out from it that this fit has seen,
+        as in cross-validation, parameters have seen them too: scores are then a little too good,
+        and the coverage of conformal intervals is no longer guaranteed.
+        """
+        check_is_fitted(self)
+        return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
+
+
+__all__ = ["LearningEstimator"]
