@@ -63,7 +63,7 @@ def judge_curves(
         feature_map_=model.feature_map_,
         certificate_=model.certificate_,
         status_=model.status_,
-        alpha=model.alpha,
+        alpha=model.alpha_,
         tol=model.tol,
         fit_intercept=False,
     )

@@ -128,7 +128,7 @@ def _read_positive(
     unit = estimator.scale_
     objective = float(loss.value(residual).mean()) / unit**loss.degree
     objective += estimator.trace_penalty * float(np.trace(gram)) / unit
-    objective += 0.5 * estimator.alpha * float(np.vdot(gram, gram)) / unit**2
+    objective += 0.5 * estimator.alpha_ * float(np.vdot(gram, gram)) / unit**2
     _same_sample(float(estimator.certificate_.primal), objective, _MISMATCH * objective)
     radius, diagonal, caveats = _kernel_radius(estimator, X, radius)
     n = len(X)

@@ -10,13 +10,17 @@ import numpy as np
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NOT_NEGATIVE, declared
+from fenchel.certificate import Callback
 from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
 from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
-from fenchel.kernels import as_kernel, resolve
+from fenchel.kernels import as_kernel
+from fenchel.learning import Data
+from fenchel.learning_estimator import LearningEstimator
+from fenchel.losses import Loss, Squared
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.integrals import Moment
 from fenchel.positive.problem import PSDProblem, Squares
-from fenchel.positive.solvers import SOLVER_CHOICE, solve
+from fenchel.positive.solvers import SOLVER_CHOICE, make_solver, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
@@ -51,6 +55,7 @@ class PositiveEstimator(KernelEstimator):
 
     trace_penalty: float
     warm_start: bool
+    alpha_: float
 
     _most_features: ClassVar[int | None] = None
     """Cap where ``rank`` is None, for maps other than pivoted Cholesky; None is their own."""
@@ -79,40 +84,56 @@ class PositiveEstimator(KernelEstimator):
     def _fit(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None) -> Self:
         """Validate, resolve the kernel, map the rows, solve, and keep the result."""
         self.check_parameters()
-        prepared = self.prepare(X, y, sample_weight)
+        watch = self._callback()
+        prepared = self._prepared_for_fit(X, y, sample_weight, watch)
         inputs, last = prepared.inputs, getattr(self, "_last", None)
         if not self.warm_start or last is None or len(last.dual) != inputs.n_rows:
-            start = self.fit_prepared(prepared)
+            start = self._fit_prepared(prepared, None, watch)
         else:
-            start = self.fit_prepared(prepared, last._replace(dual=last.dual[inputs.kept]))
-        self._last = None
+            near = last._replace(dual=last.dual[inputs.kept])
+            start = self._fit_prepared(prepared, near, watch)
+        self._last = self._learned = None
         if self.warm_start:
             whole = np.zeros((inputs.n_rows, start.dual.shape[1]))
             whole[inputs.kept] = start.dual
             self._last = start._replace(dual=whole)
         return self
 
+    def _strength(self) -> float:
+        """The alpha of the fit."""
+        return float(self.alpha)
+
+    def _prepared_for_fit(
+        self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, watch: Callback | None
+    ) -> Prepared:
+        """What :meth:`prepare` returns, after what is to be learned was."""
+        return self.prepare(X, y, sample_weight)
+
     def fit_prepared(self, prepared: Prepared, start: Start | None = None) -> Start:
         """Solve on prepared rows, set the fitted attributes, and return a point to start from."""
-        inputs = prepared.inputs
-        self._keep_map(inputs, stacklevel=7)
-        solution = self._solve(prepared, start)
+        return self._fit_prepared(prepared, start, self._callback())
+
+    def _fit_prepared(
+        self, prepared: Prepared, start: Start | None, watch: Callback | None
+    ) -> Start:
+        inputs, self.alpha_ = prepared.inputs, self._strength()
+        self._keep_map(inputs, stacklevel=8)
+        solution = self._solve(prepared, start, watch)
         share = inputs.weight / inputs.weight.sum()
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
         self.dual_coef_[inputs.kept] = share[:, None] * solution.dual
         self._keep(prepared, solution)
-        self._keep_end(solution, stacklevel=6)
+        self._keep_end(solution, stacklevel=7)
         return Start(solution.dual, solution.multipliers)
 
-    def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
+    def _solve(
+        self, prepared: Prepared, start: Start | None, watch: Callback | None
+    ) -> PSDSolution:
         """Solve the problem, from a point where its shape fits."""
         problem = replace(self._problem(prepared), shared=prepared.squares)
         fits = start is not None and start.dual.shape == (len(problem.weight), problem.n_outputs)
         tol, limit = float(self.tol), int(self.max_iter)
-        return solve(problem, self.solver, tol, limit, start if fits else None, self._callback())
-
-    def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
-        return resolve(as_kernel(self.kernel), rows, weight, self.random_state)
+        return solve(problem, self.solver, tol, limit, start if fits else None, watch)
 
     def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
         kernel, rank = self._resolved_kernel(rows, weight), self.rank
@@ -132,8 +153,16 @@ class PositiveEstimator(KernelEstimator):
             return self._new_features(rows)
 
 
-class PositiveRegressor(CheckedRegressor, PositiveEstimator):
-    """Base class of those with targets."""
+class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
+    """Base class of those with targets, which learn where they are asked to.
+
+    The criterion is that of a linear model of the same features, without a sign.
+    """
+
+    unlearned_alpha: ClassVar[float] = 1e-4
+    """What alpha is where it is None and not learned."""
+    learned_share: ClassVar[float] = 1.0
+    """What it is of that of the linear model, where it is learned."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows X (n_samples, n_features), or a square Gram matrix, and targets y.
@@ -147,12 +176,47 @@ class PositiveRegressor(CheckedRegressor, PositiveEstimator):
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features."""
-        X, targets = self._validated(X, y)
+        self._learned = None
+        return self._prepared(*self._validated(X, y), sample_weight)
+
+    def _prepared_for_fit(
+        self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, watch: Callback | None
+    ) -> Prepared:
+        rows, targets = self._validated(X, y)
+        prepared: Prepared = self._learned_and_prepared(rows, targets, sample_weight, watch)
+        self.learned_ = self._learned
+        return prepared
+
+    def _prepared(self, X: FloatArray, targets: FloatArray, sample_weight: Any) -> Prepared:
         inputs = self._mapped(X, sample_weight)
         targets = targets[inputs.kept]
         self._check_targets(targets)
         shift, scale = self._standardization(targets, inputs.weight)
         return Prepared(inputs, (targets - shift) / scale, shift, scale)
+
+    def _try(self, prepared: Prepared) -> None:
+        make_solver(self.solver, self._problem(prepared), 1.0, 1)
+
+    def _default_kernels(self) -> list[Any]:
+        return [as_kernel(None)]  # smooth: few features, gradients and integrals in closed form
+
+    def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
+        self._check_targets(targets)
+        shift, scale = self._standardization(targets, weight)
+        loss, fit_intercept = self._linear_loss(float(scale[0]))
+        coupling = np.eye(loss.n_outputs or targets.shape[1])
+        standard = (targets - shift) / scale
+        data = Data(X, standard, weight, loss, coupling, fit_intercept)
+        return data, self.learned_share
+
+    def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
+        """The loss of a linear model of standardized targets, and whether it has an offset."""
+        return Squared(), True
+
+    def _strength(self) -> float:
+        if self.alpha is not None:
+            return float(self.alpha)
+        return self.unlearned_alpha if self._learned is None else self._learned.alpha
 
     def _check_targets(self, targets: FloatArray) -> None:
         """Refuse targets that the loss does not know, (n, t)."""

@@ -86,11 +86,13 @@ class ConeRegressor(PositiveRegressor):
         ``generators`` are given. The cone must have interior points.
     generators : array-like of shape (t, n_outputs), optional
         The g_t, instead of ``cone``: few of them may span a cone in a high-dimensional space.
-    alpha : float, default=1e-4
-        Strength of the squared norms, > 0.
+    alpha : float or None, default=1e-4
+        Strength of the squared norms, > 0. None is learned; without learning it is the default.
     trace_penalty : float, default=0.0
         Strength of the traces, >= 0, with ``generators`` only: the matrices of inequalities
         have no sign.
+    learn : bool or Learning, default=False
+        As in :class:`NonNegativeRegressor`, by the squared loss of linear models.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         For ``generators``, and cones of as many orthogonal inequalities as outputs, as
         "non_negative"; "auto" is "newton". Other inequalities are solved by alternating
@@ -119,7 +121,7 @@ class ConeRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point, for scaled y.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Dual points times the weights; zero for rows without weight.
-    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
 feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
@@ -171,9 +173,10 @@ feature_names_in_
         cone: Any = None,
         *,
         generators: Any = None,
-        alpha: float = 1e-4,
+        alpha: float | None = 1e-4,
         trace_penalty: float = 0.0,
         kernel: Any = None,
+        learn: Any = False,
         features: Any = "cholesky",
         rank: int | None = None,
         solver: Any = "auto",
@@ -190,6 +193,7 @@ feature_names_in_
         self.alpha = alpha
         self.trace_penalty = trace_penalty
         self.kernel = kernel
+        self.learn = learn
         self.features = features
         self.rank = rank
         self.solver = solver
@@ -233,6 +237,9 @@ feature_names_in_
     def _check_targets(self, targets: FloatArray) -> None:
         self._set_cone(targets.shape[1])
 
+    def _try(self, prepared: Prepared) -> None:
+        """Do nothing: all that there is to be refused was, with the cone."""
+
     def _set_cone(self, p: int) -> None:
         """Resolve the cone, where the number of outputs is known."""
         self._named = None
@@ -261,7 +268,7 @@ feature_names_in_
         return shift, np.full(len(shift), size if size > 0.0 else 1.0)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
-        inputs, alpha = prepared.inputs, float(self.alpha)
+        inputs, alpha = prepared.inputs, self._strength()
         features, trace = with_constant(inputs.features), float(self.trace_penalty)
         directions = self.cone_ if self.generators_ is None else self.generators_
         assert directions is not None
@@ -270,29 +277,33 @@ feature_names_in_
             Residual(Squared(), prepared.targets, inputs.weight), parts, inputs.weight
         )
 
-    def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
+    def _solve(
+        self, prepared: Prepared, start: Start | None, watch: Callback | None
+    ) -> PSDSolution:
         self._set_cone(prepared.targets.shape[1])
         if self.cone_ is None:
-            return super()._solve(prepared, start)
+            return super()._solve(prepared, start, watch)
         if _orthonormal(self.cone_) and self.solver in _OF_POSITIVE_PARTS:
-            return self._solve_turned(prepared, start)
+            return self._solve_turned(prepared, start, watch)
         inputs = prepared.inputs
-        features, alpha = with_constant(inputs.features), float(self.alpha)
+        features, alpha = with_constant(inputs.features), self._strength()
         splitting = InequalitySplitting(
             features, prepared.targets, inputs.weight, self.cone_, _inner_point(self.cone_), alpha
         )
         given = None if start is None else start.multipliers
-        tol, limit, callback = float(self.tol), int(self.max_iter), self._callback()
+        tol, limit = float(self.tol), int(self.max_iter)
         with threads_that_pay(splitting.size):
-            return splitting.solve(tol, limit, given, callback)
+            return splitting.solve(tol, limit, given, watch)
 
-    def _solve_turned(self, prepared: Prepared, start: Start | None) -> PSDSolution:
+    def _solve_turned(
+        self, prepared: Prepared, start: Start | None, watch: Callback | None
+    ) -> PSDSolution:
         """By the positive matrices B = C A, which have the norm of A for an orthonormal C.
 
         Their dual points are the same, and the multipliers of B_t ⪰ 0 the positive parts of
         the matrices G_t, the gradients of the objective in B_t.
         """
-        solution, cone = super()._solve(prepared, start), self.cone_
+        solution, cone = super()._solve(prepared, start, watch), self.cone_
         assert cone is not None
         gradients = self._problem(prepared).push(solution.dual).gram
         values, vectors = np.linalg.eigh(np.array(gradients))

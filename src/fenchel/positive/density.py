@@ -172,8 +172,10 @@ feature_names_in_
         one = Constraint([prepared.integrals], 1.0)
         return PSDProblem(loss, [part], inputs.weight, constraints=[one])
 
-    def _solve(self, prepared: Prepared, start: Start | None) -> PSDSolution:
-        solution, found = super()._solve(prepared, start), prepared.moment
+    def _solve(
+        self, prepared: Prepared, start: Start | None, watch: Callback | None
+    ) -> PSDSolution:
+        solution, found = super()._solve(prepared, start, watch), prepared.moment
         assert found is not None
         factor = _factor(prepared, solution)
         attained = float(np.vdot(factor, found.matrix @ factor))

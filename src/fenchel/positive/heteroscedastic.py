@@ -148,13 +148,16 @@ class HeteroscedasticRegressor(PositiveRegressor):
 
     Parameters
     ----------
-    alpha : float, default=1e-4
-        Strength of the squared norms of A and w, > 0 (λ₂ of the paper).
+    alpha : float or None, default=1e-4
+        Strength of the squared norms of A and w, > 0 (λ₂ of the paper). None is learned; without
+        learning it is the default.
     trace_penalty : float, default=1e-4
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     max_std : float, default=3.0
         Largest standard deviation that can be predicted, in units of the standard deviation of
         y; inf for no limit.
+    learn : bool or Learning, default=False
+        As in :class:`NonNegativeRegressor`, by the squared loss of a linear model of the mean.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
@@ -178,7 +181,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, 2)
         Dual points times the weights, for η and θ; zero for rows without weight.
-    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
 feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
@@ -213,11 +216,12 @@ feature_names_in_
 
     def __init__(
         self,
-        alpha: float = 1e-4,
+        alpha: float | None = 1e-4,
         *,
         trace_penalty: float = 1e-4,
         max_std: float = 3.0,
         kernel: Any = None,
+        learn: Any = False,
         features: Any = "cholesky",
         rank: int | None = None,
         solver: Any = "auto",
@@ -233,6 +237,7 @@ feature_names_in_
         self.trace_penalty = trace_penalty
         self.max_std = max_std
         self.kernel = kernel
+        self.learn = learn
         self.features = features
         self.rank = rank
         self.solver = solver
@@ -317,7 +322,7 @@ feature_names_in_
         return mean, np.where(deviation > 1e-12 * size, deviation, np.where(size > 0.0, size, 1.0))
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
-        alpha, features = float(self.alpha), prepared.inputs.features
+        alpha, features = self._strength(), prepared.inputs.features
         mean, precision = np.eye(2)
         return PSDProblem(
             NormalLikelihood(prepared.targets[:, 0], self._floor()),

@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
 from fenchel.certificate import Callback
-from fenchel.losses import Loss, make_loss
+from fenchel.losses import Loss, Squared, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
@@ -56,13 +56,18 @@ class NonNegativeRegressor(PositiveRegressor):
         κ > 0 in the units of y, of "huber".
     epsilon : float, default=0.1
         ε >= 0 in the units of y, of the insensitive losses.
-    alpha : float, default=1e-4
-        Strength of the squared norm of A, > 0 (λ₂ of the paper).
+    alpha : float or None, default=1e-4
+        Strength of the squared norm of A, > 0 (λ₂ of the paper). None is learned; without
+        learning it is the default.
     trace_penalty : float, default=1e-4
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. Products of two kernel values make up f, so
         with a Gaussian kernel it varies on a √2 times smaller scale.
+    learn : bool or Learning, default=False
+        Whether length scales that are "learned", and alpha if it is None, are learned from
+        held-out rows, and how, see :class:`fenchel.learning.Learning`: by the same loss (the
+        squared one for "poisson") of a linear model in the features.
     features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
         How the kernel becomes features.
     rank : int, optional
@@ -93,6 +98,10 @@ class NonNegativeRegressor(PositiveRegressor):
         s.
     loss_ : Loss or None
         The loss of residuals in the units of y; None for another.
+    alpha_ : float
+        As given, or as learned.
+    learned_ : Learned or None
+        What was learned, and how; None where nothing was.
     certificate_ : Certificate
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples,)
@@ -145,9 +154,10 @@ class NonNegativeRegressor(PositiveRegressor):
         level: float = 0.5,
         kappa: float = 1.0,
         epsilon: float = 0.1,
-        alpha: float = 1e-4,
+        alpha: float | None = 1e-4,
         trace_penalty: float = 1e-4,
         kernel: Any = None,
+        learn: Any = False,
         features: Any = "cholesky",
         rank: int | None = None,
         solver: Any = "auto",
@@ -166,6 +176,7 @@ class NonNegativeRegressor(PositiveRegressor):
         self.alpha = alpha
         self.trace_penalty = trace_penalty
         self.kernel = kernel
+        self.learn = learn
         self.features = features
         self.rank = rank
         self.solver = solver
@@ -194,7 +205,7 @@ class NonNegativeRegressor(PositiveRegressor):
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         inputs, targets = prepared.inputs, prepared.targets
-        part = PSDPart(inputs.features, float(self.alpha), float(self.trace_penalty))
+        part = PSDPart(inputs.features, self._strength(), float(self.trace_penalty))
         residuals = self._residual_loss()
         loss: PredictionLoss = Poisson(targets[:, 0], inputs.weight)
         if residuals is not None:
@@ -208,6 +219,10 @@ class NonNegativeRegressor(PositiveRegressor):
         self.model_ = PSDModel(prepared.inputs.feature_map, factor)
         self.rank_ = self.model_.rank_
         self.dual_coef_ = self.dual_coef_[:, 0]
+
+    def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
+        residuals = self._residual_loss()
+        return (Squared() if residuals is None else residuals.rescaled(scale)), False
 
     def _residual_loss(self) -> Loss | None:
         """The loss of residuals in the units of y; None for one of predictions."""

@@ -1,0 +1,168 @@
+"""What models of positive functions learn: the kernel of a linear model, and alpha by it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from fenchel import KernelRidge, QuantileRegressor
+from fenchel.kernels import Gaussian, is_open
+from fenchel.learning import Learning
+from fenchel.model_selection import PathSearchCV
+from fenchel.positive import (
+    ConeRegressor,
+    DensityEstimator,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+    NonNegativeRegressor,
+)
+
+RNG = np.random.default_rng(0)
+LEVELS = (0.2, 0.5, 0.9)
+SHORT = Learning(max_evaluations=5, n_folds=2)
+X = RNG.uniform(-1.0, 1.0, (90, 3)) * [1.0, 8.0, 0.25]
+
+
+def truth(rows):
+    """A function of the first column; the others are idle."""
+    return 2.0 + np.sin(4.0 * rows[:, 0])
+
+
+NEW = RNG.uniform(-1.0, 1.0, (300, 3)) * [1.0, 8.0, 0.25]
+Y = truth(X) + 0.3 * RNG.standard_normal(90)
+MEAN, SPREAD = Y.mean(), Y.std()
+MEDIAN = np.sort(Y)[44]  # the least minimizer
+DISTANCE = np.abs(Y - MEDIAN).mean()
+ALL = [
+    NonNegativeRegressor(learn=SHORT),
+    NonNegativeRegressor("poisson", learn=SHORT),
+    HeteroscedasticRegressor(learn=SHORT),
+    NonCrossingQuantileRegressor(LEVELS, learn=SHORT, tol=1e-4),
+    ConeRegressor(learn=SHORT),
+]
+every = pytest.mark.parametrize("estimator", ALL, ids=lambda each: type(each).__name__)
+# the linear model of each, of the same standardized targets
+LINEAR = [
+    (ALL[0], KernelRidge(fit_intercept=False), Y / np.abs(Y).mean(), 1.0, 1e-4),
+    (ALL[1], KernelRidge(fit_intercept=False), Y / np.abs(Y).mean(), 1.0, 1e-4),
+    (ALL[2], KernelRidge(), (Y - MEAN) / SPREAD, 1.0, 1e-4),
+    (ALL[3], QuantileRegressor(LEVELS, level_gamma=np.inf), (Y - MEDIAN) / DISTANCE, 3.0, 1e-3),
+    (ALL[4], KernelRidge(), Y / np.sqrt(np.mean(Y**2)), 1.0, 1e-4),
+]
+linear = pytest.mark.parametrize(
+    ("estimator", "model", "targets", "share", "alpha"), LINEAR, ids=lambda each: ""
+)
+
+
+def given(estimator, **parameters):
+    return type(estimator)(**{**estimator.get_params(deep=False), **parameters})
+
+
+@linear
+def test_the_kernel_is_that_of_the_linear_model(estimator, model, targets, share, alpha):
+    model = given(model, kernel=Gaussian(), learn=SHORT, alpha=alpha / share)
+    scales = model.fit(X, targets).kernel_.length_scale
+    fitted = given(estimator).fit(X, Y)
+    np.testing.assert_allclose(fitted.kernel_.length_scale, scales, rtol=1e-9)
+    assert fitted.alpha_ == alpha
+    assert scales[1] > 8.0 * 1.5 * scales[0]
+
+
+@linear
+def test_alpha_is_a_multiple_of_that_of_the_linear_model(estimator, model, targets, share, alpha):
+    model = given(model, kernel=Gaussian(), learn=SHORT).fit(X, targets)
+    fitted = given(estimator, alpha=None).fit(X, Y)
+    assert fitted.alpha_ == fitted.learned_.alpha
+    assert fitted.alpha_ == pytest.approx(share * model.alpha_, rel=1e-9)
+    assert fitted.kernel_.length_scale == pytest.approx(model.kernel_.length_scale)
+    fixed = given(estimator, alpha=None, kernel=Gaussian(3.0)).fit(X, Y)
+    assert fixed.kernel_.length_scale == 3.0
+    assert fixed.learned_.alpha == fixed.alpha_ != fitted.alpha_
+
+
+@every
+def test_nothing_is_learned_where_nobody_asks(estimator):
+    fitted = given(estimator, learn=False, alpha=None).fit(X, Y)
+    assert type(estimator)().learn is False
+    assert fitted.learned_ is None
+    same = given(estimator, learn=False).fit(X, Y)
+    assert fitted.alpha_ == same.alpha_ == type(estimator)().alpha
+    np.testing.assert_array_equal(fitted.predict(NEW), same.predict(NEW))
+    assert given(estimator, kernel=Gaussian(3.0)).fit(X, Y).learned_ is None
+    gram = given(estimator, kernel="precomputed", alpha=None).fit(Gaussian([1.0, 8.0, 1.0])(X), Y)
+    assert gram.learned_ is None
+
+
+@every
+def test_the_fit_is_that_of_what_was_learned(estimator):
+    model = given(estimator, alpha=None).fit(X, Y)
+    assert model.kernel_ == model.learned_.kernel
+    assert not is_open(model.kernel_)
+    same = model.with_learned().fit(X, Y)
+    assert same.learned_ is None
+    assert same.alpha_ == model.alpha_
+    np.testing.assert_array_equal(same.predict(NEW), model.predict(NEW))
+
+
+@every
+def test_repetitions_order_and_units_do_not_matter(estimator):
+    counts, order = RNG.integers(0, 3, 90), RNG.permutation(90)
+    times = np.repeat(np.arange(90), counts)
+    one = given(estimator, alpha=None).fit(X[order], Y[order], sample_weight=counts[order])
+    other = given(estimator, alpha=None).fit(8.0 * X[times], 4.0 * Y[times])
+    np.testing.assert_allclose(
+        8.0 * one.kernel_.length_scale, other.kernel_.length_scale, rtol=1e-9
+    )
+    assert one.alpha_ == pytest.approx(other.alpha_, rel=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [ALL[0], ALL[1], ALL[2], ALL[4]], ids=str)
+def test_idle_columns_cost_less(estimator):
+    plain = given(estimator, learn=False)
+    errors = [np.mean((m.fit(X, Y).predict(NEW) - truth(NEW)) ** 2) for m in (estimator, plain)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_robust_losses_judge_themselves():
+    spoiled = Y.copy()
+    spoiled[::15] += 60.0
+    model = NonNegativeRegressor("huber", kappa=0.5, learn=SHORT).fit(X, spoiled)
+    squared = NonNegativeRegressor(learn=SHORT).fit(X, spoiled)
+    assert model.kernel_ != squared.kernel_
+    error, other = (np.mean((m.predict(NEW) - truth(NEW)) ** 2) for m in (model, squared))
+    assert error < 0.1 * other
+
+
+@every
+def test_one_clock_for_learning_and_the_fit(estimator):
+    seen = []
+    model = given(estimator, callback=lambda progress: seen.append(progress) or None).fit(X, Y)
+    learning = [progress for progress in seen if np.isnan(progress.dual)]
+    assert [progress.primal for progress in learning] == model.learned_.history
+    assert seen[: len(learning)] == learning
+    assert len(seen) > len(learning)
+    with pytest.warns(ConvergenceWarning, match="the callback asked for it"):
+        ended = given(estimator, callback=lambda progress: np.isnan(progress.dual)).fit(X, Y)
+    assert len(ended.learned_.history) == 1
+
+
+def test_targets_are_refused_before_learning():
+    calls = []
+    model = NonNegativeRegressor("poisson", learn=True, callback=calls.append)
+    with pytest.raises(ValueError, match="y must be >= 0 with loss='poisson'"):
+        model.fit(X, np.where(np.arange(90) == 80, -1.0, np.abs(Y)))
+    assert not calls
+
+
+def test_searches_learn_nothing():
+    search = PathSearchCV(NonNegativeRegressor(learn=True), {"alpha": [1e-2, 1e-3]}, cv=2)
+    best = search.fit(X, Y).best_estimator_
+    assert best.kernel_.length_scale == pytest.approx(
+        NonNegativeRegressor().fit(X, Y).kernel_.length_scale
+    )
+
+
+def test_a_density_has_no_targets_to_learn_from():
+    assert "learn" not in DensityEstimator().get_params()
+    assert DensityEstimator().fit(X[:, :1]).alpha_ == 1e-2
