@@ -121,8 +121,8 @@ class ConeRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point, for scaled y.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Dual points times the weights; zero for rows without weight.
-    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
-feature_names_in_
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, \
+n_features_in_, feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Raises

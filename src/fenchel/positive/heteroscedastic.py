@@ -181,8 +181,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, 2)
         Dual points times the weights, for η and θ; zero for rows without weight.
-    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
-feature_names_in_
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, \
+n_features_in_, feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Notes

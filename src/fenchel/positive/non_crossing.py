@@ -87,8 +87,8 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         Dual points times the weights, in the order of ``levels``; zero for rows without weight.
     loss_ : Pinball
         The pinball loss of the levels.
-    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
-feature_names_in_
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, \
+n_features_in_, feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Raises
