@@ -150,6 +150,25 @@ def test_which_loss_judges(loss, expected):
     np.testing.assert_allclose(ratio, ratio[0])
 
 
+@pytest.mark.parametrize(
+    ("loss", "norm"),
+    [
+        ("huber", 1),
+        ("absolute", 2),
+        ("pinball", 2),
+        ("squared_pinball", 2),
+        ("epsilon_insensitive", 2),
+        ("squared_epsilon_insensitive", np.inf),
+        (Huber(0.5), 2),
+    ],
+)
+def test_every_loss_learns(loss, norm):
+    model = make(loss, norm=norm, kappa=0.5, epsilon=0.05, tol=1e-3).fit(X, Y, THETA)
+    plain = make(loss, norm=norm, kappa=0.5, epsilon=0.05, tol=1e-3, learn=False).fit(X, Y, THETA)
+    assert model.learned_ is not None
+    assert error(model) < error(plain)
+
+
 def test_gaps_and_points_of_their_own():
     seen = RNG.uniform(size=Y.shape) < 0.7
     with_gaps = np.where(seen, Y, np.nan)

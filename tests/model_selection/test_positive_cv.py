@@ -143,9 +143,9 @@ def test_densities_compare_candidates_roughly_unless_told():
     tolerances = []
 
     class Seen(DensityEstimator):
-        def fit_prepared(self, prepared, start=None):
+        def _fit_prepared(self, prepared, start, watch):
             tolerances.append(self.tol)
-            return super().fit_prepared(prepared, start)
+            return super()._fit_prepared(prepared, start, watch)
 
     for tol in (1e-6, 1e-5):
         PathSearchCV(Seen(tol=tol), {"alpha": [1e-2]}, cv=2).fit(X)

@@ -261,7 +261,7 @@ def test_file_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"alpha": 0.0}, "alpha must be a finite number > 0, got 0"),
+        ({"alpha": 0.0}, "alpha must be a finite number > 0 or None, got 0.0"),
         ({"trace_penalty": -1.0}, "trace_penalty must be a finite number >= 0, got -1"),
         ({"max_std": 0.0}, "max_std must be a number > 0 or inf, got 0"),
         ({"max_std": np.nan}, "max_std must be a number > 0 or inf, got nan"),

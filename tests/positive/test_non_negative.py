@@ -209,7 +209,7 @@ def test_file_round_trip(tmp_path):
     [
         ({"loss": "hinge"}, "loss must be one of"),
         ({"loss": None}, "loss must be one of"),
-        ({"alpha": 0.0}, "alpha must be a finite number > 0, got 0"),
+        ({"alpha": 0.0}, "alpha must be a finite number > 0 or None, got 0.0"),
         ({"trace_penalty": -1.0}, "trace_penalty must be a finite number >= 0, got -1"),
         ({"level": 1.0}, r"level must be a number in \(0, 1\), got 1.0"),
         ({"level": 0.0}, "level must be a number in .0, 1., got 0"),

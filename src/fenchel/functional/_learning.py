@@ -15,7 +15,7 @@ from fenchel._typing import FloatArray
 from fenchel.functional._inputs import without_gaps
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import Curves
-from fenchel.losses import Loss, Squared, make_loss
+from fenchel.losses import BoxQuadratic, Loss, Squared, make_loss
 
 _COORDINATES = 4  # three to eight gave the same scores, each costs as much as the first
 
@@ -71,4 +71,6 @@ def loss_of_coordinates(choice: LossChoice) -> Loss:
     if box is None or box.epsilon > 0.0 or not np.isfinite(box.upper).all():
         return Squared()
     even = np.array_equal(box.lower, -box.upper) and np.array_equal(box.below, box.above)
-    return single if even else Squared()
+    if not even:
+        return Squared()
+    return BoxQuadratic(*(side.item() for side in (box.lower, box.upper, box.below, box.above)))

@@ -192,7 +192,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     >>> X, theta = rng.uniform(size=(60, 1)), np.linspace(0.0, 1.0, 25)
     >>> Y = np.sin(2 * np.pi * (theta + X))
     >>> Y[0] += 30.0
-    >>> model = FunctionalRegressor("huber", kappa=0.5, alpha=1e-4).fit(X, Y, theta)
+    >>> model = FunctionalRegressor("huber", kappa=0.5).fit(X, Y, theta)
     >>> bool(abs(model.predict([[0.25]], theta=[0.0, 0.5]) - [[1.0, -1.0]]).max() < 0.05)
     True
     """
