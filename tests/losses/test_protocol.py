@@ -202,3 +202,17 @@ def test_units_of_gaps():
     assert Residual(Squared(), varied).unit == pytest.approx(0.5)
     assert Residual(Squared(), np.full((2, 1), 3.0)).unit == pytest.approx(4.5)
     assert Residual(Squared(), np.zeros((2, 1))).unit == 1.0
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.5, 2.0, np.inf])
+def test_outputs_of_curves_with_weights_of_one(norm):
+    one = CurveHuber(0.7, norm, np.ones(1))
+    values = np.linspace(-3.0, 3.0, 9)[:, None]
+    np.testing.assert_allclose(one.output(0, 1).value(values), one.value(values), atol=1e-14)
+    assert CurveHuber(0.7, norm, np.ones(2)).output(0, 2) is None
+    assert CurveHuber(0.7, norm, np.array([0.5])).output(0, 1) is None
+    several = Pointwise(one, np.ones(3))
+    rows = np.random.default_rng(0).normal(size=(5, 3))
+    total = sum(several.output(j, 3).value(rows[:, [j]]) for j in range(3))
+    np.testing.assert_allclose(total, several.value(rows), rtol=1e-12)
+    assert Pointwise(one, np.array([1.0, 0.5])).output(1, 2) is None

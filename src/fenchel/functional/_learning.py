@@ -15,8 +15,9 @@ from fenchel._typing import FloatArray
 from fenchel.functional._inputs import without_gaps
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import Curves
-from fenchel.losses import BoxQuadratic, Loss, Squared, make_loss
+from fenchel.losses import Loss, Pointwise, Squared
 
+_RESIDUALS = np.geomspace(1e-3, 1e3, 13)[:, None]
 _COORDINATES = 4  # three to eight gave the same scores, each costs as much as the first
 
 
@@ -59,18 +60,13 @@ def coordinates_of(curves: Curves, between: FloatArray, weight: FloatArray) -> C
     return Coordinates(np.ascontiguousarray(targets[:, largest]), coupling, unit)
 
 
-def loss_of_coordinates(choice: LossChoice) -> Loss:
+def loss_of_coordinates(choice: LossChoice, n_coordinates: int) -> Loss:
     """Return the loss itself where it bounds influence, alike on both sides; else the squared one.
 
     So Huber's and the absolute loss judge each coordinate, and outliers do not decide.
     """
-    single = make_loss(
-        choice.loss, None, kappa=choice.kappa, epsilon=choice.epsilon, level=choice.level
-    )
-    box = single.box(1) if single.n_outputs in (None, 1) else None
-    if box is None or box.epsilon > 0.0 or not np.isfinite(box.upper).all():
-        return Squared()
-    even = np.array_equal(box.lower, -box.upper) and np.array_equal(box.below, box.above)
-    if not even:
-        return Squared()
-    return BoxQuadratic(*(side.item() for side in (box.lower, box.upper, box.below, box.above)))
+    single = choice.on(np.ones(1))
+    even = np.array_equal(single.value(_RESIDUALS), single.value(-_RESIDUALS))
+    if even and np.isfinite(single.lipschitz) and single.epsilon == 0.0:
+        return Pointwise(single, np.ones(n_coordinates))
+    return Squared()

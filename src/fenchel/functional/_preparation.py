@@ -87,7 +87,7 @@ class CurvesFromRows(SearchableCurves):
     def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:
         curves, _ = self._centred(targets, weight)
         coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight)
-        loss = loss_of_coordinates(self._choice())
+        loss = loss_of_coordinates(self._choice(), len(coordinates.coupling))
         data = Data(X, coordinates.targets, weight, loss, coordinates.coupling, False)
         return data, coordinates.unit
 

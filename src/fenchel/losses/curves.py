@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import Number
 from fenchel.losses._norm_balls import project, project_jacobian
-from fenchel.losses.atoms import check_kappa
+from fenchel.losses.atoms import Huber, check_kappa
 from fenchel.losses.base import Loss, check_epsilon
 from fenchel.losses.forms import ROUNDING, Step
 
@@ -108,6 +108,10 @@ class CurveHuber(_CurveLoss):
         self.kappa = check_kappa(kappa)
         self.separable = self.norm == 1.0
         self.lipschitz = self.kappa * _widest(self.measure, self.dual_order)
+
+    def output(self, j: int, n_outputs: int) -> Loss | None:
+        """Return Huber's loss of numbers where there is one point, of weight one."""
+        return Huber(self.kappa) if n_outputs == 1 and bool((self.root == 1.0).all()) else None
 
     def on_curves(self, measure: FloatArray) -> CurveHuber:  # noqa: D102
         return CurveHuber(self.kappa, self.norm, measure)
@@ -259,6 +263,10 @@ class Pointwise(_MeasuredLoss):
 
     def on_curves(self, measure: FloatArray) -> Pointwise:  # noqa: D102
         return Pointwise(self.loss, measure)
+
+    def output(self, j: int, n_outputs: int) -> Loss | None:
+        """Return the loss of one output, where the weight of the j-th point is one."""
+        return self.loss if bool((self.root[:, j] == 1.0).all()) else None
 
     def _apart(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """√μ (n, m), and the rows without it as one column; 0 where μ is."""
