@@ -58,6 +58,18 @@ class ScalarKernel(CheckedParameters, Kernel):
         """Rows as length scales are to be measured on: here X itself."""
         return X
 
+    def reduced(self, X: FloatArray) -> tuple[FloatArray, ScalarKernel]:
+        """Rows u(x), and a kernel k' of these with k(x, z) = k'(u(x), u(z)).
+
+        With what is the same for all pairs done once, where values are asked for in many parts;
+        here X and the kernel itself.
+        """
+        return X, self
+
+    def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
+        """Write k(X, Y) into an array that is contiguous by rows."""
+        out[...] = self._evaluate(X, Y)
+
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         r"""Integrals of products of two kernel values, None if there is no formula for them.
 
