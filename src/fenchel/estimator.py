@@ -199,7 +199,8 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
 
     def _new_rows(self, X: Any) -> FloatArray:
         """New rows, validated."""
-        check_is_fitted(self)
+        if "status_" not in vars(self):  # which says it a tenth of a millisecond sooner
+            check_is_fitted(self)
         return rows_of(self, X, reset=False)
 
     def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
@@ -343,6 +344,12 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._kept]
         return np.asarray(self.feature_map_.transform(X))
+
+    def _combination(self, X: FloatArray, weights: FloatArray) -> FloatArray:
+        """Features of rows that are validated times weights, with no array of features."""
+        if isinstance(self.kernel_, Precomputed):
+            X = X[:, self._kept]
+        return self.feature_map_.combination(X, weights)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

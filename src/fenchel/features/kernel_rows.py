@@ -61,6 +61,9 @@ class KernelRows(FeatureMap):
         """Return the weights: the features are the kernel values."""
         return weights
 
+    def _sound(self, weights: FloatArray) -> FloatArray:
+        return weights
+
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
         """Return the values."""
         return values

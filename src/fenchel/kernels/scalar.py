@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable as Function
 from collections.abc import Sequence
 from numbers import Real
@@ -9,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Hyperparameter
 
 from fenchel._typing import FloatArray
@@ -74,7 +74,8 @@ class _Radial(ScalarKernel):
 
     def reduced(self, X: FloatArray) -> tuple[FloatArray, ScalarKernel]:
         """Scaled rows, and the kernel of length scale 1."""
-        kernel = clone(self).set_params(length_scale=1.0, length_scale_bounds=None)
+        kernel = copy.copy(self)
+        kernel.length_scale, kernel.length_scale_bounds = 1.0, None
         return self._scaled(X, X)[0], kernel
 
     def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
@@ -317,6 +318,11 @@ class _OfProducts(ScalarKernel):
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return self._of_products(X @ Y.T)
+
+    def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
+        values = self._of_products(np.matmul(X, Y.T, out=out))
+        if values is not out:
+            out[...] = values
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """k(x, x) of each row."""

@@ -429,7 +429,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
     def _evaluate(self, X: FloatArray) -> FloatArray:
         """The same for rows that are validated."""
         with threads_that_pay(min(len(X), len(self.weights_))):
-            return np.asarray(self._new_features(X) @ self.weights_ + self.offset_)
+            return self._combination(X, self.weights_) + self.offset_
 
     def _check_outputs(self, kernel: OperatorKernel, n_targets: int) -> None:
         wanted = self.make_loss(n_targets).n_outputs or n_targets
