@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
+from fenchel.design.factored import Factored
 from fenchel.design.gram import Gram
 from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
@@ -13,6 +14,7 @@ from fenchel.design.rows import RowBlocks
 __all__ = [
     "CentredRows",
     "Design",
+    "Factored",
     "Functions",
     "Gram",
     "Masked",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.design.factored import Factored
 from fenchel.design.rows import RowBlocks
 
 Rows = slice | IntArray
@@ -63,6 +64,8 @@ class Design:
         What predictions of a design of complete rows are multiplied with, entry by entry.
     is_gram : bool
         Whether features of new rows are kernel values against these rows.
+    spent : bool
+        Whether nobody needs the kernel values after the fit, so that a factor may stay there.
     refusal : str
         Why there are no plain features: what a solver that needs them says.
     """
@@ -74,6 +77,7 @@ class Design:
     coupling: FloatArray | None = None
     mask: FloatArray | None = None
     is_gram: bool = False
+    spent: bool = False
     refusal: str = "needs plain features, which this design has not; solver='newton' takes any"
 
     @property
@@ -90,6 +94,25 @@ class Design:
     def blocks(self) -> RowBlocks:
         """The rows in blocks."""
         return RowBlocks(self.n_rows, self.width + self.n_outputs)
+
+    def factored(self, shift: FloatArray) -> Factored:
+        """The Cholesky factor of K + diag(shift), K the scalar kernel values of the rows.
+
+        It may be in the array of K itself: until :meth:`restore`, all but products with K wait.
+        """
+        gram = self.gram
+        if gram is None:
+            assert self.features is not None
+            return Factored(self.features @ self.features.T).factor(shift)
+        return Factored(np.array(gram, order="C")).factor(shift)
+
+    @property
+    def left_factor(self) -> Factored | None:
+        """The factor that is now in the place of the kernel values, None if they are there."""
+        return None
+
+    def restore(self) -> None:
+        """Put kernel values back where a factor is."""
 
     def zero(self) -> FloatArray:
         """Weights of the function zero."""

@@ -8,6 +8,7 @@ from scipy.linalg import eigh
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
 from fenchel.design.columns import KernelColumns
+from fenchel.design.factored import Factored
 
 _GATHERED = 6  # times the rows whose copy pays for a product with them alone
 _ROUNDING = 1e-16  # eigenvalues below this share of the largest are rounding errors
@@ -38,11 +39,30 @@ class Gram(Coupled):
         self.n_outputs = len(coupling)
         self._images: list[tuple[FloatArray, FloatArray]] = []
         self._factor: FloatArray | None = None
+        self._factored: Factored | None = None
 
     @property
     def gram(self) -> FloatArray:
         """K."""
+        self.restore()
         return self._values
+
+    def factored(self, shift: FloatArray) -> Factored:
+        """The factor of K + diag(shift), in the array of K until :meth:`restore`."""
+        self.restore()
+        if not (self._values.flags.carray and self._values.dtype == np.float64):
+            return super().factored(shift)
+        self._factored = Factored(self._values)
+        return self._factored.factor(shift)
+
+    @property
+    def left_factor(self) -> Factored | None:  # noqa: D102
+        return self._factored
+
+    def restore(self) -> None:  # noqa: D102
+        if self._factored is not None:
+            self._factored.restore()
+            self._factored = None
 
     def zero(self) -> FloatArray:  # noqa: D102
         return np.zeros((self.n_rows, self.n_outputs))
@@ -92,28 +112,30 @@ class Gram(Coupled):
         mixed = push @ self.output_matrix
         if rows is not None:
             if _GATHERED * len(rows) < self.n_rows:
-                return self._values[rows].T @ mixed
+                return self.gram[rows].T @ mixed
             whole = np.zeros((self.n_rows, self.n_outputs))
             whole[rows] = mixed
             mixed = whole
         factor = self._factor
-        return self._values @ mixed if factor is None else factor @ (factor.T @ mixed)
+        if factor is not None:
+            return factor @ (factor.T @ mixed)
+        return self._values @ mixed if self._factored is None else self._factored.product(mixed)
 
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
         return KernelColumns(self, rows, vectors)
 
     def subset(self, rows: IntArray) -> Gram:  # noqa: D102
-        return Gram(self._values[np.ix_(rows, rows)], self.coupling)
+        return Gram(self.gram[np.ix_(rows, rows)], self.coupling)
 
     def _with(self, coupling: FloatArray) -> Gram:
-        return Gram(self._values, coupling)
+        return Gram(self.gram, coupling)
 
     def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
         return np.hstack(parts)
 
     def _decomposed(self, root: FloatArray) -> Spectrum:
         """Where few eigenvalues are not zero, products use them from then on."""
-        scaled = root * self._values * root.T
+        scaled = root * self.gram * root.T
         found = in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
         some = found.values > _ROUNDING * found.values[-1]
         if 2 * np.count_nonzero(some) < self.n_rows:
@@ -121,4 +143,4 @@ class Gram(Coupled):
         return found
 
     def _scalar_diagonal(self) -> FloatArray:
-        return self._values.diagonal()
+        return self.gram.diagonal()

@@ -57,6 +57,8 @@ class Prepared:
     designs: dict[tuple[object, ...], Design] = field(default_factory=dict)
     centre: FloatArray | None = None
     """Taken off the features, as the shift off the targets."""
+    once: bool = False
+    """Whether they are of use to nobody after a fit."""
     _wider: Prepared | None = None
 
     def wider(self, share: float) -> Prepared | None:
@@ -86,6 +88,7 @@ class Prepared:
             features = self.inputs.features
             centred = features if self.centre is None else features - self.centre
             self.designs[key] = self.inputs.feature_map.design(centred, coupling)
+            self.designs[key].spent = self.once
         return self.designs[key]
 
 
@@ -144,6 +147,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         watch = self._callback()
         X, targets = self._validated(X, y)
         prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
+        prepared.once = True
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
         self._sample = None
