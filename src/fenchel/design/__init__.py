@@ -5,6 +5,7 @@ from __future__ import annotations
 from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
 from fenchel.design.gram import Gram
+from fenchel.design.kernel_values import Computed, KernelValues
 from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
@@ -12,9 +13,11 @@ from fenchel.design.rows import RowBlocks
 
 __all__ = [
     "CentredRows",
+    "Computed",
     "Design",
     "Functions",
     "Gram",
+    "KernelValues",
     "Masked",
     "Operator",
     "Plain",

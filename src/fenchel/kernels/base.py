@@ -67,7 +67,7 @@ class ScalarKernel(CheckedParameters, Kernel):
         return X, self
 
     def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
-        """Write k(X, Y) into an array that is contiguous by rows."""
+        """Write k(X, Y) into an array that is contiguous by rows, in its precision."""
         out[...] = self._evaluate(X, Y)
 
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
