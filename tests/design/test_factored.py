@@ -45,10 +45,11 @@ def test_a_design_multiplies_by_the_kernel_while_the_factor_is_there():
     assert design.left_factor is not None
     assert not np.array_equal(array, K)
     assert_allclose(design.image(right), K @ right @ (S @ S.T), rtol=1e-11, atol=1e-10)
+    assert_allclose(design.diagonal(), np.diag(K) * np.sum(S**2) / 3, rtol=1e-13)
     for use in (
         lambda: design.gram,
         lambda: design.subset(np.arange(5)),
-        design.diagonal,
+        lambda: design.functions(np.arange(4), np.ones((4, 3))).gram(),
         lambda: design.image(right[:3], np.arange(3)),
         lambda: design.factored(2.0 * shift).restore(),
     ):

@@ -58,6 +58,8 @@ class Design:
         Plain features Φ, with predictions Φ V Sᵀ of weights V (r, q) and ‖h‖² = ‖V‖².
     gram : ndarray of shape (n, n) or None
         Scalar kernel values, where there are no more of them than of features.
+    kernel_values : object or None
+        The same where it is known by its values: those among some rows, and products.
     coupling : ndarray of shape (p, q) or None
         S, with S Sᵀ the output matrix, where the kernel is a scalar one times a matrix.
     mask : ndarray of shape (n, p) or None
@@ -74,6 +76,7 @@ class Design:
     n_outputs: int
     width: int
     features: FloatArray | None = None
+    kernel_values: Any = None
     coupling: FloatArray | None = None
     mask: FloatArray | None = None
     is_gram: bool = False
@@ -170,6 +173,10 @@ class Design:
     def subset(self, rows: IntArray) -> Design:
         """Return the design of some of the rows."""
         raise NotImplementedError(f"{type(self).__name__} must define subset")
+
+    def low_rank(self) -> Design | None:
+        """Return the same rows with a kernel of low rank near theirs, where that is a start."""
+        return None
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
         r"""Upper bound of Σ push_iᵀ E_ik push_k for a kernel E of which the diagonal is known.

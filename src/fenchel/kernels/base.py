@@ -67,7 +67,7 @@ class ScalarKernel(CheckedParameters, Kernel):
         return X, self
 
     def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
-        """Write k(X, Y) into an array that is contiguous by rows.
+        """Write k(X, Y) into an array that is contiguous by rows, in its precision.
 
         A class that changes values, by ``_evaluate``, and defines neither this nor
         :meth:`reduced` has these defaults, and no fast values of the class that it inherits from.

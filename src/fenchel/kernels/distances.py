@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from fenchel._typing import FloatArray
+from fenchel._typing import AnyArray, FloatArray
 
 _SUMMED_FEATURES = 8  # up to here summing squared differences beats a matrix product
 _FEW_ROWS = 8  # likewise, whatever the number of features
 _BLOCK = 64
 _CHUNK = 512  # distances that stay in the nearest cache
-_CANCELLED = 1e-8  # share of ||x||² + ||y||² below which the product has lost digits
+_CANCELLED = {8: 1e-8, 4: 1e-4}  # share of ||x||² + ||y||² where the product has lost digits
 
 
 def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = None) -> FloatArray:
@@ -21,14 +21,14 @@ def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = Non
 
     Summed feature by feature, or for many features by one matrix product of the centred
     rows. Symmetric to the last bit where Y is X, and exactly zero between identical rows.
-    ``out``, contiguous by rows, is written into and returned.
+    ``out``, contiguous by rows, is written into and returned. In the precision of X and Y.
     """
     if out is None:
-        out = np.empty((len(X), len(Y)))
+        out = np.empty((len(X), len(Y)), X.dtype)
     if min(len(X), len(Y)) < _FEW_ROWS or X.shape[1] <= _SUMMED_FEATURES:
         few = len(Y) < min(_FEW_ROWS, len(X))  # the inner loop is the long one
         long, short = (X, Y) if few else (Y, X)
-        squares = np.empty((len(short), len(long))) if few else out
+        squares = np.empty((len(short), len(long)), X.dtype) if few else out
         _sum(np.ascontiguousarray(short), np.ascontiguousarray(long.T).reshape(-1), squares)
         if few:
             out[...] = squares.T
@@ -40,7 +40,7 @@ def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = Non
     x = np.einsum("ij,ij->i", X, X)
     y = x if same else np.einsum("ij,ij->i", Y, Y)
     np.matmul(X, Y.T, out=out)
-    _expand(out, X, Y, x, y)
+    _expand(out, X, Y, x, y, X.dtype.type(_CANCELLED[X.dtype.itemsize]))
     return out
 
 
@@ -63,10 +63,10 @@ def symmetric(
 
 
 @njit(cache=True, nogil=True)
-def _sum(X: FloatArray, columns: FloatArray, out: FloatArray) -> None:
+def _sum(X: AnyArray, columns: AnyArray, out: AnyArray) -> None:
     """Sum squared differences, with the other rows column by column in one array."""
     n = out.shape[1]
-    total = np.empty(_CHUNK)
+    total = np.empty(_CHUNK, out.dtype)
     for i in range(out.shape[0]):
         row = out[i]
         for start in range(0, n, _CHUNK):
@@ -78,9 +78,7 @@ def _sum(X: FloatArray, columns: FloatArray, out: FloatArray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _sum_in_cache(
-    x: FloatArray, columns: FloatArray, n: int, start: int, total: FloatArray
-) -> None:
+def _sum_in_cache(x: AnyArray, columns: AnyArray, n: int, start: int, total: AnyArray) -> None:
     """Squared distances of one row to some others, two features at a time."""
     total[:] = 0.0
     size, even = total.size, x.size - x.size % 2
@@ -107,20 +105,21 @@ def _mirror(matrix: FloatArray, start: int, stop: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _expand(
-    products: FloatArray, X: FloatArray, Y: FloatArray, x: FloatArray, y: FloatArray
+    products: AnyArray, X: AnyArray, Y: AnyArray, x: AnyArray, y: AnyArray, share: float
 ) -> None:
     """Turn inner products into ||x||² + ||y||² - 2<x, y>, in place, close pairs anew."""
+    two = products.dtype.type(2.0)
     for i in range(products.shape[0]):
         row = products[i]
         n_close = 0
         for j in range(row.size):
             total = x[i] + y[j]
-            row[j] = total - 2.0 * row[j]
-            n_close += row[j] < _CANCELLED * total
+            row[j] = total - two * row[j]
+            n_close += row[j] < share * total
         if n_close == 0:
             continue
         for j in range(row.size):
-            if row[j] < _CANCELLED * (x[i] + y[j]):
+            if row[j] < share * (x[i] + y[j]):
                 row[j] = 0.0
                 for k in range(X.shape[1]):
                     row[j] += (X[i, k] - Y[j, k]) ** 2

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import Hyperparameter
 
 from fenchel._typing import FloatArray
@@ -79,7 +80,9 @@ class _Radial(ScalarKernel):
         return self._scaled(X, X)[0], kernel
 
     def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
-        self._of_squares(squared_distances(*self._scaled(X, Y), out))
+        X, Y = self._scaled(X, Y)
+        squares = squared_distances(np.asarray(X, out.dtype), np.asarray(Y, out.dtype), out)
+        self._of_squares(squares)
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""
@@ -237,8 +240,12 @@ class Matern(_Radial):
         self.nu = nu
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
-        self.check_parameters()
-        return exponential.matern(squares, float(self.nu))
+        if self.nu in _SMOOTHNESS:
+            return exponential.matern(squares, float(self.nu))
+        root = np.sqrt(2.0 * self.nu * squares)  # one of scikit-learn's kernels: any smoothness
+        values = 2.0 ** (1.0 - self.nu) / gamma(self.nu) * root**self.nu * kv(self.nu, root)
+        squares[...] = np.where(root > 0.0, values, 1.0)
+        return squares
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:
         if self.nu not in _SMOOTHNESS:

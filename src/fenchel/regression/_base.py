@@ -21,7 +21,7 @@ from fenchel.estimator import (
     all_or_nothing,
     strengths,
 )
-from fenchel.features import default_kernel
+from fenchel.features import KernelRowLimits, default_kernel
 from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
 from fenchel.learning import (
     DEFAULT_STRENGTH,
@@ -221,7 +221,7 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
     ) -> WarmStart:
         inputs = prepared.inputs
-        with threads_that_pay(min(len(inputs.features), inputs.features.shape[-1])):
+        with threads_that_pay(min(len(inputs.features), inputs.feature_map.rank_)):
             used, problem, solution = solve_named(
                 prepared, self.make_problem, self._solve(watch), start, self._tolerance
             )
@@ -300,6 +300,17 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
         """Whether the criterion can be computed: from kernel values that rows determine."""
         scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
+
+    def _kernel_rows(self) -> KernelRowLimits:
+        """As many as a fit takes some ten seconds for, at strengths that are no extremes.
+
+        Fewer where dual coordinates have no bounds: all rows are then in the last system.
+        """
+        return KernelRowLimits(2000, 50_000 if self._is_bounded() else 10_000)
+
+    def _is_bounded(self) -> bool:
+        """Whether dual coordinates have bounds, as those of losses with bounded slopes do."""
+        return False
 
     def _learning(self) -> Learning:
         """How to learn."""

@@ -14,7 +14,7 @@ from fenchel._typing import FloatArray
 from fenchel._validation import declared
 from fenchel.certificate import Callback
 from fenchel.design import Factored
-from fenchel.features import FeatureMap
+from fenchel.features import FeatureMap, KernelRowLimits
 from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
@@ -243,16 +243,23 @@ history_, n_features_in_, feature_names_in_
         if n == 1:
             raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
         root, inputs = self.make_coupling(n_outputs), prepared.inputs
-        with threads_that_pay(min(inputs.features.shape)):
+        design, features = prepared.design(root), inputs.features
+        if design.is_gram and design.gram is None:
+            features = np.asarray(inputs.feature_map.kernel_(inputs.rows))
+        with threads_that_pay(min(features.shape)):
             path = LeaveOneOutPath(
-                inputs.features,
+                features,
                 prepared.targets,
                 inputs.weight,
                 root @ root.T,
-                gram=prepared.design(root).is_gram,
+                gram=design.is_gram,
                 fit_intercept=bool(self.fit_intercept),
             )
             return path.scores(alphas)
+
+    def _kernel_rows(self) -> KernelRowLimits:
+        """As many as a matrix is factored of."""
+        return KernelRowLimits(10_000, 0)
 
     def _remember(self, prepared: Prepared, problem: Problem) -> None:
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
@@ -262,13 +269,14 @@ history_, n_features_in_, feature_names_in_
         if isinstance(self.kernel, OperatorKernel):
             return
         self._train_gram = problem.design.is_gram
-        self._train_mapped = inputs.features.size <= inputs.rows.size
         factored = problem.design.left_factor
-        if factored is not None and factored.size <= _MOST_KEPT and not self._train_mapped:
+        fewer = inputs.features.size <= inputs.rows.size
+        if factored is not None and factored.size <= _MOST_KEPT and not fewer:
             _factors.clear()
             _factors[self.feature_map_] = factored
         else:
             problem.design.restore()
+        self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
         self._train_weight = problem.weight
         self._idle = prepared.idle

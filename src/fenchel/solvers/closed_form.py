@@ -57,6 +57,9 @@ class ClosedForm:
         missing = needs_scalar_kernel(problem)
         if missing is None and self.singular_values:
             missing = needs_plain_features(problem) or _needs_independence(problem)
+        design = problem.design
+        if missing is None and design.is_gram and design.gram is None:
+            missing = "needs kernel values in memory; solver='newton' computes them when needed"
         if missing is not None:
             return missing
         box = problem.loss.box(problem.n_outputs)
