@@ -22,6 +22,7 @@ SOLVERS = (
     "augmented_lagrangian",
     "closed_form",
     "conic",
+    "conjugate_gradients",
     "fista",
     "newton",
     "pdcd",

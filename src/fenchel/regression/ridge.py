@@ -59,8 +59,9 @@ class KernelRidge(KernelRegressor):
         default. Solved in the eigenvectors of B, as a Sylvester equation: a
         :class:`fenchel.kernels.Decomposable` kernel is the same model, solved the slower way.
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form", and
-        "newton" with an operator-valued kernel.
+        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form",
+        "conjugate_gradients" where kernel values are not stored
+        (``features=KernelRows(stored=False)``), and "newton" with an operator-valued kernel.
     tol : float, default=1e-6
         Relative duality gap above which a warning says that rounding errors dominate.
     max_iter : int, default=1000

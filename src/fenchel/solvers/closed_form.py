@@ -59,7 +59,7 @@ class ClosedForm:
             missing = needs_plain_features(problem) or _needs_independence(problem)
         design = problem.design
         if missing is None and design.is_gram and design.gram is None:
-            missing = "needs kernel values in memory; solver='newton' computes them when needed"
+            missing = "needs kernel values in memory; solver='conjugate_gradients' needs none"
         if missing is not None:
             return missing
         box = problem.loss.box(problem.n_outputs)
