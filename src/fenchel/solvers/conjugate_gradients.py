@@ -45,7 +45,8 @@ class ConjugateGradients(LoopSolver):
     References
     ----------
     Rudi, Carratino, Rosasco (2017), FALKON: an optimal large scale kernel method. Díaz, Epperly,
-    Frangella, Tropp, Webber (2023), Robust, randomized preconditioning for kernel ridge regression.
+    Frangella, Tropp, Webber (2023), Robust, randomized preconditioning for kernel ridge
+    regression.
     """
 
     takes_gram: ClassVar[bool] = True
