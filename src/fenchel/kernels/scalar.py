@@ -60,9 +60,9 @@ class _Radial(ScalarKernel):
         return check_length_scale(self.length_scale, n_features)
 
     def _scaled(self, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scale = self._measured_scale(X.shape[1])
-        if np.ndim(scale) == 0 and scale == 1.0:
+        if type(self.length_scale) is float and self.length_scale == 1.0:
             return X, Y
+        scale = self._measured_scale(X.shape[1])
         scaled = X / scale
         return scaled, scaled if Y is X else Y / scale
 

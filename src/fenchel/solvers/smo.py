@@ -14,8 +14,8 @@ from fenchel.problem import Problem
 from fenchel.solvers.ascent import Ascent
 from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel
 from fenchel.solvers.loop import Loop
-from fenchel.solvers.newton import Newton
-from fenchel.solvers.working_sets import OnSets, low_rank_start
+from fenchel.solvers.newton import Newton, low_rank_start
+from fenchel.solvers.working_sets import OnSets
 
 _SLOPE = 0.3  # where Newton takes over, in units of the spread of y and of the root of tol
 _SHARP, _BLUNT = 1e-4, 0.1

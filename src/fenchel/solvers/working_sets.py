@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import fsum
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.certificate import Certified, Progress
 from fenchel.design import KernelValues
 from fenchel.problem import Problem
-from fenchel.solvers.ascent import Ascent, curvature
+from fenchel.solvers.ascent import Ascent
 from fenchel.solvers.base import WarmStart
-from fenchel.solvers.loop import Loop
-from fenchel.solvers.newton import Newton
 
-_START_TOL = 1e-3  # of the problem with a kernel of low rank
-_NEAR_BOUND = 1e-6  # of the largest coordinate: as near to a bound, another one is put on it
 _SET = 1024
 _SHARE = 0.1  # of the slope among all rows that steps within a set leave
 _TURNS = 20  # steps for each row of a set
@@ -36,10 +30,12 @@ class OnSets(Ascent):
         assert problem.design.kernel_values is not None
         self.exact: KernelValues = problem.design.kernel_values
         self.values = self.exact.in_single
+        self.image = np.zeros(len(self.dual))
 
     def times(self, vector: FloatArray) -> FloatArray:
-        """K times a vector, each value once."""
-        return self.scale * self.values.times(vector[:, None])[:, 0]
+        """K times a vector, each value once; kept as the image of the dual vector."""
+        self.image = self.scale * self.values.times(vector[:, None])[:, 0]
+        return self.image
 
     def run(self, slope: float) -> None:
         """Half of each set are the rows that gain most, half those of the sets before."""
@@ -59,8 +55,9 @@ class OnSets(Ascent):
             done = self.steps_among(rows, gram, goal, _TURNS * len(rows))
             if done.steps == 0:
                 break
-            image = self.values.times(done.change[:, None], done.rows)
-            self.pull += self.scale * image[:, 0]
+            moved = self.scale * self.values.times(done.change[:, None], done.rows)[:, 0]
+            self.image = self.image + moved
+            self.pull += moved
             work -= len(rows)
             left, self.offset = self.steepest()
         return work
@@ -84,40 +81,11 @@ class OnSets(Ascent):
         if self.problem.fit_intercept:
             self._balance()
         found = super().result()
-        image = self.pull + self.targets - curvature(self.dual, self.box) * self.dual
         push = self.problem.weight[:, None] * found.dual
-        self.problem.design.remember(push, self.spread * image[:, None])
+        self.problem.design.remember(push, self.spread * self.image[:, None])
         return found
 
     def _balance(self) -> None:
         """Take the rounding errors of the sum off the coordinate with most room."""
         room = np.minimum(self.dual - self.box[0], self.box[1] - self.dual)
         self.dual[int(np.argmax(room))] -= fsum(self.dual)
-
-
-def low_rank_start(problem: Problem, loop: Loop[Certified]) -> WarmStart | None:
-    """The solution for a kernel of low rank, with coordinates near a bound put there."""
-    design = problem.design.low_rank()
-    if design is None:
-        return None
-    solution = Newton(_START_TOL).solve(replace(problem, design=design), None, _Clock(loop))
-    box = problem.loss.box(1)
-    assert box is not None
-    dual, size = solution.dual, float(np.abs(solution.dual).max())
-    for end in (float(box.lower[0]), float(box.upper[0]), 0.0):
-        if np.isfinite(end):
-            dual = np.where(np.abs(dual - end) <= _NEAR_BOUND * size, end, dual)
-    return WarmStart(dual, solution.offset, problem.alpha)
-
-
-@dataclass(frozen=True)
-class _Clock:
-    """A callback that stops where the time of a loop is over, and tells nobody."""
-
-    loop: Loop[Certified]
-
-    def __call__(self, progress: Progress) -> bool:
-        return self.loop.seconds_left <= 0.0
-
-    def seconds_left(self) -> float:
-        return self.loop.seconds_left
