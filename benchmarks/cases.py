@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks import conformal, functional, lasso, leave_one_out, online, positive, rough
+from benchmarks import conformal, functional, lasso, leave_one_out, online, positive, ridge, rough
 from benchmarks.harness import Row, in_process, timed
 from benchmarks.peers import clarabel_low_rank, cvxopt_dual
 from fenchel import QuantileRegressor
@@ -185,6 +185,8 @@ CASES = {
     "rough": rough.quantiles_and_expectiles,
     "svr": rough.support_vectors,
     "path": rough.path,
+    "ridge": ridge.against_scikit_learn,
+    "predictions": ridge.predictions,
     "lasso": lasso.against_scikit_learn,
     "loo": leave_one_out.kernel_ridge,
     "conformal": conformal.cross_validated,

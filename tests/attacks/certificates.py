@@ -13,6 +13,7 @@ from attacks._trials import Case, of_kernels, tries
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel import kernels as k
 from fenchel import losses as l
+from fenchel.features import KernelRows
 from fenchel.learning import Learning
 from judge import losses as own
 
@@ -21,6 +22,7 @@ SOLVERS = (
     "augmented_lagrangian",
     "closed_form",
     "conic",
+    "conjugate_gradients",
     "fista",
     "newton",
     "pdcd",
@@ -174,6 +176,8 @@ def case(seed: int, index: int) -> Case:
         common["kernel"] = k.Gaussian()
     if common["features"] == "kernel_rows":
         common.pop("rank", None)
+        if chance(rng, 0.5):
+            common["features"] = KernelRows(stored=False)
     if n <= 40 and chance(rng, 0.15):
         common |= _what_learns(rng, kernel, common["features"])
     if kind == "levels":

@@ -177,7 +177,7 @@ def test_what_is_learned_is_of_the_kernel_that_the_features_are_of(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert isinstance(model.fit(X, Y).kernel_, Matern)
-    assert model.learned_.criterion < model.learned_.start
+    assert model.learned_.criterion < model.learned_.history[0]
 
 
 @everyone

@@ -213,4 +213,5 @@ def test_equal_rows_leave_only_the_offset(solver, kernel):
         fitted += 1
         assert model.certificate_.relative_gap <= 1e-6
         np.testing.assert_allclose(np.ptp(model.predict(X), axis=0), 0.0, atol=1e-12)
-    assert fitted > 0 or solver == "splitting"  # which takes no offset
+    # one takes no offset, the other one no features
+    assert fitted > 0 or solver in ("splitting", "conjugate_gradients")

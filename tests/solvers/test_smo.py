@@ -16,6 +16,7 @@ from fenchel.kernels import Gaussian
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import SMO, Conic, Newton, WarmStart, make_solver
+from fenchel.solvers.loop import Loop
 from fenchel.solvers.smo import ascend
 from fenchel.testing import check_solver
 
@@ -82,7 +83,7 @@ def test_ascent_meets_the_optimality_conditions(name, fit_intercept):
     problem = gram_problem(LOSSES[name], n=1200, c=10.0, fit_intercept=fit_intercept)
     spread = float(np.std(problem.targets))
     for slope in (1e-1, 1e-2):
-        start = ascend(problem, None, slope)
+        start = ascend(problem, None, slope, Loop(1.0))
         assert violation(problem, start.dual, start.offset) <= 1.2 * slope * spread
     if fit_intercept:
         assert abs(problem.weight @ start.dual) <= 1e-6 * (problem.weight @ np.abs(start.dual))
@@ -92,7 +93,7 @@ def test_ascent_from_a_warm_start_keeps_what_is_there():
     problem = gram_problem(LOSSES["insensitive"], n=300)
     spread = float(np.std(problem.targets))
     solution = Newton(tol=1e-9).solve(problem)
-    again = ascend(problem, WarmStart(solution.dual, solution.offset), 1e-3)
+    again = ascend(problem, WarmStart(solution.dual, solution.offset), 1e-3, Loop(1.0))
     np.testing.assert_allclose(again.dual, solution.dual, atol=1e-6)
     assert violation(problem, again.dual, again.offset) <= 1.2e-3 * spread
 
@@ -124,9 +125,9 @@ def test_zeros_are_exact():
 @pytest.mark.parametrize(("scale", "size"), [(1e6, 1.0), (1e-6, 1.0), (1.0, 1e5), (1.0, 1e-5)])
 def test_units_do_not_matter(scale, size):
     """The problem with k times ``size`` and y times ``scale``, α adapted, has the same dual."""
-    base = ascend(gram_problem(Pinball([0.3])), None, 1e-2)
+    base = ascend(gram_problem(Pinball([0.3])), None, 1e-2, Loop(1.0))
     other = gram_problem(Pinball([0.3]), c=3.0 * scale / size, scale=scale, size=size)
-    scaled = ascend(other, None, 1e-2)
+    scaled = ascend(other, None, 1e-2, Loop(1.0))
     assert np.mean(np.abs(scaled.dual - base.dual)) <= 2e-2
     assert SMO().solve(other).status.converged
 

@@ -91,6 +91,14 @@ KERNELS = {
         "must be columns",
     ),
     "rows changed": (changed(_evaluate=spoil), "."),
+    "other values in tiles": (
+        changed(fill=lambda self, X, Y, out: Gaussian(1.01).fill(X, Y, out)),
+        "fill must write",
+    ),
+    "other rows in tiles": (
+        changed(reduced=lambda self, X: (1.01 * X, self)),
+        "reduced and fill",
+    ),
     "memory": (changed(_evaluate=drifting), "the same each time"),
     "gradient": (
         changed(gradient=lambda self, *given: 1.001 * Gaussian.gradient(self, *given)),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
+from fenchel.design.factored import Factored
 from fenchel.design.gram import Gram
+from fenchel.design.kernel_values import Computed, KernelValues
 from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
@@ -12,9 +14,12 @@ from fenchel.design.rows import RowBlocks
 
 __all__ = [
     "CentredRows",
+    "Computed",
     "Design",
+    "Factored",
     "Functions",
     "Gram",
+    "KernelValues",
     "Masked",
     "Operator",
     "Plain",

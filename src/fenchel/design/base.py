@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.design.factored import Factored
 from fenchel.design.rows import RowBlocks
 
 Rows = slice | IntArray
@@ -57,12 +58,16 @@ class Design:
         Plain features Φ, with predictions Φ V Sᵀ of weights V (r, q) and ‖h‖² = ‖V‖².
     gram : ndarray of shape (n, n) or None
         Scalar kernel values, where there are no more of them than of features.
+    kernel_values : object or None
+        The same where it is known by its values: those among some rows, and products.
     coupling : ndarray of shape (p, q) or None
         S, with S Sᵀ the output matrix, where the kernel is a scalar one times a matrix.
     mask : ndarray of shape (n, p) or None
         What predictions of a design of complete rows are multiplied with, entry by entry.
     is_gram : bool
         Whether features of new rows are kernel values against these rows.
+    spent : bool
+        Whether nobody needs the kernel values after the fit, so that a factor may stay there.
     refusal : str
         Why there are no plain features: what a solver that needs them says.
     """
@@ -71,9 +76,11 @@ class Design:
     n_outputs: int
     width: int
     features: FloatArray | None = None
+    kernel_values: Any = None
     coupling: FloatArray | None = None
     mask: FloatArray | None = None
     is_gram: bool = False
+    spent: bool = False
     refusal: str = "needs plain features, which this design has not; solver='newton' takes any"
 
     @property
@@ -90,6 +97,25 @@ class Design:
     def blocks(self) -> RowBlocks:
         """The rows in blocks."""
         return RowBlocks(self.n_rows, self.width + self.n_outputs)
+
+    def factored(self, shift: FloatArray) -> Factored:
+        """The Cholesky factor of K + diag(shift), K the scalar kernel values of the rows.
+
+        It may be in the array of K itself: until :meth:`restore`, all but products with K wait.
+        """
+        gram = self.gram
+        if gram is None:
+            assert self.features is not None
+            return Factored(self.features @ self.features.T).factor(shift)
+        return Factored(np.array(gram, order="C")).factor(shift)
+
+    @property
+    def left_factor(self) -> Factored | None:
+        """The factor that is now in the place of the kernel values, None if they are there."""
+        return None
+
+    def restore(self) -> None:
+        """Put kernel values back where a factor is."""
 
     def zero(self) -> FloatArray:
         """Weights of the function zero."""
@@ -147,6 +173,10 @@ class Design:
     def subset(self, rows: IntArray) -> Design:
         """Return the design of some of the rows."""
         raise NotImplementedError(f"{type(self).__name__} must define subset")
+
+    def low_rank(self) -> Design | None:
+        """Return the same rows with a kernel of low rank near theirs, where that is a start."""
+        return None
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
         r"""Upper bound of Σ push_iᵀ E_ik push_k for a kernel E of which the diagonal is known.

@@ -6,10 +6,13 @@ import numpy as np
 from scipy.linalg import eigh
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
-from fenchel.design.columns import KernelColumns
+from fenchel.design.base import Coupled, Design, Functions, Rows, Spectrum, in_order
+from fenchel.design.factored import Factored
+from fenchel.design.kernel_values import KernelColumns, KernelValues, Stored
+from fenchel.design.plain import Plain
 
-_GATHERED = 6  # times the rows whose copy pays for a product with them alone
+_ROUNDED = 64.0 * np.finfo(float).eps  # relative change of a weight that is no change
+_FEWER = 2  # times the rows for which a product is corrected in place of computed anew
 _ROUNDING = 1e-16  # eigenvalues below this share of the largest are rounding errors
 
 
@@ -22,8 +25,8 @@ class Gram(Coupled):
 
     Parameters
     ----------
-    values : ndarray of shape (n, n)
-        K.
+    values : ndarray of shape (n, n), or KernelValues
+        K, or what computes its values when they are asked for.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
     """
@@ -32,17 +35,30 @@ class Gram(Coupled):
     by_rows = True
     refusal = "needs explicit features: features='cholesky' in place of kernel rows"
 
-    def __init__(self, values: FloatArray, coupling: FloatArray) -> None:
-        self._values, self.coupling = values, coupling
-        self.n_rows = self.width = len(values)
+    def __init__(self, values: FloatArray | KernelValues, coupling: FloatArray) -> None:
+        known = Stored(values) if isinstance(values, np.ndarray) else values
+        self.kernel_values: KernelValues = known
+        self.coupling = coupling
+        self.n_rows = self.width = self.kernel_values.size
         self.n_outputs = len(coupling)
         self._images: list[tuple[FloatArray, FloatArray]] = []
         self._factor: FloatArray | None = None
 
     @property
-    def gram(self) -> FloatArray:
-        """K."""
-        return self._values
+    def gram(self) -> FloatArray | None:
+        """K, where it is stored."""
+        return self.kernel_values.matrix
+
+    def factored(self, shift: FloatArray) -> Factored:
+        """The factor of K + diag(shift), in the array of K until :meth:`restore`."""
+        return self.kernel_values.factored(shift)
+
+    @property
+    def left_factor(self) -> Factored | None:  # noqa: D102
+        return self.kernel_values.left_factor
+
+    def restore(self) -> None:  # noqa: D102
+        self.kernel_values.restore()
 
     def zero(self) -> FloatArray:  # noqa: D102
         return np.zeros((self.n_rows, self.n_outputs))
@@ -53,9 +69,22 @@ class Gram(Coupled):
             if known is weights:
                 return image
         nothing = not weights.any()
-        image = np.zeros_like(weights) if nothing else self.image(weights)
+        image = np.zeros_like(weights) if nothing else self._near_known(weights)
         self.remember(weights, image)
         return image
+
+    def _near_known(self, weights: FloatArray) -> FloatArray:
+        """K u B, where values are computed from that of the nearest known array."""
+        if self.gram is None:
+            for known, image in self._images:
+                change = weights - known
+                change[np.abs(change) <= _ROUNDED * np.abs(weights)] = 0.0
+                rows = np.flatnonzero(change.any(axis=1))
+                if len(rows) == 0:
+                    return image
+                if _FEWER * len(rows) < self.n_rows:
+                    return image + self.image(change[rows], rows)
+        return self.image(weights)
 
     def feature_weights(self, weights: FloatArray) -> FloatArray:
         """u B: what kernel values of new rows are multiplied with."""
@@ -89,31 +118,32 @@ class Gram(Coupled):
         return float(np.vdot(weights, self.directions(weights)))
 
     def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
-        mixed = push @ self.output_matrix
-        if rows is not None:
-            if _GATHERED * len(rows) < self.n_rows:
-                return self._values[rows].T @ mixed
-            whole = np.zeros((self.n_rows, self.n_outputs))
-            whole[rows] = mixed
-            mixed = whole
-        factor = self._factor
-        return self._values @ mixed if factor is None else factor @ (factor.T @ mixed)
+        mixed, factor = push @ self.output_matrix, self._factor
+        if rows is None and factor is not None:
+            return factor @ (factor.T @ mixed)
+        return self.kernel_values.times(mixed, rows)
 
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
-        return KernelColumns(self, rows, vectors)
+        return KernelColumns(self, self.kernel_values, rows, vectors)
 
     def subset(self, rows: IntArray) -> Gram:  # noqa: D102
-        return Gram(self._values[np.ix_(rows, rows)], self.coupling)
+        return Gram(self.kernel_values.subset(rows), self.coupling)
 
     def _with(self, coupling: FloatArray) -> Gram:
-        return Gram(self._values, coupling)
+        return Gram(self.kernel_values, coupling)
+
+    def low_rank(self) -> Design | None:
+        """The rows by features of low rank, where values are computed."""
+        features = self.kernel_values.low_rank()
+        return None if features is None else Plain(features, self.coupling)
 
     def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
         return np.hstack(parts)
 
     def _decomposed(self, root: FloatArray) -> Spectrum:
         """Where few eigenvalues are not zero, products use them from then on."""
-        scaled = root * self._values * root.T
+        gram = self.kernel_values.times(np.eye(self.n_rows)) if self.gram is None else self.gram
+        scaled = root * gram * root.T
         found = in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
         some = found.values > _ROUNDING * found.values[-1]
         if 2 * np.count_nonzero(some) < self.n_rows:
@@ -121,4 +151,4 @@ class Gram(Coupled):
         return found
 
     def _scalar_diagonal(self) -> FloatArray:
-        return self._values.diagonal()
+        return self.kernel_values.diagonal

@@ -10,7 +10,7 @@ from scipy.linalg import eigh, qr
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
-from fenchel.design.columns import KernelColumns, fill_lower
+from fenchel.design.kernel_values import KernelColumns, Stored, fill_lower
 
 _MOST_GRAM_ROWS = 6000  # 288 MB
 _FULL_RANK = 0.75
@@ -75,7 +75,11 @@ class Plain(Coupled):
         return (gram @ push if rows is None else gram[rows].T @ push) @ self.output_matrix
 
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
-        return (KernelColumns if self.by_rows else _Products)(self, rows, vectors)
+        if not self.by_rows:
+            return _Products(self, rows, vectors)
+        gram = self.gram
+        assert gram is not None
+        return KernelColumns(self, Stored(gram), rows, vectors)
 
     def subset(self, rows: IntArray) -> Plain:  # noqa: D102
         return Plain(self.features[rows], self.coupling)
@@ -132,7 +136,8 @@ class _Products:
         return (features @ features.T) * (self._mixed @ self._mixed.T)
 
     def fill(self, matrix: FloatArray) -> None:
-        fill_lower(self._features @ self._features.T, self._inverse, self._mixed, matrix)
+        gram, place = self._features @ self._features.T, self._inverse
+        fill_lower(gram, place, place, self._mixed, matrix, 0)
 
     def weights(self, sizes: FloatArray) -> FloatArray:
         push = np.zeros((len(self._unique), self._mixed.shape[1]))

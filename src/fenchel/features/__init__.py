@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -46,7 +46,23 @@ KERNEL_ERROR_LEVEL = 1e-3
 _OPERATOR_MAPS = ("auto", "cholesky")
 _PROBE, _FEW = 64, 512
 _ROUGH = 1e-3
-_MAX_ROWS = 10_000
+
+
+class KernelRowLimits(NamedTuple):
+    """Up to how many rows a rough kernel is known by its values, and not factored."""
+
+    stored: int
+    """In memory, as a matrix."""
+    computed: int
+    """Computed again whenever they are needed; 0 for never."""
+
+    @property
+    def rows(self) -> int:
+        """The larger of the two."""
+        return max(self)
+
+
+NO_KERNEL_ROWS = KernelRowLimits(0, 0)
 
 
 def as_feature_map(
@@ -92,13 +108,13 @@ def fit_feature_map(
     rank: int | None,
     random_state: Any,
     X: FloatArray,
-    kernel_rows: bool,
+    kernel_rows: KernelRowLimits,
 ) -> tuple[FeatureMap, FloatArray]:
     """Return the fitted feature map for a kernel and the features of the rows.
 
-    With ``kernel_rows``, ``"auto"`` may also choose the rows themselves: where 64 columns of a
-    pivoted Cholesky factorization leave more than 0.1 % of the trace of the kernel, on at most
-    10 000 rows. Functions and given Gram matrices are always factored, which proves them
+    Up to as many rows as ``kernel_rows`` says, ``"auto"`` may also choose the rows themselves:
+    where 64 columns of a pivoted Cholesky factorization leave more than 0.1 % of the trace of
+    the kernel. Functions and given Gram matrices are always factored, which proves them
     positive semi-definite, and so are operator-valued kernels.
     """
     if isinstance(kernel, OperatorKernel):
@@ -112,15 +128,16 @@ def fit_feature_map(
     chosen = as_feature_map(features, kernel, rank, random_state, *X.shape)
     if features == "auto" and rank is None and of_different_size(kernel, X):
         chosen = Summands(kernel, random_state)
-    may_be_rough = kernel_rows and isinstance(features, str) and features == "auto"
-    may_be_rough = may_be_rough and isinstance(chosen, PivotedCholesky) and rank is None
-    if may_be_rough and _PROBE < len(X) <= _MAX_ROWS and not _unproved(kernel):
+    may_be_rough = isinstance(features, str) and features == "auto" and rank is None
+    may_be_rough = may_be_rough and isinstance(chosen, PivotedCholesky)
+    if may_be_rough and _PROBE < len(X) <= kernel_rows.rows and not _unproved(kernel):
         # landmarks chosen for a few rows suit these better than all rows: enough if rough there
         for rows in (X[:: len(X) // _FEW + 1], X):
             probe = PivotedCholesky(kernel=kernel, rank=_PROBE, random_state=random_state)
             mapped = probe.fit_transform(rows)
             if probe.rank_ == _PROBE and probe.kernel_error_ > _ROUGH:
-                chosen = KernelRows(kernel=kernel, random_state=random_state)
+                stored = len(X) <= kernel_rows.stored
+                chosen = KernelRows(kernel=kernel, stored=stored, random_state=random_state)
                 break
         if probe.rank_ < _PROBE:
             return probe, mapped
@@ -148,8 +165,10 @@ def _unproved(kernel: Kernel) -> bool:
 __all__ = [
     "FEATURE_MAPS",
     "KERNEL_ERROR_LEVEL",
+    "NO_KERNEL_ROWS",
     "Explicit",
     "FeatureMap",
+    "KernelRowLimits",
     "KernelRows",
     "Monomials",
     "Nystroem",

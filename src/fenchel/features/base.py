@@ -5,20 +5,38 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import CheckedParameters, declared, rows_of
 from fenchel.design import Design, Plain
 from fenchel.features.gram import Gram, forms_of
-from fenchel.kernels import Box, Normal, Precomputed, as_kernel, as_scalar_kernel, resolve
+from fenchel.kernels import (
+    Box,
+    KernelFunctions,
+    Normal,
+    Precomputed,
+    as_kernel,
+    as_scalar_kernel,
+    for_threads,
+    resolve,
+)
 
 _FAR = 1 - 1e-4  # of the mean square: deviations of 1 % of the mean
 _CHUNK_VALUES = 2**22  # 32 MiB of kernel values at a time
+_TASK_VALUES = 2**19  # of a thread at a time
+_LEAST_ROWS = 64
+_MANY = 256  # features, from which on solving for them is what predictions cost
+_SOUND = 1e-13 / np.finfo(float).eps
+
+
+_prepared: WeakKeyDictionary[FeatureMap, KernelFunctions] = WeakKeyDictionary()
 
 
 class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
@@ -46,6 +64,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
     rank_: int
     kernel_: Kernel
     kernel_error_: float
+    landmarks_: AnyArray
     nested: ClassVar[bool] = False
     """Whether the first features are those of a map of lower rank."""
     in_space: ClassVar[bool] = False
@@ -87,6 +106,51 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
         check_is_fitted(self)
         return in_chunks(self._map, rows_of(self, X, reset=False), self._values_per_row())
+
+    def combination(self, X: FloatArray, weights: FloatArray) -> FloatArray:
+        """Values φ(X) @ weights of functions, (n, p), for rows (n, d) that are validated.
+
+        In several threads, and the same bit for bit for any number of them.
+        """
+        coefficients = self._sound(weights)
+        if coefficients is not None:
+            return self._functions().combined(X, coefficients)
+        size = max(_LEAST_ROWS, _TASK_VALUES // max(1, self._values_per_row()))
+        starts = range(0, max(1, len(X)), size)
+
+        def values(start: int) -> FloatArray:
+            return np.asarray(self._map(X[start : start + size]) @ weights)
+
+        with threads_that_pay(0):
+            several = for_threads(self.kernel_)
+            parts = in_threads(values, starts) if several else [values(i) for i in starts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _sound(self, weights: FloatArray) -> FloatArray | None:
+        """:meth:`coefficients` where they are as exact as features and save time, else None.
+
+        Rounding of their sums is to be within 1e-13 of the values at the landmarks.
+        """
+        given = isinstance(self.kernel_, Precomputed)
+        values = None if given or self.rank_ < _MANY else self._at_landmarks(weights)
+        if values is None:
+            return None
+        coefficients = self.coefficients(weights)
+        largest = float(np.abs(self.kernel_.diag(self.landmarks_)).max())
+        sizes = largest * np.abs(coefficients).sum(axis=0)
+        return coefficients if np.all(sizes <= _SOUND * np.abs(values).max(axis=0)) else None
+
+    def _at_landmarks(self, weights: FloatArray) -> FloatArray | None:
+        """Values of functions at the landmarks, None if features are no functions of these."""
+        return None
+
+    def _functions(self) -> KernelFunctions:
+        """The kernel at the landmarks, prepared once for all predictions."""
+        found = _prepared.get(self)
+        kernel, landmarks = self.kernel_, self.landmarks_
+        if found is None or found.kernel is not kernel or found.rows is not landmarks:
+            found = _prepared[self] = KernelFunctions(kernel, landmarks)
+        return found
 
     def _values_per_row(self) -> int:
         return self.rank_

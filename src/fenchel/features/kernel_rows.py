@@ -7,9 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from fenchel._typing import FloatArray, IntArray
-from fenchel.design import Design, Gram
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import BOOLEAN, declared
+from fenchel.design import Computed, Design, Gram
 from fenchel.features.base import FeatureMap
+from fenchel.features.pivoted_cholesky import PivotedCholesky
+from fenchel.kernels import as_scalar_kernel
+
+_LOW_RANK = 100  # of the features that solvers start from
 
 
 class KernelRows(FeatureMap):
@@ -25,6 +30,9 @@ class KernelRows(FeatureMap):
     ----------
     kernel : None, str, kernel or callable
         See :func:`fenchel.kernels.as_kernel`; not precomputed.
+    stored : bool
+        Whether kernel values among the training rows are kept in memory, (n, n) numbers. Else
+        they are computed again whenever they are needed, and ``fit_transform`` returns X.
     random_state : int, RandomState or None
         Seed for length scales that are read off random pairs.
 
@@ -45,14 +53,25 @@ class KernelRows(FeatureMap):
 
     in_space = True
 
-    def __init__(self, kernel: Any = None, random_state: Any = None) -> None:
+    constraints = declared(stored=BOOLEAN)
+
+    def __init__(
+        self, kernel: Any = None, *, stored: bool = True, random_state: Any = None
+    ) -> None:
         self.kernel = kernel
+        self.stored = stored
         self.random_state = random_state
 
     def _fit(self, X: FloatArray) -> FloatArray:
         self.landmarks_ = X
         self.kernel_error_ = 0.0
-        return np.asarray(self.kernel_(X), dtype=np.float64)
+        return np.asarray(self.kernel_(X), dtype=np.float64) if self.stored else X
+
+    def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
+        """Fit, and return the kernel values among the rows, (n, n), or the rows."""
+        features = super().fit_transform(X, y)
+        self.rank_ = len(features)
+        return features
 
     def _map(self, X: FloatArray) -> FloatArray:
         return np.asarray(self.kernel_(X, self.landmarks_), dtype=np.float64)
@@ -61,13 +80,20 @@ class KernelRows(FeatureMap):
         """Return the weights: the features are the kernel values."""
         return weights
 
+    def _sound(self, weights: FloatArray) -> FloatArray:
+        return weights
+
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
         """Return the values."""
         return values
 
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
-        """Return the rows by their Gram matrix."""
-        return Gram(features, coupling)
+        """Return the rows by their Gram matrix, stored or not."""
+        if self.stored:
+            return Gram(features, coupling)
+        low_rank = PivotedCholesky(self.kernel_, rank=_LOW_RANK, random_state=self.random_state)
+        rows, kernel = as_scalar_kernel(self.kernel_).reduced(features)
+        return Gram(Computed(rows, kernel, lambda: low_rank.fit_transform(features)), coupling)
 
     def centre(self, features: FloatArray, weight: FloatArray) -> None:
         """Nothing: norms are those of all values."""
@@ -76,7 +102,8 @@ class KernelRows(FeatureMap):
         """Return a map and features for some of the training rows only."""
         part = copy.copy(self)
         part.landmarks_, part.rank_ = self.landmarks_[rows], len(rows)
-        return part, np.ascontiguousarray(features[np.ix_(rows, rows)])
+        some = np.ix_(rows, rows) if self.stored else rows
+        return part, np.ascontiguousarray(features[some])
 
     def compacted(self, weights: FloatArray) -> FloatArray:
         """Forget the rows whose coefficients are zero; return the others."""

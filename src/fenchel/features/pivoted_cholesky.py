@@ -174,6 +174,9 @@ class PivotedCholesky(FeatureMap):
         """Features ``solve(factor_, values.T).T``, (n, rank_)."""
         return np.ascontiguousarray(solve_triangular(self.factor_, values.T, lower=True).T)
 
+    def _at_landmarks(self, weights: FloatArray) -> FloatArray:
+        return self.factor_ @ weights
+
     def _map(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)
         return self._solved(X[:, self.pivots_] if given else self.kernel_(X, self.landmarks_))

@@ -37,6 +37,7 @@ from fenchel.kernels.scalar import (
     Polynomial,
     Precomputed,
 )
+from fenchel.kernels.tiles import KernelFunctions, for_threads
 from fenchel.kernels.widths import DistanceQuantile
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "DistanceQuantile",
     "Gaussian",
     "IntegralGaussian",
+    "KernelFunctions",
     "Laplacian",
     "Linear",
     "Matern",
@@ -67,6 +69,7 @@ __all__ = [
     "as_measure",
     "as_scalar_kernel",
     "differentiated",
+    "for_threads",
     "has_measured_scale",
     "is_open",
     "level_coupling",

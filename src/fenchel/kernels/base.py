@@ -58,6 +58,29 @@ class ScalarKernel(CheckedParameters, Kernel):
         """Rows as length scales are to be measured on: here X itself."""
         return X
 
+    def reduced(self, X: FloatArray) -> tuple[FloatArray, ScalarKernel]:
+        """Rows u(x), and a kernel k' of these with k(x, z) = k'(u(x), u(z)).
+
+        With what is the same for all pairs done once, where values are asked for in many parts;
+        here X and the kernel itself.
+        """
+        return X, self
+
+    def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
+        """Write k(X, Y) into an array that is contiguous by rows, in its precision.
+
+        A class that changes values, by ``_evaluate``, and defines neither this nor
+        :meth:`reduced` has these defaults, and no fast values of the class that it inherits from.
+        """
+        out[...] = self(X, Y)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let no class inherit values in parts that are not its own."""
+        super().__init_subclass__(**options)
+        if {"__call__", "_evaluate"} & vars(cls).keys():
+            for name in {"fill", "reduced"} - vars(cls).keys():
+                setattr(cls, name, getattr(ScalarKernel, name))
+
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray | None:
         r"""Integrals of products of two kernel values, None if there is no formula for them.
 

@@ -48,6 +48,11 @@ class OfSeen(ScalarKernel):
         seen = self.seen(X)
         return np.asarray(self.kernel(seen) if Y is X else self.kernel(seen, self.seen(Y)))
 
+    def reduced(self, X: FloatArray) -> tuple[FloatArray, ScalarKernel]:
+        """Rows as they are seen, and the given kernel, where that is one of ours."""
+        kernel = self.kernel
+        return kernel.reduced(self.seen(X)) if isinstance(kernel, ScalarKernel) else (X, self)
+
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """k(x, x) of each row, (n,)."""
         return np.asarray(self.kernel.diag(self.seen(two_dimensional(X))))

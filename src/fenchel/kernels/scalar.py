@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable as Function
 from collections.abc import Sequence
 from numbers import Real
@@ -9,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import Hyperparameter
 
 from fenchel._typing import FloatArray
 from fenchel._validation import CALLABLE, COUNT, NOT_NEGATIVE, POSITIVE, That, declared
+from fenchel.kernels import exponential
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.measures import Box, Normal
@@ -57,6 +60,8 @@ class _Radial(ScalarKernel):
         return check_length_scale(self.length_scale, n_features)
 
     def _scaled(self, X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        if type(self.length_scale) is float and self.length_scale == 1.0:
+            return X, Y
         scale = self._measured_scale(X.shape[1])
         scaled = X / scale
         return scaled, scaled if Y is X else Y / scale
@@ -67,6 +72,17 @@ class _Radial(ScalarKernel):
 
     def _of_distances(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return self._of_squares(squared_distances(X, Y))
+
+    def reduced(self, X: FloatArray) -> tuple[FloatArray, ScalarKernel]:
+        """Scaled rows, and the kernel of length scale 1."""
+        kernel = copy.copy(self)
+        kernel.length_scale, kernel.length_scale_bounds = 1.0, None
+        return self._scaled(X, X)[0], kernel
+
+    def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
+        X, Y = self._scaled(X, Y)
+        squares = squared_distances(np.asarray(X, out.dtype), np.asarray(Y, out.dtype), out)
+        self._of_squares(squares)
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""
@@ -165,11 +181,15 @@ class Gaussian(_Radial):
     tail = 6.5  # exp(-6.5² / 2) = 7e-10
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
-        squares *= -0.5
-        return np.exp(squares, out=squares)
+        return exponential.gaussian(squares)
 
     def _slopes(self, squares: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(-0.5 * squares))
+        return exponential.gaussian(squares.copy())
+
+    def _values_and_slopes(self, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """They are the same."""
+        values = self._of_squares(squares)
+        return values, values.copy()
 
     def _degrees_of_freedom(self) -> float:
         return np.inf
@@ -220,44 +240,32 @@ class Matern(_Radial):
         self.nu = nu
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
-        self.check_parameters()
-        if self.nu == 0.5:
-            distance = np.sqrt(squares, out=squares)
-            return np.exp(np.negative(distance, out=distance), out=distance)
-        squares *= 2.0 * self.nu
-        distance = np.sqrt(squares)
-        if self.nu == 1.5:
-            factor = np.add(distance, 1.0, out=squares)
-        else:
-            factor = np.divide(squares, 3.0, out=squares)
-            factor += distance
-            factor += 1.0
-        np.negative(distance, out=distance)
-        factor *= np.exp(distance, out=distance)
-        return factor
+        if self.nu in _SMOOTHNESS:
+            return exponential.matern(squares, float(self.nu))
+        root = np.sqrt(2.0 * self.nu * squares)  # one of scikit-learn's kernels: any smoothness
+        values = 2.0 ** (1.0 - self.nu) / gamma(self.nu) * root**self.nu * kv(self.nu, root)
+        squares[...] = np.where(root > 0.0, values, 1.0)
+        return squares
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:
-        root = np.sqrt(2.0 * self.nu * squares)
+        if self.nu not in _SMOOTHNESS:
+            return None
+        squares = 2.0 * self.nu * squares
+        root = np.sqrt(squares)
+        slopes = exponential.matern(squares, 0.5)
         if self.nu == 0.5:  # at z itself there is a kink, and 0 is the mean slope
-            slopes = np.exp(-root)
             return np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0.0)
         if self.nu == 1.5:
-            return np.asarray(3.0 * np.exp(-root))
-        if self.nu == 2.5:
-            return np.asarray(5.0 / 3.0 * (1.0 + root) * np.exp(-root))
-        return None
+            slopes *= 3.0
+            return slopes
+        slopes *= 5.0 / 3.0 * (1.0 + root)
+        return slopes
 
     def _values_and_slopes(self, squares: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """With one exponential for both, where ν is the default."""
         if self.nu != 1.5:
             return super()._values_and_slopes(squares)
-        squares *= 3.0
-        root = np.sqrt(squares, out=squares)
-        slopes = np.exp(-root)
-        root += 1.0
-        root *= slopes
-        slopes *= 3.0
-        return root, slopes
+        return exponential.matern32_with_slopes(squares)
 
     def _degrees_of_freedom(self) -> float:
         return 2.0 * float(self.nu)
@@ -317,6 +325,11 @@ class _OfProducts(ScalarKernel):
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         return self._of_products(X @ Y.T)
+
+    def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
+        values = self._of_products(np.matmul(X, Y.T, out=out))
+        if values is not out:
+            out[...] = values
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """k(x, x) of each row."""

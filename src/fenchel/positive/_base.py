@@ -12,7 +12,7 @@ from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NOT_NEGATIVE, declared
 from fenchel.certificate import Callback
 from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
-from fenchel.features import FeatureMap, PivotedCholesky, fit_feature_map
+from fenchel.features import NO_KERNEL_ROWS, FeatureMap, PivotedCholesky, fit_feature_map
 from fenchel.kernels import as_kernel
 from fenchel.learning import Data
 from fenchel.learning_estimator import LearningEstimator
@@ -144,7 +144,9 @@ class PositiveEstimator(KernelEstimator):
             return cholesky, cholesky.fit_transform(rows)
         if rank is None and self._most_features is not None:
             rank = min(self._most_features, len(rows))
-        return fit_feature_map(self.features, kernel, rank, self.random_state, rows, False)
+        return fit_feature_map(
+            self.features, kernel, rank, self.random_state, rows, NO_KERNEL_ROWS
+        )
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
         """Features of new rows, validated."""

@@ -14,6 +14,7 @@ from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.certificate import Callback
 from fenchel.design import Design, Gram
 from fenchel.estimator import CheckedRegressor, KeptRows, all_or_nothing, strengths
+from fenchel.features import KernelRowLimits
 from fenchel.kernels import OperatorKernel
 from fenchel.learning import (
     DEFAULT_STRENGTH,
@@ -45,6 +46,8 @@ class Prepared:
     designs: dict[tuple[object, ...], Design] = field(default_factory=dict)
     centre: FloatArray | None = None
     """Taken off the features, as the shift off the targets."""
+    once: bool = False
+    """Whether they are of use to nobody after a fit."""
     _wider: Prepared | None = None
 
     def wider(self, share: float) -> Prepared | None:
@@ -74,6 +77,7 @@ class Prepared:
             features = self.inputs.features
             centred = features if self.centre is None else features - self.centre
             self.designs[key] = self.inputs.feature_map.design(centred, coupling)
+            self.designs[key].spent = self.once
         return self.designs[key]
 
 
@@ -124,6 +128,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         watch = self._callback()
         X, targets = self._validated(X, y)
         prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
+        prepared.once = True
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
         self._sample = None
@@ -197,7 +202,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
     ) -> WarmStart:
         inputs = prepared.inputs
-        with threads_that_pay(min(len(inputs.features), inputs.features.shape[-1])):
+        with threads_that_pay(min(len(inputs.features), inputs.feature_map.rank_)):
             used, problem, solution = solve_named(
                 prepared, self.make_problem, self._solve(watch), start, self._tolerance
             )
@@ -240,6 +245,17 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
             if np.isfinite(primal):  # rounding may cross curves that were put in order
                 solution = judged_again(solution, primal, self._tolerance)
         return offset, solution
+
+    def _kernel_rows(self) -> KernelRowLimits:
+        """As many as a fit takes some ten seconds for, at strengths that are no extremes.
+
+        Fewer where dual coordinates have no bounds: all rows are then in the last system.
+        """
+        return KernelRowLimits(2000, 50_000 if self._is_bounded() else 10_000)
+
+    def _is_bounded(self) -> bool:
+        """Whether dual coordinates have bounds, as those of losses with bounded slopes do."""
+        return False
 
     def _try(self, prepared: Prepared) -> None:
         """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
@@ -337,7 +353,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     def _evaluate(self, X: FloatArray) -> FloatArray:
         """The same for rows that are validated."""
         with threads_that_pay(min(len(X), len(self.weights_))):
-            return np.asarray(self._new_features(X) @ self.weights_ + self.offset_)
+            return self._combination(X, self.weights_) + self.offset_
 
     def _check_outputs(self, kernel: OperatorKernel, n_targets: int) -> None:
         wanted = self.make_loss(n_targets).n_outputs or n_targets

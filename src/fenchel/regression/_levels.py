@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import Number, declared
 from fenchel.certificate import Callback
+from fenchel.features import KernelRowLimits
 from fenchel.kernels import level_coupling
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
@@ -67,6 +68,14 @@ class LevelRegressor(KernelRegressor):
 
     def make_loss(self, n_targets: int) -> Loss:
         return self._level_loss(self.levels_).insensitive(float(self.epsilon))
+
+    def _kernel_rows(self) -> KernelRowLimits:
+        """Fewer where levels are coupled: each step is then in all of them at once."""
+        limits = super()._kernel_rows()
+        n_levels = np.size(self.levels)
+        if n_levels == 1 or self.level_gamma == np.inf:
+            return limits
+        return limits._replace(computed=min(limits.computed, max(10_000, 60_000 // n_levels)))
 
     def make_coupling(self, n_targets: int) -> FloatArray:
         return level_coupling(self.levels_, float(self.level_gamma))

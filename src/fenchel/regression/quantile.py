@@ -227,6 +227,9 @@ class QuantileRegressor(LevelRegressor):
     def _level_loss(self, levels: Any) -> Loss:
         return Pinball(levels)
 
+    def _is_bounded(self) -> bool:
+        return True
+
     def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         if self.non_crossing is None or len(self.levels_) == 1:
             return super().make_loss(n_targets)

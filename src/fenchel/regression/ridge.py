@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import eigh
@@ -12,11 +13,17 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import declared
 from fenchel.certificate import Callback
+from fenchel.design import Factored
+from fenchel.features import FeatureMap, KernelRowLimits
 from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor, Prepared
-from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
+from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
+
+_MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
+_factors: WeakKeyDictionary[FeatureMap, Factored] = WeakKeyDictionary()
+"""The factor of the last fit of the process, by its feature map, and of no other."""
 
 
 def _check_coupling(coupling: Any, name: str) -> None:
@@ -52,8 +59,9 @@ class KernelRidge(KernelRegressor):
         default. Solved in the eigenvectors of B, as a Sylvester equation: a
         :class:`fenchel.kernels.Decomposable` kernel is the same model, solved the slower way.
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form", and
-        "newton" with an operator-valued kernel.
+        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form",
+        "conjugate_gradients" where kernel values are not stored
+        (``features=KernelRows(stored=False)``), and "newton" with an operator-valued kernel.
     tol : float, default=1e-6
         Relative duality gap above which a warning says that rounding errors dominate.
     max_iter : int, default=1000
@@ -100,10 +108,11 @@ history_, n_features_in_, feature_names_in_
     close to that, as many digits are lost as 1 - M_ii is small. ``loo_error_`` is then NaN too.
 
     Both are computed when they are asked for, and kept: O(n r²) for features of rank r < n,
-    else O(n³), as the fit. A fitted model keeps for this its training rows or their features,
-    whichever are fewer numbers, and so does its file. They are as exact as the fit, hence
-    with an iterative ``solver`` only as exact as its tolerance, and are refused for
-    operator-valued kernels.
+    else O(n³), as the fit. A fit on kernel rows leaves its factor for this, n² numbers of at
+    most 1 GiB in all, until they are asked for or another model is fitted in the process. A
+    fitted model keeps its training rows or their features, whichever are fewer numbers, and so
+    does its file. They are as exact as the fit, hence with an iterative ``solver`` only as exact
+    as its tolerance, and are refused for operator-valued kernels.
 
     References
     ----------
@@ -183,30 +192,38 @@ history_, n_features_in_, feature_names_in_
                 "leave-one-out residuals need a scalar kernel, with coupling for the outputs, "
                 f"got kernel={type(self.kernel).__name__}"
             )
-        gram, features = self._train_gram, self._train
-        if not self._train_mapped:
-            to_features = self.kernel_ if gram else self.feature_map_.transform
-            with threads_that_pay(min(len(features), len(self.weights_))):
-                features = np.asarray(to_features(features))
         weight = self._train_weight
         residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
         where = np.searchsorted(self._kept, self.support_)
         residual[where] = self.dual_coef_ / weight[where, None]
         whole = np.empty((self._n_rows, residual.shape[1]))
-        with threads_that_pay(min(features.shape)):
-            whole[self._kept] = leave_one_out(
-                features,
-                residual,
-                weight,
-                self.coupling_,
-                gram=gram,
-                fit_intercept=bool(self.fit_intercept),
-            )
+        whole[self._kept] = self._without_each(residual)
         rows, targets = self._idle
         if len(rows):
             without = np.setdiff1d(np.arange(self._n_rows), self._kept, assume_unique=True)
             whole[without] = targets - self._evaluate(rows)
         return whole
+
+    def _without_each(self, residual: FloatArray) -> FloatArray:
+        """Leave-one-out residuals from those of the fit, by its factor if that is still there."""
+        factored = _factors.pop(self.feature_map_, None)
+        if factored is not None:
+            with threads_that_pay(len(residual)):
+                return residual / complement_of(factored, bool(self.fit_intercept))[:, None]
+        gram, features = self._train_gram, self._train
+        if gram:
+            features = features.copy() if self._train_mapped else self.kernel_(features)
+        elif not self._train_mapped:
+            features = self.feature_map_.transform(features)
+        with threads_that_pay(min(features.shape)):
+            return leave_one_out(
+                np.require(features, np.float64, ["C", "W"]),
+                residual,
+                self._train_weight,
+                self.coupling_,
+                gram=gram,
+                fit_intercept=bool(self.fit_intercept),
+            )
 
     @property
     def leave_one_out_by(self) -> str | None:
@@ -227,16 +244,23 @@ history_, n_features_in_, feature_names_in_
         if n == 1:
             raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
         root, inputs = self.make_coupling(n_outputs), prepared.inputs
-        with threads_that_pay(min(inputs.features.shape)):
+        design, features = prepared.design(root), inputs.features
+        if design.is_gram and design.gram is None:
+            features = np.asarray(inputs.feature_map.kernel_(inputs.rows))
+        with threads_that_pay(min(features.shape)):
             path = LeaveOneOutPath(
-                inputs.features,
+                features,
                 prepared.targets,
                 inputs.weight,
                 root @ root.T,
-                gram=prepared.design(root).is_gram,
+                gram=design.is_gram,
                 fit_intercept=bool(self.fit_intercept),
             )
             return path.scores(alphas)
+
+    def _kernel_rows(self) -> KernelRowLimits:
+        """As many as a matrix is factored of."""
+        return KernelRowLimits(10_000, 0)
 
     def _remember(self, prepared: Prepared, problem: Problem) -> None:
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
@@ -246,7 +270,14 @@ history_, n_features_in_, feature_names_in_
         if isinstance(self.kernel, OperatorKernel):
             return
         self._train_gram = problem.design.is_gram
-        self._train_mapped = inputs.features.size <= inputs.rows.size
+        factored = problem.design.left_factor
+        fewer = inputs.features.size <= inputs.rows.size
+        if factored is not None and factored.size <= _MOST_KEPT and not fewer:
+            _factors.clear()
+            _factors[self.feature_map_] = factored
+        else:
+            problem.design.restore()
+        self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
         self._train_weight = problem.weight
         self._idle = prepared.idle

@@ -154,6 +154,11 @@ status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_
         self.callback = callback
         self.max_time = max_time
 
+    def _is_bounded(self) -> bool:
+        n = getattr(self.loss, "n_outputs", None) or 1  # of a loss that is given
+        box = make_loss(self.loss, n, epsilon=1.0, kappa=1.0, level=self.level).box(n)
+        return box is not None and bool(np.isfinite(box.upper).all())
+
     def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
         epsilon, kappa = self.epsilon_, self.kappa_
         return make_loss(self.loss, n_targets, epsilon=epsilon, kappa=kappa, level=self.level)

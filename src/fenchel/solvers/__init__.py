@@ -22,6 +22,7 @@ from fenchel.solvers.base import (
 )
 from fenchel.solvers.closed_form import ClosedForm
 from fenchel.solvers.conic import Conic
+from fenchel.solvers.conjugate_gradients import ConjugateGradients
 from fenchel.solvers.derivatives import Sensitivity, sensitivity_of
 from fenchel.solvers.fista import Fista
 from fenchel.solvers.lars import Lars
@@ -39,6 +40,7 @@ SOLVERS: dict[str, Callable[[float, int], Solver]] = {
     "augmented_lagrangian": AugmentedLagrangian,
     "closed_form": lambda tol, max_iter: ClosedForm(tol),
     "conic": Conic,
+    "conjugate_gradients": ConjugateGradients,
     "fista": Fista,
     "newton": Newton,
     "pdcd": PDCD,
@@ -60,9 +62,10 @@ def takes_gram(solver: str | Solver) -> bool:
 
 
 def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
-    for closed in (ClosedForm(tol, singular_values=True), ClosedForm(tol)):
-        if closed.requires(problem) is None:
-            return closed
+    by_products = ConjugateGradients(tol, max_iter)
+    for squared in (ClosedForm(tol, singular_values=True), ClosedForm(tol), by_products):
+        if squared.requires(problem) is None:
+            return squared
     design = problem.design
     on_gram = design.is_gram
     greedy = SMO(tol, max_iter)
@@ -105,6 +108,7 @@ __all__ = [
     "Callback",
     "ClosedForm",
     "Conic",
+    "ConjugateGradients",
     "Fista",
     "Iterate",
     "Lars",

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
+from scipy.linalg import LinAlgError, blas, eigh, svd
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
+from fenchel.design import Factored
 from fenchel.problem import Problem
 from fenchel.solvers.base import (
     Solution,
@@ -19,6 +20,9 @@ from fenchel.solvers.base import (
     settled,
 )
 from fenchel.solvers.loop import Loop
+
+_NOTHING, _FAR_BELOW = 1e-40, 1e-200
+_LEAST_ROWS = 2048
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,9 @@ class ClosedForm:
         missing = needs_scalar_kernel(problem)
         if missing is None and self.singular_values:
             missing = needs_plain_features(problem) or _needs_independence(problem)
+        design = problem.design
+        if missing is None and design.is_gram and design.gram is None:
+            missing = "needs kernel values in memory; solver='conjugate_gradients' needs none"
         if missing is not None:
             return missing
         box = problem.loss.box(problem.n_outputs)
@@ -67,6 +74,13 @@ class ClosedForm:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the solution, certified; ``warm_start`` has no use here."""
+        try:
+            return self._solve(problem, callback)
+        finally:
+            if not problem.design.spent:
+                problem.design.restore()
+
+    def _solve(self, problem: Problem, callback: Callback | None) -> Solution:
         loop: Loop[Certified] = Loop(self.tol, callback)
         how = "solved in closed form; rounding errors dominate; increase alpha"
         certified = None
@@ -111,36 +125,42 @@ def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:
         solver = _InRows(problem, float(values[-1]))
     else:
         solver = _InSpectrum(problem, values)
-    root = np.sqrt(problem.weight)[:, None]
-    residual, pulled = solver.solve(root * (targets @ basis))
+    residual, pulled = solver.solve(targets @ basis)
     if problem.fit_intercept:
         # the same for a constant: the offset makes Σ c r vanish
-        constant, constant_pulled = solver.solve(np.repeat(root, len(values), axis=1))
-        offset = root.T @ residual / (root.T @ constant)
+        constant, constant_pulled = solver.solve(np.ones(residual.shape))
+        offset = problem.share @ residual / (problem.share @ constant)
         residual = residual - constant * offset
         if pulled is not None and constant_pulled is not None:
             pulled = pulled - constant_pulled * offset
     weights = None
     if pulled is not None and design.coupling is not None:
         weights = pulled @ basis.T @ design.coupling
-    return residual @ basis.T / root, weights
+    return residual @ basis.T, weights
+
+
+def shift_of(weight: FloatArray, value: float, largest: float) -> FloatArray:
+    """What is added to the diagonal of K, d = 1/(s c), for weights c and one value s, (n,).
+
+    Residuals are d (K + d)⁻¹ (y - b). Where s c times the largest diagonal entry is less than
+    1e-40 they are y - b whatever it is, and d is kept within the floats.
+    """
+    sizes, least = value * weight, _NOTHING / (largest or 1.0)
+    if not sizes.max() > least:
+        sizes = weight / weight.max() * least
+    return 1.0 / np.maximum(sizes, sizes.max() * _FAR_BELOW)
 
 
 class _InRows:
-    """(I + s √c K √c)⁻¹ y for one value s, from a factor."""
+    """(I + s K c)⁻¹ y for one value s, from a factor."""
 
     def __init__(self, problem: Problem, value: float) -> None:
-        root = np.sqrt(problem.weight)[:, None]
-        design = problem.design
-        gram = design.gram
-        if gram is None:
-            assert design.features is not None
-            gram = design.features @ design.features.T
-        self.system = root * gram * (value * root.T)
-        np.einsum("ii->i", self.system)[:] += 1.0
+        largest = float(problem.design.diagonal().max())
+        shift = shift_of(problem.weight, value, largest)
+        self.factored = problem.design.factored(shift)
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, None]:
-        return _solve(self.system, y), None
+        return self.factored.shift[:, None] * self.factored.solve(y), None
 
 
 class _InSpectrum:
@@ -149,31 +169,49 @@ class _InSpectrum:
     def __init__(self, problem: Problem, values: FloatArray) -> None:
         spectrum, self.vectors = problem.design.spectrum(problem.sample_weight)
         self.shrink = 1.0 / (1.0 + np.outer(spectrum / problem.alpha, values))
+        self.root = np.sqrt(problem.weight)[:, None]
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, None]:
-        return self.vectors @ ((self.vectors.T @ y) * self.shrink), None
+        pulled = (self.vectors.T @ (self.root * y)) * self.shrink
+        return self.vectors @ pulled / self.root, None
 
 
 class _InFeatures:
-    """The same from the smaller matrix Φᵀ c Φ, with Φᵀ √c of the result."""
+    """The same from the smaller matrix Φᵀ c Φ, with Φᵀ c of the result."""
 
     def __init__(self, problem: Problem, features: FloatArray, values: FloatArray) -> None:
-        self.values = values
-        self.scaled = np.sqrt(problem.weight)[:, None] * features
-        self.square = self.scaled.T @ self.scaled
+        self.features, self.values, self.weight = features, values, problem.weight[:, None]
+        self.square = _square(features, problem.weight)
         self.spectrum = None if all_equal(values) else eigh(self.square)
+        if self.spectrum is None:
+            self.factored = Factored(float(values[-1]) * self.square).factor(np.ones(self.width))
+
+    @property
+    def width(self) -> int:
+        return self.features.shape[1]
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        pulled = self.scaled.T @ y
+        pulled = self.features.T @ (self.weight * y)
         if self.spectrum is None:
-            system = float(self.values[-1]) * self.square
-            np.einsum("ii->i", system)[:] += 1.0
-            pulled = _solve(system, pulled)
+            pulled = self.factored.solve(pulled)
         else:
             spectrum, vectors = self.spectrum
             shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), self.values)
             pulled = vectors @ ((vectors.T @ pulled) / shrink)
-        return y - self.scaled @ (pulled * self.values), pulled
+        return y - self.features @ (pulled * self.values), pulled
+
+
+def _square(features: FloatArray, weight: FloatArray) -> FloatArray:
+    """Φᵀ c Φ, in blocks of rows of which the scaled copies take no memory to speak of."""
+    (n, r), root = features.shape, np.sqrt(weight)[:, None]
+    square = np.zeros((r, r), order="F")
+    size = max(_LEAST_ROWS, 2 * r)
+    work = np.empty((min(size, n), r))
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        scaled = np.multiply(root[rows], features[rows], out=work[: min(size, n - start)])
+        blas.dsyrk(1.0, scaled.T, 1.0, square, overwrite_c=1, lower=1)
+    return np.tril(square) + np.tril(square, -1).T
 
 
 def _needs_independence(problem: Problem) -> str | None:
@@ -203,11 +241,3 @@ def _by_singular_values(problem: Problem) -> Certified:
 def all_equal(values: FloatArray) -> bool:
     """Whether sorted eigenvalues are one, up to rounding."""
     return bool(np.ptp(values) <= 1e-14 * values.max())
-
-
-def _solve(system: FloatArray, right: FloatArray) -> FloatArray:
-    """Solve a positive definite system, with one step of iterative refinement."""
-    factor = cho_factor(system, lower=True, check_finite=False)
-    solution = cho_solve(factor, right, check_finite=False)
-    solution += cho_solve(factor, right - system @ solution, check_finite=False)
-    return np.asarray(solution)

@@ -85,20 +85,18 @@ class _Rows:
         design = problem.design
         assert design.coupling is not None
         self.output = design.coupling @ design.coupling.T
-        self._is_gram = design.is_gram
-        found = design.gram if design.is_gram else design.features
-        assert found is not None
-        self._features = found
+        self._kernel_values, self._features = design.kernel_values, design.features
 
     def across(self, new: FloatArray, push: FloatArray) -> FloatArray:
         """Values on the rows of Σ k(·, x_v) push_v over new rows."""
         pulled = new.T @ push
-        return pulled if self._is_gram else self._features @ pulled
+        return pulled if self._features is None else self._features @ pulled
 
     def among(self, push: FloatArray) -> FloatArray:
         """Values on the rows of Σ k(·, x_i) push_i."""
-        features = self._features
-        return features @ (push if self._is_gram else features.T @ push)
+        if self._features is None:
+            return np.asarray(self._kernel_values.times(push))
+        return self._features @ (self._features.T @ push)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, lapack, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.solvers.closed_form import all_equal
+from fenchel.design import Factored
+from fenchel.solvers.closed_form import all_equal, shift_of
 
 _VANISHING = 1e3 * np.finfo(float).eps
 _BLOCK_VALUES = 2**20
@@ -143,7 +144,7 @@ def leave_one_out(
 
     As :class:`LeaveOneOutPath`, with the weights c = s / (alpha Σs) in place of s and alpha.
     Where all outputs have the same kernel, from a Cholesky factor: O(n r²) for features of
-    rank r < n, else O(n³). NaN where undefined.
+    rank r < n, else O(n³). NaN where undefined. A Gram matrix is overwritten.
     """
     values, basis = eigh(output)
     values = np.maximum(values, 0.0)
@@ -194,20 +195,27 @@ def ridge_smoother(
     return slopes, constant - mean @ slopes
 
 
+def complement_of(factored: Factored, fit_intercept: bool) -> FloatArray:
+    """1 - M_ii from a factor of K + diag(d), which is used up: d_i (G_ii - (G1)_i² / Σ G1).
+
+    G is the inverse, and d = 1/(t c) for the weights c and the kernel times t.
+    """
+    shift = factored.shift
+    sums = factored.solve(np.ones((len(shift), 1)))[:, 0] if fit_intercept else None
+    own = shift * factored.inverse_diagonal()
+    if sums is None:
+        return own
+    left = own - shift * sums**2 / sums.sum()
+    return _without(left, left <= _VANISHING * own)
+
+
 def _in_rows(
     features: FloatArray, weight: FloatArray, t: float, gram: bool, fit_intercept: bool
 ) -> FloatArray:
-    """1 - M_ii from the inverse G of I + t √c K √c: G_ii - (G√c)_i² / (√cᵀ G √c)."""
-    root = np.sqrt(weight)
-    system = t * _scaled_gram(features, root, gram)
-    np.einsum("ii->i", system)[:] += 1.0
-    inverse = lapack.dtrtri(cholesky(system, lower=True, check_finite=False), lower=1)[0]
-    own = np.einsum("ij,ij->j", inverse, inverse)
-    if not fit_intercept:
-        return np.asarray(own)
-    constant = inverse.T @ (inverse @ root)
-    left = own - constant**2 / (root @ constant)
-    return _without(left, left <= _VANISHING * own)
+    """1 - M_ii from a factor."""
+    values = features if gram else features @ features.T
+    shift = shift_of(weight, t, float(values.diagonal().max()))
+    return complement_of(Factored(values).factor(shift), fit_intercept)
 
 
 def _in_features(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback, Certified
+from fenchel.certificate import Callback, Certified, Progress
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of
 from fenchel.solvers.loop import Iterate, Loop
@@ -26,6 +26,8 @@ _ROUNDED = (
     "rounding errors allow no better; increase alpha, or rescale the features if the values of "
     "the kernel are huge"
 )
+_LOW_RANK_TOL = 1e-3
+_NEAR_BOUND = 1e-6  # of the largest coordinate: as near to a bound, another one is put on it
 _COARSE_TOL = 1e-4
 _COARSE_STEP = 18.0
 
@@ -73,6 +75,8 @@ class Newton:
         ``loop`` is one that has begun before this call.
         """
         loop = Loop(self.tol, callback) if loop is None else loop
+        if warm_start is None:
+            warm_start = low_rank_start(problem, loop)
         run = _Run(self, problem, loop)
         loop.run(run.iterates(warm_start))
         return run.finish()
@@ -189,3 +193,34 @@ class _Run:
         self.loop.count = self.steps
         status = self.loop.status("", "steps", linked.certificate.relative_gap)
         return solution_of(self.loop, status, linked)
+
+
+def low_rank_start(problem: Problem, loop: Loop[Certified]) -> WarmStart | None:
+    """The solution for a kernel of low rank, with coordinates near a bound put there.
+
+    None where kernel values are stored: they are no dearer than such features then.
+    """
+    design = problem.design.low_rank()
+    if design is None:
+        return None
+    solution = Newton(_LOW_RANK_TOL).solve(replace(problem, design=design), None, _Clock(loop))
+    dual, box = solution.dual, problem.loss.box(problem.n_outputs)
+    if box is not None:
+        size = float(np.abs(dual).max())
+        for end in (box.lower, box.upper, np.zeros(problem.n_outputs)):
+            near = np.abs(dual - end) <= _NEAR_BOUND * size  # never of one that is infinite
+            dual = np.where(near, end, dual)
+    return WarmStart(dual, solution.offset, problem.alpha)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """A callback that stops where the time of a loop is over, and tells nobody."""
+
+    loop: Loop[Certified]
+
+    def __call__(self, progress: Progress) -> bool:
+        return self.loop.seconds_left <= 0.0
+
+    def seconds_left(self) -> float:
+        return self.loop.seconds_left

@@ -90,6 +90,13 @@ def _check(mapping: Any, X: FloatArray) -> None:
     some = np.arange(0, n, 7)
     same(mapping.transform(X), features, "transform(X) must be the features of the training rows")
     same(mapping.transform(X[some]), features[some], "transform must work row by row")
+    weights = np.random.default_rng(0).standard_normal((rank, 2))
+    require_near(
+        mapping.combination(X, weights),
+        features @ weights,
+        "combination must be transform(X) @ weights",
+        _TOL * float((np.abs(features) @ np.abs(weights)).max()),
+    )
     _check_error(mapping, X, features)
     _check_coefficients(mapping, X, features)
     if not isinstance(mapping.kernel_, Precomputed):

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.kernels import (
     Box,
+    KernelFunctions,
     Normal,
     as_kernel,
     as_scalar_kernel,
@@ -43,13 +44,14 @@ def check_kernel(kernel: Any, X: AnyArray | None = None) -> None:
 
     Symmetry; smallest eigenvalue of the Gram matrix at least -1e-10 times the largest, on rows
     some of which are equal; ``diag``; ``k(X) = k(X, X)``; columns and blocks as parts of the
-    Gram matrix; ``clone``; and that neither evaluation nor measuring length scales changes the
-    kernel or the rows. Where the kernel has them: ``gradient`` against central differences of the
-    values; ``product_integrals`` over a box, against a normal density, and in up to three
-    dimensions over half and all of space, against a scrambled Sobol rule with the error that its
-    repetitions show; the product of its factors (``factor``) against the kernel; mean cosines of
-    ``frequencies`` against the kernel. Where it has parameters to be learned: their derivatives,
-    ``parameter_gradient`` and ``differentiated``, against central differences.
+    Gram matrix; values by ``reduced`` and ``fill``; ``clone``; and that neither evaluation nor
+    measuring length scales changes the kernel or the rows. Where the kernel has them:
+    ``gradient`` against central differences of the values; ``product_integrals`` over a box,
+    against a normal density, and in up to three dimensions over half and all of space, against a
+    scrambled Sobol rule with the error that its repetitions show; the product of its factors
+    (``factor``) against the kernel; mean cosines of ``frequencies`` against the kernel. Where it
+    has parameters to be learned: their derivatives, ``parameter_gradient`` and
+    ``differentiated``, against central differences.
 
     Parameters
     ----------
@@ -121,6 +123,8 @@ def _check(kernel: Any, X: FloatArray) -> None:
     same(kernel(X[::-1]), gram[::-1, ::-1], "k must not depend on the order of the rows")
     same(clone(kernel)(X), gram, "a clone must be the same kernel")
     same(kernel(X), gram, "k(X) must be the same each time")
+    whole = KernelFunctions(kernel, X[some]).combined(X, np.eye(len(some)))
+    same(whole, gram[:, some], "reduced and fill must write what k(X, Z) returns")
     require(np.array_equal(X, before), "the kernel changes the rows that it is given")
 
 

@@ -1,0 +1,93 @@
+"""A Cholesky factor in the array of the matrix that it factors."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from scipy.linalg import LinAlgError, blas, lapack
+
+from fenchel._typing import FloatArray
+
+_TILE = 64
+
+
+class Factored:
+    r"""The Cholesky factor of K + diag(d), in the array of K.
+
+    .. math:: K + \mathrm{diag}(d) = L L^\top
+
+    The factor takes one triangle; K stays in the other one, with which products with K go on, and
+    is put back by :meth:`restore`. No second (n, n) array is ever there.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, n)
+        K, symmetric and in C order; overwritten.
+    """
+
+    def __init__(self, values: FloatArray) -> None:
+        self._values = values
+        self._diagonal = values.diagonal().copy()
+        self.shift = np.zeros(len(values))
+
+    @property
+    def size(self) -> int:
+        """Number of entries of the array."""
+        return self._values.size
+
+    def factor(self, shift: FloatArray) -> Factored:
+        """Factor K + diag(shift) for shift (n,); LinAlgError if it is not positive definite."""
+        self.shift = shift
+        np.einsum("ii->i", self._values)[:] += shift
+        _, info = lapack.dpotrf(self._values.T, lower=1, clean=0, overwrite_a=1)
+        if info:
+            self.restore()
+            raise LinAlgError("the matrix is not positive definite")
+        return self
+
+    def restore(self) -> None:
+        """Put K back where the factor is."""
+        _mirror(self._values)
+        np.einsum("ii->i", self._values)[:] = self._diagonal
+
+    def product(self, right: FloatArray) -> FloatArray:
+        """K @ right, (n, p)."""
+        own = (self._diagonal - self._values.diagonal())[:, None] * right
+        return np.asarray(own + blas.dsymm(1.0, self._values.T, right, lower=0))
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve (K + diag(d)) u = right for u (n, p), with one step of iterative refinement."""
+        solution = self._solve(right)
+        left = right - self.product(solution) - self.shift[:, None] * solution
+        return solution + self._solve(left)
+
+    def _solve(self, right: FloatArray) -> FloatArray:
+        return np.asarray(lapack.dpotrs(self._values.T, right, lower=1)[0])
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Diagonal of the inverse of K + diag(d), (n,); the factor is used up by it."""
+        lapack.dtrtri(self._values.T, lower=1, overwrite_c=1)
+        squares = np.empty(len(self._values))
+        _square_lengths(self._values, squares)
+        return squares
+
+
+@njit(cache=True, nogil=True)
+def _mirror(values: FloatArray) -> None:
+    """Copy what is below the diagonal to above it, in tiles that stay in the cache."""
+    n = values.shape[0]
+    for i in range(0, n, _TILE):
+        for j in range(0, i + 1, _TILE):
+            for a in range(i, min(i + _TILE, n)):
+                for b in range(j, min(j + _TILE, a)):
+                    values[b, a] = values[a, b]
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _square_lengths(values: FloatArray, squares: FloatArray) -> None:
+    """Squared lengths of the rows, of what is on the diagonal and right of it."""
+    for i in range(values.shape[0]):
+        total = 0.0
+        for j in range(i, values.shape[0]):
+            total += values[i, j] ** 2
+        squares[i] = total

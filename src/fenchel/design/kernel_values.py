@@ -1,0 +1,271 @@
+"""Kernel values among rows: stored as a matrix, or computed when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design.base import Design
+from fenchel.design.factored import Factored
+
+_GATHERED = 6  # times the rows whose copy pays for a product with them alone
+_TILE_ROWS, _TILE_COLUMNS = 128, 2048  # 2 MiB of kernel values stay in cache
+
+
+class KernelValues(Protocol):
+    """A Gram matrix K as :class:`fenchel.design.Gram` asks for it."""
+
+    size: int
+    diagonal: FloatArray
+    left_factor: Factored | None
+    """The factor that is now in the place of stored values, see :meth:`factored`."""
+
+    @property
+    def matrix(self) -> FloatArray | None:
+        """All of K, where it is stored."""
+        ...
+
+    def factored(self, shift: FloatArray) -> Factored:
+        """Return the factor of K + diag(shift), in the array of K where it is stored."""
+        ...
+
+    def restore(self) -> None:
+        """Put stored values back where a factor is."""
+        ...
+
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
+        """Return the values between some rows and others, (k, m)."""
+        ...
+
+    def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:
+        """Return K times vectors (n, p), or its columns at ``rows`` times vectors (k, p)."""
+        ...
+
+    @property
+    def in_single(self) -> KernelValues:
+        """The same in single precision, where that saves time."""
+        ...
+
+    def subset(self, rows: IntArray) -> KernelValues:
+        """Return the values among some rows."""
+        ...
+
+    def low_rank(self) -> FloatArray | None:
+        """Return features (n, r) with products near these values, if there is need of them."""
+        ...
+
+
+class Stored:
+    """A Gram matrix in memory."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self._matrix = matrix
+        self.size = len(matrix)
+        self.diagonal: FloatArray = matrix.diagonal().copy()
+        self.left_factor: Factored | None = None
+
+    @property
+    def matrix(self) -> FloatArray:  # noqa: D102
+        self.restore()
+        return self._matrix
+
+    def factored(self, shift: FloatArray) -> Factored:  # noqa: D102
+        matrix = self.matrix
+        if not (matrix.flags.carray and matrix.dtype == np.float64):
+            return Factored(np.array(matrix, np.float64, order="C")).factor(shift)
+        self.left_factor = Factored(matrix)
+        return self.left_factor.factor(shift)
+
+    def restore(self) -> None:  # noqa: D102
+        if self.left_factor is not None:
+            self.left_factor.restore()
+            self.left_factor = None
+
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:  # noqa: D102
+        return self.matrix[np.ix_(rows, columns)]
+
+    def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+        if rows is not None and _GATHERED * len(rows) < self.size:
+            return self.matrix[rows].T @ vectors
+        if rows is not None:
+            whole = np.zeros((self.size, vectors.shape[1]))
+            whole[rows] = vectors
+            vectors = whole
+        left = self.left_factor
+        return self._matrix @ vectors if left is None else left.product(vectors)
+
+    @property
+    def in_single(self) -> Stored:  # noqa: D102
+        return self
+
+    def subset(self, rows: IntArray) -> Stored:  # noqa: D102
+        return Stored(self.block(rows, rows))
+
+    def low_rank(self) -> None:  # noqa: D102
+        return None
+
+
+class Computed:
+    """Kernel values computed in tiles, and never all at once.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        What ``kernel`` takes.
+    kernel : object
+        Has ``fill(X, Y, out)``, which writes values into an array of either precision, and
+        ``diag(X)``.
+    make_low_rank : callable, optional
+        Returns what :meth:`low_rank` does.
+    """
+
+    matrix: FloatArray | None = None
+    left_factor: Factored | None = None
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        kernel: Any,
+        make_low_rank: Callable[[], FloatArray] | None = None,
+    ) -> None:
+        self._rows, self._kernel, self._make_low_rank = rows, kernel, make_low_rank
+        self.size = len(rows)
+        self.diagonal: FloatArray = np.asarray(kernel.diag(rows), dtype=np.float64)
+
+    def factored(self, shift: FloatArray) -> Factored:  # noqa: D102
+        everything = np.arange(self.size)
+        values = np.asarray(self.block(everything, everything), dtype=np.float64)
+        return Factored(values).factor(shift)
+
+    def restore(self) -> None:  # noqa: D102
+        pass
+
+    @cached_property
+    def in_single(self) -> Computed:
+        """The same values in single precision, in half of the time."""
+        shift = self._rows.mean(axis=0) if self._kernel.is_stationary() else 0.0
+        centred = self._rows - shift
+        return Computed(centred.astype(np.float32), self._kernel)
+
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:  # noqa: D102
+        own, others = self._rows[rows], self._rows[columns]
+        values = np.empty((len(rows), len(columns)), self._rows.dtype)
+        for start in range(0, len(rows), _TILE_ROWS):
+            part = slice(start, start + _TILE_ROWS)
+            self._kernel.fill(own[part], others, values[part])
+        return values
+
+    def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+        vectors = np.asarray(vectors, self._rows.dtype)
+        if rows is None:
+            return self._all_times(vectors)
+        among, product = self._rows[rows], np.zeros((self.size, vectors.shape[1]))
+        tiles = _Tiles(self._kernel, self._rows.dtype)
+        for start in range(0, self.size, _TILE_COLUMNS):
+            columns = slice(start, start + _TILE_COLUMNS)
+            for first in range(0, len(rows), _TILE_ROWS):
+                part = slice(first, first + _TILE_ROWS)
+                tile = tiles.values(among[part], self._rows[columns])
+                product[columns] += tile.T @ vectors[part]
+        return product
+
+    def _all_times(self, vectors: FloatArray) -> FloatArray:
+        """Each value once, for itself and for its mirror image."""
+        product = np.zeros((self.size, vectors.shape[1]))
+        tiles = _Tiles(self._kernel, self._rows.dtype)
+        for first in range(0, self.size, _TILE_ROWS):
+            part = slice(first, min(first + _TILE_ROWS, self.size))
+            own = self._rows[part]
+            product[part] += tiles.values(own, own) @ vectors[part]
+            for start in range(part.stop, self.size, _TILE_COLUMNS):
+                columns = slice(start, start + _TILE_COLUMNS)
+                tile = tiles.values(own, self._rows[columns])
+                product[part] += tile @ vectors[columns]
+                product[columns] += tile.T @ vectors[part]
+        return product
+
+    def subset(self, rows: IntArray) -> Computed:  # noqa: D102
+        return Computed(self._rows[rows], self._kernel)
+
+    def low_rank(self) -> FloatArray | None:  # noqa: D102
+        return None if self._make_low_rank is None else self._make_low_rank()
+
+
+class _Tiles:
+    """Kernel values in memory that is used again and again."""
+
+    def __init__(self, kernel: Any, precision: Any) -> None:
+        self._kernel = kernel
+        self._memory = np.empty(_TILE_ROWS * _TILE_COLUMNS, precision)
+
+    def values(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        tile = self._memory[: len(X) * len(Y)].reshape(len(X), len(Y))
+        self._kernel.fill(X, Y, tile)
+        return tile
+
+
+class KernelColumns:
+    """Functions whose inner products are kernel values times those of mixed vectors."""
+
+    def __init__(
+        self, design: Design, values: KernelValues, rows: IntArray, vectors: FloatArray
+    ) -> None:
+        assert design.coupling is not None
+        self._design, self._kernel = design, values
+        self._rows, self._vectors = rows, vectors
+        self._mixed = vectors @ design.coupling
+
+    def values(self, weights: FloatArray) -> FloatArray:
+        """Inner products (k,) with the function of these weights."""
+        image = self._design.predict(self._rows, self._design.directions(weights))
+        return np.einsum("ip,ip->i", image, self._vectors)
+
+    def gram(self) -> FloatArray:
+        """Inner products among each other, (k, k)."""
+        return self._kernel.block(self._rows, self._rows) * (self._mixed @ self._mixed.T)
+
+    def fill(self, matrix: FloatArray) -> None:
+        """Write the lower triangle of the identity plus :meth:`gram`."""
+        whole = self._kernel.matrix
+        if whole is not None:
+            fill_lower(whole, self._rows, self._rows, self._mixed, matrix, 0)
+            return
+        unique, place = np.unique(self._rows, return_inverse=True)
+        for start in range(0, len(self._rows), _TILE_ROWS):
+            mine, source = np.unique(self._rows[start : start + _TILE_ROWS], return_inverse=True)
+            fill_lower(self._kernel.block(mine, unique), source, place, self._mixed, matrix, start)
+
+    def weights(self, sizes: FloatArray) -> FloatArray:
+        """Weights of the sum of ``sizes`` (k,) times the functions."""
+        push = np.zeros((self._design.n_rows, self._design.n_outputs))
+        np.add.at(push, self._rows, sizes[:, None] * self._vectors)
+        return self._design.link(push)
+
+
+@njit(cache=True, nogil=True)
+def fill_lower(
+    kernel: FloatArray,
+    source: IntArray,
+    place: IntArray,
+    mixed: FloatArray,
+    matrix: FloatArray,
+    first: int,
+) -> None:
+    """Lower triangle of I + UUᵀ, some columns from the first on.
+
+    Column ``first + b`` has kernel values ``kernel[source[b], place]``.
+    """
+    k, q = mixed.shape
+    for b in range(first, first + source.size):
+        values = kernel[source[b - first]]
+        for a in range(b, k):
+            product = 0.0
+            for m in range(q):
+                product += mixed[a, m] * mixed[b, m]
+            matrix[a, b] = product * values[place[a]]
+        matrix[b, b] += 1.0

@@ -1,0 +1,182 @@
+"""Kernel values computed when needed: against stored ones, and without an (n, n) array."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import kernels as sk
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.datasets import make_heavy_tails
+from fenchel.design import Computed, Gram, Plain
+from fenchel.features import KernelRows
+from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, WithRanks, resolve
+from fenchel.losses import Absolute, Huber, Pinball, Squared, SquaredPinball
+from fenchel.problem import Problem
+from fenchel.solvers import SMO, ClosedForm, Conic, Newton, WarmStart, make_solver
+from fenchel.testing import check_design
+
+KERNELS = {
+    "gaussian": Gaussian(3.0),
+    "narrow": Gaussian(0.3),
+    "matern": Matern(3.0, 1.5),
+    "laplacian": Laplacian(4.0),
+    "ranks": WithRanks(Matern(1.0, 2.5)),
+    "of scikit-learn": 2.0 * sk.RBF(3.0) + sk.RationalQuadratic(),
+    "sum": Gaussian(2.0) + Linear(),
+}
+LOSSES = {
+    "absolute": Absolute(),
+    "insensitive": Absolute().insensitive(0.2),
+    "pinball": Pinball([0.2]),
+    "huber": Huber(0.5),
+    "expectile": SquaredPinball([0.9]),
+    "insensitive expectile": SquaredPinball([0.2]).insensitive(0.1),
+}
+
+
+def problems(loss, kernel, n=400, c=3.0, fit_intercept=True, coupling=((0.7, 0.4),)):
+    """The same problem with kernel values stored, computed, and computed with a start."""
+    X, y = make_heavy_tails(n, random_state=0)
+    kernel = resolve(kernel, X)
+    weight = np.random.default_rng(0).integers(1, 4, n) / 2.0
+    coupling = np.array(coupling)
+    designs = [Gram(np.asarray(kernel(X)), coupling)]
+    for rows in (KernelRows(kernel, stored=False), None):
+        if rows is None:
+            designs.append(Gram(designs[1].kernel_values.subset(np.arange(n)), coupling))
+        else:
+            designs.append(rows.design(rows.fit_transform(X), coupling))
+    alpha = 1.0 / (c * weight.sum())
+    return [Problem(loss, d, y[:, None], weight, alpha, fit_intercept) for d in designs]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_products_and_blocks(name):
+    stored, computed, _ = problems(Absolute(), KERNELS[name], n=300)
+    random = np.random.default_rng(1)
+    push, rows = random.standard_normal((300, 1)), random.permutation(300)[:41]
+    for given in (None, rows):
+        part = push if given is None else push[rows]
+        expected = stored.design.image(part, given)
+        np.testing.assert_allclose(computed.design.image(part, given), expected, atol=1e-11)
+    values = computed.design.kernel_values
+    others = rows[:7]
+    block = values.block(rows, others)
+    np.testing.assert_allclose(block, stored.design.gram[np.ix_(rows, others)], rtol=1e-12)
+    single = values.in_single
+    size = np.abs(stored.design.gram).max()
+    assert single.block(rows, others).dtype == np.float32
+    np.testing.assert_allclose(single.block(rows, others), block, atol=3e-6 * size)
+    np.testing.assert_allclose(single.times(push), values.times(push), atol=1e-4 * size)
+
+
+@pytest.mark.parametrize("n", [1, 2, 127, 128, 129, 400])
+def test_every_size_of_tile(n):
+    stored, computed, _ = problems(Absolute(), Gaussian(2.0), n=n)
+    push = np.random.default_rng(1).standard_normal((n, 1))
+    np.testing.assert_allclose(computed.design.image(push), stored.design.image(push), atol=1e-11)
+
+
+def test_it_is_a_design():
+    X, _ = make_heavy_tails(40, random_state=0)
+    values = Computed(X, Gaussian(2.0))
+    check_design(Gram(values, np.array([[0.7, 0.4], [0.1, 0.9]])))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", LOSSES)
+def test_agrees_with_the_conic_solver(name, fit_intercept):
+    stored, *others = problems(LOSSES[name], Gaussian(3.0), 200, 30.0, fit_intercept)
+    values, vectors = np.linalg.eigh(stored.design.gram)
+    kept = values > 1e-13 * values[-1]
+    features = vectors[:, kept] * np.sqrt(values[kept])
+    plain = replace(stored, design=Plain(features, stored.design.coupling))
+    optimum = Conic(tol=1e-8).solve(plain).certificate.primal
+    unit = stored.baseline
+    for problem in others:
+        solution = SMO(tol=1e-7).solve(problem)
+        assert solution.status.converged, solution.status.message
+        assert solution.certificate.dual <= optimum + 1e-9 * unit
+        assert solution.certificate.primal <= optimum + 1e-7 * unit
+        # what it says of this point is so with all values stored
+        primal = stored.primal(solution.weights, solution.offset)
+        assert solution.certificate.primal == pytest.approx(primal, rel=1e-11)
+        assert solution.certificate.dual == pytest.approx(stored.dual(solution.dual), rel=1e-11)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel(name):
+    stored, computed, _ = problems(LOSSES["insensitive"], KERNELS[name], 700, 30.0)
+    expected, found = SMO(tol=1e-7).solve(stored), SMO(tol=1e-7).solve(computed)
+    assert found.status.converged, found.status.message
+    apart = found.certificate.primal - expected.certificate.primal
+    assert abs(apart) <= 1e-7 * stored.baseline
+
+
+def test_a_warm_start_needs_no_other():
+    _, computed, _ = problems(Absolute(), Gaussian(3.0), c=30.0)
+    solution = SMO().solve(computed)
+    again = SMO().solve(computed, WarmStart(solution.dual, solution.offset, computed.alpha))
+    assert again.status.converged
+    assert again.n_iter == 0
+
+
+def test_coupled_outputs_by_newton():
+    levels = [0.1, 0.5, 0.9]
+    coupling = np.linalg.cholesky(np.exp(-(np.subtract.outer(levels, levels) ** 2)))
+    stored, computed, _ = problems(Pinball(levels), Gaussian(3.0), coupling=coupling)
+    assert isinstance(make_solver("auto", computed, 1e-6, 10), Newton)
+    found, expected = Newton().solve(computed), Newton().solve(stored)
+    assert found.status.converged
+    assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=2e-6)
+
+
+def test_what_needs_all_values_says_so():
+    _, computed, _ = problems(Squared(), Gaussian(3.0))
+    with pytest.raises(ValueError, match="needs kernel values in memory"):
+        make_solver(ClosedForm(), computed, 1e-6, 10)
+    assert SMO().solve(computed).status.converged
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVR(epsilon=0.1, alpha=1e-4, kernel=Gaussian(3.0)),
+        QuantileRegressor(0.3, alpha=1e-4, kernel=Matern(3.0)),
+        ExpectileRegressor(0.9, alpha=1e-5, kernel=Gaussian(2.0)),
+        QuantileRegressor([0.1, 0.9], alpha=1e-3, kernel=Gaussian(3.0)),
+    ],
+    ids=["svr", "quantile", "expectile", "levels"],
+)
+def test_rough_kernels_take_no_matrix(model):
+    n = 2500
+    X, y = make_heavy_tails(n, random_state=0)
+    model.fit(X[:2100], y[:2100])  # compiled functions are loaded
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(model.feature_map_, KernelRows)
+    assert not model.feature_map_.stored
+    # all rows of an expectile are free: a Newton step factors one matrix in place
+    assert peak < (1.5 if isinstance(model, ExpectileRegressor) else 0.8) * 8 * n**2
+    assert model.status_.converged
+    assert model.certified_kernel_ == "given"
+    gram = model.kernel_(X)
+    dual = np.zeros((n, model.dual_coef_.shape[1]))
+    dual[model.support_] = model.dual_coef_
+    prediction = gram @ dual @ model.coupling_ + model.offset_
+    np.testing.assert_allclose(model.predict(X).reshape(n, -1), prediction, atol=1e-9)
+    penalty = 0.5 * model.alpha * np.vdot(dual, gram @ dual @ model.coupling_)
+    primal = penalty + model.loss_.value(y[:, None] - prediction).mean()
+    assert model.certificate_.primal == pytest.approx(primal, rel=1e-9)
+
+
+def test_ridge_keeps_its_matrix():
+    X, y = make_heavy_tails(2100, random_state=0)
+    model = KernelRidge(1e-3, kernel=Gaussian(3.0), learn=False).fit(X, y)
+    assert model.feature_map_.stored
