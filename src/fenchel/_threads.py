@@ -1,18 +1,27 @@
-"""What a process has once: threads of linear algebra, none more than pay, and warning filters."""
+"""What a process has once: threads, none more than pay, and warning filters.
+
+The user says how many by what linear algebra may use: ``OMP_NUM_THREADS``,
+``threadpoolctl.threadpool_limits``, and joblib, which leaves its workers their share.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
+from itertools import count
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
 _SMALL = 1000
+_Part = TypeVar("_Part")
+_Result = TypeVar("_Result")
 _filters = RLock()
 
 
@@ -66,6 +75,12 @@ class _OneThread:
                     _set(library, number)
                 self._before = []
 
+    @property
+    def asked(self) -> int:
+        """The number of threads that the user allows, whoever holds this."""
+        before = [number for _, number in self._before]
+        return max(before or [each.num_threads for each in _libraries()], default=1)
+
     def renew(self) -> None:
         """Forget holders that are not there in a process that was forked while they were."""
         self._lock = Lock()
@@ -100,6 +115,91 @@ def threads_that_pay(size: int) -> Iterator[Any]:
         except BaseException:  # an interrupt in the middle of it
             _one_thread.settle()
             raise
+
+
+class _Pool:
+    """Threads that wait for work, for one pass at a time: those beside it go without."""
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Forget threads that are not there in a process that was forked."""
+        self._owner: dict[str, object] = {}
+        self._executor: ThreadPoolExecutor | None = None
+        self._size = 0
+
+    def enter(self, holder: object) -> bool:
+        """Whether the threads are now those of a holder: a single call in C, as in others here."""
+        return self._owner.setdefault("pass", holder) is holder
+
+    def leave(self, holder: object) -> None:
+        """Leave the threads to others, if they are those of this holder."""
+        if self._owner.get("pass") is holder:
+            self._owner.pop("pass", None)
+
+    def run(self, work: Callable[[], None], helpers: int, end: Callable[[], object]) -> None:
+        """Do work here and in some threads at once; ``end`` makes it end early everywhere."""
+        if self._executor is None or self._size < helpers:
+            self._executor, self._size = ThreadPoolExecutor(helpers, "fenchel"), helpers
+        others: list[Future[None]] = []
+        try:
+            while len(others) < helpers:
+                others.append(self._executor.submit(copy_context().run, work))
+            work()
+        finally:  # an interrupt comes to the thread of the caller
+            end()
+            wait(others)
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.renew)
+
+
+def in_threads(task: Callable[[_Part], _Result], parts: Sequence[_Part]) -> list[_Result]:
+    """Results of a task for each part, in their order, from as many threads as the user allows.
+
+    Linear algebra has one thread meanwhile, however many there are, so that results are the same
+    bit for bit. A task should run for milliseconds, most of them in compiled code. Of several
+    that fail, the error of the first part is raised.
+    """
+    if len(parts) < 2:
+        return [task(part) for part in parts]
+    with threads_that_pay(0):
+        helpers, holder = min(_one_thread.asked, len(parts)) - 1, object()
+        try:
+            if helpers < 1 or not _pool.enter(holder):
+                return [task(part) for part in parts]
+            return _shared(task, parts, helpers)
+        finally:
+            try:
+                _pool.leave(holder)
+            except BaseException:  # an interrupt in the middle of it
+                _pool.leave(holder)
+                raise
+
+
+def _shared(
+    task: Callable[[_Part], _Result], parts: Sequence[_Part], helpers: int
+) -> list[_Result]:
+    """Results of parts that each thread takes as it comes to them."""
+    results: dict[int, _Result] = {}
+    errors: dict[int, Exception] = {}
+    numbers = count()
+    ended: list[bool] = []
+
+    def work() -> None:
+        while not (ended or errors) and (number := next(numbers)) < len(parts):
+            try:
+                results[number] = task(parts[number])
+            except Exception as error:
+                errors[number] = error
+
+    _pool.run(work, helpers, lambda: ended.append(True))
+    if errors:
+        raise errors[min(errors)]
+    return [results[number] for number in range(len(parts))]
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from fenchel._validation import (
     targets_of,
 )
 from fenchel.certificate import Callback, Certificate, Progress, Status
+from fenchel.design import RowBlocks
 from fenchel.features import FEATURES_CHOICE, FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
@@ -91,7 +92,9 @@ class KeptRows(NamedTuple):
 
     def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
         """Whether rounding of features may count in predictions with weights that large."""
-        reach = float(np.abs(self.features).max() * np.abs(weights).max())
+        blocks = RowBlocks(len(self.features), self.features[0].size)
+        largest = max(blocks.map(lambda rows: float(np.abs(self.features[rows]).max())))
+        reach = largest * float(np.abs(weights).max())
         return reach > _FAR * float(np.abs(targets).max())
 
     @property
@@ -303,7 +306,9 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         check_magnitude(X, "X")
         weight = check_weights(X, sample_weight)
         kept = np.flatnonzero(weight)
-        rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
+        rows = X
+        if len(kept) < len(X):
+            rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
         weight = weight[kept]
         with threads_that_pay(len(rows)):
             feature_map, features = self._feature_map(rows, weight)

@@ -8,7 +8,7 @@ from fenchel.design.gram import Gram
 from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
-from fenchel.design.rows import RowBlocks
+from fenchel.design.rows import RowBlocks, multiply_rows, row_products, subtract_from
 
 __all__ = [
     "CentredRows",
@@ -20,4 +20,7 @@ __all__ = [
     "Plain",
     "RowBlocks",
     "fewer_rows",
+    "multiply_rows",
+    "row_products",
+    "subtract_from",
 ]

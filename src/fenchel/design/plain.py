@@ -11,9 +11,11 @@ from scipy.linalg import eigh, qr
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
 from fenchel.design.columns import KernelColumns, fill_lower
+from fenchel.design.rows import RowBlocks
 
 _MOST_GRAM_ROWS = 6000  # 288 MB
 _FULL_RANK = 0.75
+_MOST_SUMS = 2**24  # 128 MB of Hessians, one for each part of the rows
 
 
 class Plain(Coupled):
@@ -90,12 +92,17 @@ class Plain(Coupled):
     def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
         """Sum over rows of (φ_i ⊗ S, I)ᵀ J_i (φ_i ⊗ S, I), (r q + p, r q + p)."""
         (r, q), p = self.zero().shape, self.n_outputs
-        hessian = np.zeros((r * q + p, r * q + p))
-        chunk = self.blocks.block_rows
-        for start in range(0, len(rows), chunk):
-            part = slice(start, start + chunk)
-            add = _add_diagonal if jacobian.ndim == 2 else _add_full
-            add(hessian, self.features[rows[part]], jacobian[part], self.coupling)
+        size = r * q + p
+        add = _add_diagonal if jacobian.ndim == 2 else _add_full
+
+        def task(part: slice) -> tuple[FloatArray]:
+            mine = np.zeros((size, size))
+            add(mine, self.features[rows[part]], jacobian[part], self.coupling)
+            return (mine,)
+
+        blocks = RowBlocks(len(rows), self.width, _MOST_SUMS // size**2)
+        blocks.block_rows = self.blocks.block_rows
+        hessian = blocks.sum(task)[0] if len(rows) else np.zeros((size, size))
         hessian[: r * q, r * q :] = hessian[r * q :, : r * q].T
         return hessian
 

@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import CheckedParameters, declared, rows_of
 from fenchel.design import Design, Plain
-from fenchel.features.gram import Gram, forms_of
+from fenchel.features.gram import Gram, forms_of, is_ours
 from fenchel.kernels import Box, Normal, Precomputed, as_kernel, as_scalar_kernel, resolve
 
 _FAR = 1 - 1e-4  # of the mean square: deviations of 1 % of the mean
@@ -86,7 +87,8 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
     def transform(self, X: AnyArray) -> FloatArray:
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
         check_is_fitted(self)
-        return in_chunks(self._map, rows_of(self, X, reset=False), self._values_per_row())
+        rows = rows_of(self, X, reset=False)
+        return in_chunks(self._map, rows, self._values_per_row(), is_ours(self.kernel_))
 
     def _values_per_row(self) -> int:
         return self.rank_
@@ -213,17 +215,28 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
 
 
 def in_chunks(
-    function: Callable[[FloatArray], FloatArray], X: FloatArray, width: int
+    function: Callable[[FloatArray], FloatArray],
+    X: FloatArray,
+    width: int,
+    threads: bool = False,
 ) -> FloatArray:
-    """Apply a row-wise function to chunks of rows, ``width`` values a row."""
+    """Apply a row-wise function to chunks of rows, ``width`` values a row, maybe in threads."""
     size = max(1, _CHUNK_VALUES // max(1, width))
     if len(X) <= size:
         return function(X)
     first = function(X[:size])
     features = np.empty((len(X), *first.shape[1:]))
     features[:size] = first
-    for i in range(size, len(X), size):
-        features[i : i + size] = function(X[i : i + size])
+
+    def run(start: int) -> None:
+        features[start : start + size] = function(X[start : start + size])
+
+    starts = range(size, len(X), size)
+    if threads:
+        in_threads(run, starts)
+    else:
+        for start in starts:
+            run(start)
     return features
 
 

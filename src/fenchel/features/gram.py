@@ -17,6 +17,12 @@ _TILE = 512  # rows: 2 MiB of kernel values, and as much again within the kernel
 PROBES = 500
 
 
+def is_ours(kernel: Any) -> bool:
+    """Whether a kernel is one of the library, and no part of it may be another one."""
+    foreign = (Callable, BetweenCurves, OnColumns)
+    return isinstance(kernel, ScalarKernel) and not isinstance(kernel, foreign)
+
+
 class Gram:
     """Columns and diagonal of the Gram matrix, evaluated or given."""
 
@@ -31,6 +37,11 @@ class Gram:
         """Number of rows and columns."""
         return len(self.diagonal)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the kernel is one of the library, which may be evaluated in any pieces."""
+        return is_ours(self.kernel) and not self.given
+
     def block(self, rows: Any, pivots: Any) -> FloatArray:
         """k(X[rows], X[pivots]), writeable."""
         if self.given:
@@ -41,15 +52,18 @@ class Gram:
     def columns(self, pivots: IntArray) -> FloatArray:
         """k(X, X[pivots]), writeable, with the diagonal entries where they belong."""
         values = self.block(slice(None), pivots)
-        own = values[pivots, np.arange(len(pivots))]
-        difference = float(np.abs(own - self.diagonal[pivots]).max())
+        self.check_own(values[pivots, np.arange(len(pivots))], pivots)
+        return values
+
+    def check_own(self, own: FloatArray, rows: IntArray) -> None:
+        """Refuse kernel values of rows with themselves that are not their diagonal entries."""
+        difference = float(np.abs(own - self.diagonal[rows]).max(initial=0.0))
         if not difference <= _NEGATIVE * self.largest:
             raise ValueError(
                 f"kernel(X, Y) and kernel.diag(X) must agree for equal rows, and differ by "
                 f"{difference:.3g} (noise such as a WhiteKernel is no kernel of two rows: raise "
                 "alpha instead)"
             )
-        return values
 
     def check(self, left: FloatArray) -> None:
         """Refuse a residual diagonal that rounding cannot explain."""
@@ -63,9 +77,7 @@ class Gram:
         All of a given matrix is looked at, and 500 rows where the kernel is not one of ours.
         """
         n = len(features)
-        foreign = (Callable, BetweenCurves, OnColumns)  # or with a part that may be
-        ours = isinstance(self.kernel, ScalarKernel) and not isinstance(self.kernel, foreign)
-        if ours and not self.given:
+        if self.is_ours:
             return
         rows = np.arange(n) if self.given else self.probes(n)
         for start in range(0, len(rows), PROBES):

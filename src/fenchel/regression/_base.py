@@ -410,10 +410,14 @@ class KernelRegressor(CheckedRegressor, KernelEstimator):
 
     def _keep(self, problem: Problem, solution: Solution) -> None:
         design = problem.design
-        dual = problem.weight[:, None] * solution.dual
-        carrying = np.flatnonzero(np.any(dual != 0.0, axis=1))
-        self.support_ = self._kept[carrying]
-        self.dual_coef_ = dual[carrying]
+
+        def carrying(rows: slice) -> tuple[IntArray, FloatArray]:
+            dual = problem.weight[rows, None] * solution.dual[rows]
+            mine = np.flatnonzero(np.any(dual != 0.0, axis=1))
+            return self._kept[rows][mine], dual[mine]
+
+        support, dual = zip(*design.blocks.map(carrying), strict=True)
+        self.support_, self.dual_coef_ = np.concatenate(support), np.concatenate(dual)
         coupling = np.eye(problem.n_outputs) if design.coupling is None else design.coupling
         self.coupling_ = coupling @ coupling.T
         self.weights_ = self.feature_map_.compacted(design.feature_weights(solution.weights))

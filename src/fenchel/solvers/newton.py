@@ -97,6 +97,7 @@ class _Run:
     def __init__(self, solver: Newton, problem: Problem, loop: Loop[Certified]) -> None:
         self.solver, self.problem, self.loop = solver, problem, loop
         self.steps = 0
+        self._spare: list[FloatArray] = []
         self._last: tuple[Inner, Point, float] | None = None
 
     def iterates(self, warm_start: WarmStart | None) -> Iterator[Iterate[Certified]]:
@@ -120,7 +121,7 @@ class _Run:
         unit = problem.baseline / problem.alpha  # of Ψ, where the certificate has the mean loss
         stale = 0
         while self.steps < self.solver.max_iter:
-            inner = Inner(problem, space, scale, dual, offset, step, ridge)
+            inner = Inner(problem, space, scale, dual, offset, step, ridge, self._spare)
             tolerance = 0.02 * unit * max(tol, 0.1 * min(self.loop.gap, 1e-3))
             try:
                 budget = self.solver.max_iter - self.steps

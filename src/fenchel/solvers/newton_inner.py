@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
+from fenchel.design import multiply_rows, subtract_from
 from fenchel.problem import Problem
 from fenchel.solvers.loop import Loop
 from fenchel.solvers.newton_spaces import Function, Move, Space
@@ -28,9 +29,12 @@ class Scale:
     @classmethod
     def of(cls, problem: Problem) -> Scale:
         """Spread of y around the best constant, and mean loss over its square."""
-        centred = problem.targets - problem.best_constant
-        squares = np.einsum("ij,ij->i", centred, centred)
-        spread = float(np.sqrt(np.average(squares, weights=problem.weight) / problem.n_outputs))
+
+        def task(rows: slice) -> tuple[float]:
+            centred = problem.targets[rows] - problem.best_constant
+            return (float(problem.share[rows] @ np.einsum("ij,ij->i", centred, centred)),)
+
+        spread = float(np.sqrt(problem.design.blocks.sum(task)[0] / problem.n_outputs))
         mean_loss = problem.baseline
         return cls(spread, mean_loss / spread**2 if spread > 0.0 and mean_loss > 0.0 else 1.0)
 
@@ -68,6 +72,8 @@ class Inner:
     centre: FloatArray
     step: float
     ridge: float
+    spare: list[FloatArray] = field(default_factory=list)
+    """Arrays (n, p) of points that are passed: memory that is touched already."""
 
     def at(
         self,
@@ -82,41 +88,50 @@ class Inner:
             residual = self.space.residual(function, offset)
         known = residual is not None
         if residual is None:
-            residual = np.empty((problem.n_rows, problem.n_outputs))
+            residual = self._room()
             directions = design.directions(self.space.weights(function))
-        dual = np.empty_like(residual)
-        active, jacobians = [], []
+        dual = self._room()
+        kinks: dict[int, tuple[IntArray, FloatArray]] = {}
 
         def task(rows: slice) -> tuple[FloatArray | float, ...]:
             mine, weight = residual[rows], problem.weight[rows]
             if not known:
                 design.predict(rows, directions, out=mine)
-                mine += offset
-                np.subtract(problem.targets[rows], mine, out=mine)
+                subtract_from(problem.targets[rows], offset, mine)
             envelope = problem.loss.at(rows).envelope(self.anchor[rows], mine, self.step)
             dual[rows] = envelope.dual
-            active.append(envelope.active + rows.start)
             stiffness = self.step * weight[envelope.active]
-            jacobians.append((envelope.jacobian.T * stiffness).T)
+            kinks[rows.start] = (
+                envelope.active + rows.start,
+                (envelope.jacobian.T * stiffness).T,
+            )
             value = float(weight @ envelope.value)
             if known or not with_pull:
                 return (value,)
-            envelope.dual[...] *= weight[:, None]
+            multiply_rows(envelope.dual, weight)
             return value, design.pull(rows, envelope.dual)
 
         value, *pull = design.blocks.sum(task)
         away = offset - self.centre
         objective = float(value) + 0.5 * function.dot(function)
         objective += 0.5 * self.ridge * float(away @ away)
-        kinks = Kinks(np.concatenate(active), np.concatenate(jacobians))
-        return Point(function, offset, residual, dual, objective, kinks, pull[0] if pull else None)
+        active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
+        found = Kinks(np.concatenate(active), np.concatenate(jacobians))
+        return Point(function, offset, residual, dual, objective, found, pull[0] if pull else None)
+
+    def _room(self) -> FloatArray:
+        if self.spare:
+            return self.spare.pop()
+        return np.empty((self.problem.n_rows, self.problem.n_outputs))
 
     def gradient(self, point: Point) -> Gradient:
         """Gradient of Ψ, and what it is worth."""
         problem = self.problem
         offset = np.zeros(problem.n_outputs)
         if problem.fit_intercept:
-            offset = self.ridge * (point.offset - self.centre) - problem.weight @ point.dual
+            weight, dual = problem.weight, point.dual
+            pushed = problem.design.blocks.sum(lambda rows: (weight[rows] @ dual[rows],))[0]
+            offset = self.ridge * (point.offset - self.centre) - pushed
         function = self.space.gradient(point.function, point.dual, point.pull)
         worth = 0.5 * function.dot(function) + self.scale.spread * float(np.abs(offset).sum())
         return Gradient(function, offset, worth)
@@ -128,7 +143,7 @@ class Inner:
 
         Or until the time of a loop is over.
         """
-        full_steps = True
+        full_steps, first = True, point
         gradient = self.gradient(point)
         for steps in range(budget):
             late = loop is not None and steps > 0 and loop.seconds_left <= 0.0
@@ -152,6 +167,8 @@ class Inner:
                     trial = self._along(point, trial, move, slope)
                     if not trial.value < point.value:
                         return point, steps
+            if point is not first:  # which others know
+                self.spare[:] = [point.residual, point.dual, *self.spare[:2]]
             point = trial
             gradient = self.gradient(point) if new is None else new
         return point, budget
