@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +44,8 @@ class Point(NamedTuple):
 
     function: Function
     offset: FloatArray
-    residual: FloatArray
+    residual: FloatArray | None
+    """Kept where a space brings it; else it is cheaper made anew than written down."""
     dual: FloatArray
     value: float
     kinks: Kinks
@@ -73,7 +74,7 @@ class Inner:
     step: float
     ridge: float
     spare: list[FloatArray] = field(default_factory=list)
-    """Arrays (n, p) of points that are passed: memory that is touched already."""
+    """An array (n, p) of a point that is passed: memory that is touched already."""
 
     def at(
         self,
@@ -86,18 +87,15 @@ class Inner:
         problem, design = self.problem, self.problem.design
         if residual is None:
             residual = self.space.residual(function, offset)
-        known = residual is not None
+        directions = None
         if residual is None:
-            residual = self._room()
             directions = design.directions(self.space.weights(function))
         dual = self._room()
         kinks: dict[int, tuple[IntArray, FloatArray]] = {}
 
         def task(rows: slice) -> tuple[FloatArray | float, ...]:
-            mine, weight = residual[rows], problem.weight[rows]
-            if not known:
-                design.predict(rows, directions, out=mine)
-                subtract_from(problem.targets[rows], offset, mine)
+            weight = problem.weight[rows]
+            mine = self._residual(rows, directions, offset) if residual is None else residual[rows]
             envelope = problem.loss.at(rows).envelope(self.anchor[rows], mine, self.step)
             dual[rows] = envelope.dual
             stiffness = self.step * weight[envelope.active]
@@ -106,7 +104,7 @@ class Inner:
                 (envelope.jacobian.T * stiffness).T,
             )
             value = float(weight @ envelope.value)
-            if known or not with_pull:
+            if residual is not None or not with_pull:
                 return (value,)
             multiply_rows(envelope.dual, weight)
             return value, design.pull(rows, envelope.dual)
@@ -123,6 +121,13 @@ class Inner:
         if self.spare:
             return self.spare.pop()
         return np.empty((self.problem.n_rows, self.problem.n_outputs))
+
+    def _residual(self, rows: slice, directions: Any, offset: FloatArray) -> FloatArray:
+        """Residuals of some rows."""
+        mine = np.empty((rows.stop - rows.start, self.problem.n_outputs))
+        self.problem.design.predict(rows, directions, out=mine)
+        subtract_from(self.problem.targets[rows], offset, mine)
+        return mine
 
     def gradient(self, point: Point) -> Gradient:
         """Gradient of Ψ, and what it is worth."""
@@ -164,18 +169,21 @@ class Inner:
             else:
                 full_steps = trial.value <= point.value + 1e-4 * slope
                 if not full_steps:
-                    trial = self._along(point, trial, move, slope)
+                    trial = self._along(point, move, slope)
                     if not trial.value < point.value:
                         return point, steps
             if point is not first:  # which others know
-                self.spare[:] = [point.residual, point.dual, *self.spare[:2]]
+                self.spare[:] = [point.dual]
             point = trial
             gradient = self.gradient(point) if new is None else new
         return point, budget
 
     def _end(self, point: Point, move: Move, with_pull: bool) -> Point:
         """The point a full step away."""
-        known = None if move.prediction is None else point.residual - move.prediction
+        known = None
+        if move.prediction is not None:
+            assert point.residual is not None
+            known = point.residual - move.prediction
         function = point.function.plus(1.0, move.function)
         return self.at(function, point.offset + move.offset, known, with_pull)
 
@@ -186,35 +194,56 @@ class Inner:
         wanted = np.abs(gradient.offset) / max(self.scale.spread, np.finfo(float).tiny)
         return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
 
-    def _along(self, point: Point, end: Point, move: Move, slope: float) -> Point:
-        """Point between two others where the slope of Ψ has nearly vanished.
+    def _along(self, point: Point, move: Move, slope: float) -> Point:
+        """Point on the way of a move where the slope of Ψ has nearly vanished.
 
         On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
         which needs the residuals of both ends and no further pass over the features.
         """
-        weight, loss = self.problem.weight, self.problem.loss
-        change = point.residual - end.residual
+        problem = self.problem
+        here, change = self._ends(point, move)
         away = point.offset - self.centre
         linear = point.function.dot(move.function) + self.ridge * float(away @ move.offset)
         bend = move.function.dot(move.function)
         bend += self.ridge * float(move.offset @ move.offset)
         fixed = 0.5 * (point.function.dot(point.function) + self.ridge * float(away @ away))
 
-        def residual_at(size: float) -> FloatArray:
-            return point.residual - size * change
-
         def ray(size: float) -> tuple[float, float]:
-            envelope = loss.envelope(self.anchor, residual_at(size), self.step)
-            value = fixed + size * (linear + 0.5 * size * bend)
-            slope = linear + size * bend
-            return (
-                value + float(weight @ envelope.value),
-                slope - float(weight @ np.einsum("ij,ij->i", envelope.dual, change)),
-            )
+            def task(rows: slice) -> tuple[float, float]:
+                weight, mine = problem.weight[rows], change[rows]
+                residual = here[rows] - size * mine
+                envelope = problem.loss.at(rows).envelope(self.anchor[rows], residual, self.step)
+                falls = np.einsum("ij,ij->i", envelope.dual, mine)
+                return float(weight @ envelope.value), float(weight @ falls)
+
+            value, falls = (float(part) for part in problem.design.blocks.sum(task))
+            along = fixed + size * (linear + 0.5 * size * bend)
+            return along + value, linear + size * bend - falls
 
         size = _least_on_ray(ray, point.value, slope)
+        known = None if point.residual is None else here - size * change
+        del here, change
         function = point.function.plus(size, move.function)
-        return self.at(function, point.offset + size * move.offset, residual_at(size))
+        return self.at(function, point.offset + size * move.offset, known)
+
+    def _ends(self, point: Point, move: Move) -> tuple[FloatArray, FloatArray]:
+        """Residuals of a point, and what a whole move takes off them."""
+        if point.residual is not None:
+            assert move.prediction is not None
+            return point.residual, move.prediction
+        problem, design = self.problem, self.problem.design
+        here = np.empty((problem.n_rows, problem.n_outputs))
+        change = np.empty_like(here)
+        at = design.directions(self.space.weights(point.function))
+        to = design.directions(self.space.weights(move.function))
+
+        def task(rows: slice) -> None:
+            here[rows] = self._residual(rows, at, point.offset)
+            design.predict(rows, to, out=change[rows])
+            change[rows] += move.offset
+
+        design.blocks.map(task)
+        return here, change
 
 
 def _least_on_ray(
