@@ -26,7 +26,7 @@ from fenchel._validation import (
     targets_of,
 )
 from fenchel.certificate import Callback, Certificate, Progress, Status
-from fenchel.design import RowBlocks
+from fenchel.design import Design, RowBlocks
 from fenchel.features import FEATURES_CHOICE, FeatureMap, fit_feature_map, warn_of_truncation
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
@@ -92,7 +92,7 @@ class KeptRows(NamedTuple):
 
     def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
         """Whether rounding of features may count in predictions with weights that large."""
-        blocks = RowBlocks(len(self.features), self.features[0].size)
+        blocks = RowBlocks(len(self.features), int(np.prod(self.features.shape[1:])))
         largest = max(blocks.map(lambda rows: float(np.abs(self.features[rows]).max())))
         reach = largest * float(np.abs(weights).max())
         return reach > _FAR * float(np.abs(targets).max())
@@ -101,6 +101,10 @@ class KeptRows(NamedTuple):
     def residual(self) -> FloatArray:
         """What the features leave out of the diagonal, see :meth:`FeatureMap.residual`."""
         return self.feature_map.residual(self.rows, self.features)
+
+    def design(self, features: FloatArray, coupling: FloatArray) -> Design:
+        """The rows with these features as solvers see them."""
+        return self.feature_map.design(features, coupling)
 
     def forms(self, push: FloatArray) -> FloatArray:
         """Quadratic forms pushᵀ K push of the kernel itself."""

@@ -80,12 +80,12 @@ class Problem:
     @cached_property
     def weight(self) -> FloatArray:
         """The weights c of the losses beside ½‖h‖², (n,)."""
-        return self.share / self.alpha
+        return _divided(self.share, self.alpha)
 
     @cached_property
     def share(self) -> FloatArray:
         """The weights over their sum, (n,)."""
-        return self.sample_weight / self.sample_weight.sum()
+        return _divided(self.sample_weight, float(self.sample_weight.sum()))
 
     @cached_property
     def best_constant(self) -> FloatArray:
@@ -340,6 +340,13 @@ class Problem:
         if np.isnan(lower):  # where terms overflow there is no bound
             lower = -np.inf
         return Certificate(primal, lower, self.baseline, feasibility)
+
+
+def _divided(weights: FloatArray, total: float) -> FloatArray:
+    """Weights over a number; equal ones that are a single number in memory stay one."""
+    if weights.strides == (0,):
+        return np.broadcast_to(weights[:1] / total, weights.shape)
+    return weights / total
 
 
 __all__ = ["Problem"]

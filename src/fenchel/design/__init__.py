@@ -9,6 +9,7 @@ from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
 from fenchel.design.rows import RowBlocks, multiply_rows, row_products, subtract_from
+from fenchel.design.streamed import Streamed
 
 __all__ = [
     "CentredRows",
@@ -19,6 +20,7 @@ __all__ = [
     "Operator",
     "Plain",
     "RowBlocks",
+    "Streamed",
     "fewer_rows",
     "multiply_rows",
     "row_products",

@@ -36,6 +36,7 @@ class Plain(Coupled):
 
     def __init__(self, features: FloatArray, coupling: FloatArray) -> None:
         self.features, self.coupling = features, coupling
+        self._rows = features
         self.n_rows, self.width = features.shape
         self.n_outputs = len(coupling)
 
@@ -61,11 +62,11 @@ class Plain(Coupled):
     def predict(  # noqa: D102
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
-        return np.matmul(self.features[rows], directions, out=out)
+        return np.matmul(self._rows[rows], directions, out=out)
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         """Φᵀ push, (r, p)."""
-        return self.features[rows].T @ push
+        return self._rows[rows].T @ push
 
     def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
         return pulled @ self.coupling
@@ -76,14 +77,18 @@ class Plain(Coupled):
             return super().image(push, rows)
         return (gram @ push if rows is None else gram[rows].T @ push) @ self.output_matrix
 
+    def rows_of_features(self, rows: Rows) -> FloatArray:
+        """Features of some rows."""
+        return self._rows[rows]
+
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
         return (KernelColumns if self.by_rows else _Products)(self, rows, vectors)
 
     def subset(self, rows: IntArray) -> Plain:  # noqa: D102
-        return Plain(self.features[rows], self.coupling)
+        return Plain(self._rows[rows], self.coupling)
 
     def _with(self, coupling: FloatArray) -> Plain:
-        return Plain(self.features, coupling)
+        return type(self)(self._rows, coupling)
 
     def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
         sizes = np.linalg.norm(self.coupling, axis=1, keepdims=True)
@@ -97,7 +102,7 @@ class Plain(Coupled):
 
         def task(part: slice) -> tuple[FloatArray]:
             mine = np.zeros((size, size))
-            add(mine, self.features[rows[part]], jacobian[part], self.coupling)
+            add(mine, self._rows[rows[part]], jacobian[part], self.coupling)
             return (mine,)
 
         blocks = RowBlocks(len(rows), self.width, _MOST_SUMS // size**2)
@@ -119,7 +124,11 @@ class Plain(Coupled):
         return in_order(values, basis @ inner)
 
     def _scalar_diagonal(self) -> FloatArray:
-        return np.einsum("ij,ij->i", self.features, self.features)
+        def squares(rows: slice) -> FloatArray:
+            mine = self._rows[rows]
+            return np.einsum("ij,ij->i", mine, mine)
+
+        return np.concatenate(self.blocks.map(squares))
 
 
 class _Products:
@@ -128,7 +137,7 @@ class _Products:
     def __init__(self, design: Plain, rows: IntArray, vectors: FloatArray) -> None:
         self._design = design
         self._unique, self._inverse = np.unique(rows, return_inverse=True)
-        self._features = design.features[self._unique]
+        self._features = design.rows_of_features(self._unique)
         self._mixed = vectors @ design.coupling
 
     def values(self, weights: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import CheckedParameters, declared, rows_of
-from fenchel.design import Design, Plain
+from fenchel.design import Design, Plain, RowBlocks
 from fenchel.features.gram import Gram, forms_of, is_ours
 from fenchel.kernels import Box, Normal, Precomputed, as_kernel, as_scalar_kernel, resolve
 
@@ -133,8 +133,14 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         constant and the features is lost, and digits are won.
         """
         share = weight / weight.sum()
-        mean = np.tensordot(share, features, axes=1)
-        square = np.einsum("i,i...,i...->...", share, features, features)
+
+        def moments(rows: slice) -> tuple[FloatArray, FloatArray]:
+            mine, part = features[rows], share[rows]
+            square = np.einsum("i,i...,i...->...", part, mine, mine)
+            return np.tensordot(part, mine, axes=1), square
+
+        blocks = RowBlocks(len(features), int(np.prod(features.shape[1:])))
+        mean, square = blocks.sum(moments)
         far = np.abs(mean) > np.sqrt(_FAR * square)
         return np.where(far, mean, 0.0) if far.any() else None
 

@@ -142,13 +142,19 @@ class Inner:
         return Gradient(function, offset, worth)
 
     def minimize(
-        self, point: Point, tolerance: float, budget: int, loop: Loop[Certified] | None = None
+        self,
+        point: Point,
+        tolerance: float,
+        budget: int,
+        loop: Loop[Certified] | None = None,
+        keep: bool = True,
     ) -> tuple[Point, int]:
         """Newton until the gradient is worth less than ``tolerance``; counts its steps.
 
-        Or until the time of a loop is over.
+        Or until the time of a loop is over. Unless the caller is to ``keep`` the point given,
+        its memory is used again.
         """
-        full_steps, first = True, point
+        full_steps = True
         gradient = self.gradient(point)
         for steps in range(budget):
             late = loop is not None and steps > 0 and loop.seconds_left <= 0.0
@@ -172,7 +178,7 @@ class Inner:
                     trial = self._along(point, move, slope)
                     if not trial.value < point.value:
                         return point, steps
-            if point is not first:  # which others know
+            if steps > 0 or not keep:
                 self.spare[:] = [point.dual]
             point = trial
             gradient = self.gradient(point) if new is None else new
@@ -195,7 +201,17 @@ class Inner:
         return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
 
     def _along(self, point: Point, move: Move, slope: float) -> Point:
-        """Point on the way of a move where the slope of Ψ has nearly vanished.
+        """Point on the way of a move where the slope of Ψ has nearly vanished."""
+        size = self._size(point, move, slope)
+        known = None
+        if move.prediction is not None:
+            assert point.residual is not None
+            known = point.residual - size * move.prediction
+        function = point.function.plus(size, move.function)
+        return self.at(function, point.offset + size * move.offset, known)
+
+    def _size(self, point: Point, move: Move, slope: float) -> float:
+        """Share of a move to go.
 
         On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
         which needs the residuals of both ends and no further pass over the features.
@@ -220,11 +236,7 @@ class Inner:
             along = fixed + size * (linear + 0.5 * size * bend)
             return along + value, linear + size * bend - falls
 
-        size = _least_on_ray(ray, point.value, slope)
-        known = None if point.residual is None else here - size * change
-        del here, change
-        function = point.function.plus(size, move.function)
-        return self.at(function, point.offset + size * move.offset, known)
+        return _least_on_ray(ray, point.value, slope)
 
     def _ends(self, point: Point, move: Move) -> tuple[FloatArray, FloatArray]:
         """Residuals of a point, and what a whole move takes off them."""
