@@ -14,8 +14,10 @@ import fenchel
 FLOORS: list[set[str]] = [
     {"_threads", "_typing"},
     {"_grids", "_validation"},
-    {"certificate", "datasets", "design", "norms", "spool", "tables"},
-    {"files", "kernels", "losses", "repair"},
+    {"spool"},
+    {"files"},
+    {"certificate", "datasets", "design", "norms", "tables"},
+    {"kernels", "losses", "repair"},
     {"features", "metrics", "norm_problem", "problem"},
     {"solvers"},
     {"learning"},

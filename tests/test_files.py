@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, files, spool
 from fenchel.features import FeaturesOnDisk, PivotedCholesky
 from fenchel.kernels import Gaussian, Matern
 from fenchel.regression import _files
 from fenchel.spool import Spool
+from fenchel.tables import TableEncoder
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -218,8 +220,8 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
     place = written(tmp_path / "t.parquet")
     batches = files._Arrow._batches
 
-    def changing(self, fragment, names):
-        yield from batches(self, fragment, names)
+    def changing(self, *arguments):
+        yield from batches(self, *arguments)
         written(place, slice(0, 1000))
 
     monkeypatch.setattr(files._Arrow, "_batches", changing)
@@ -269,3 +271,47 @@ def test_rough_kernels_say_what_they_leave_out():
     with pytest.warns(UserWarning, match="increase rank"):
         model.fit(table(), "y")
     assert model.kernel_error_ > 0.01
+
+
+def _trips():
+    random = np.random.default_rng(3)
+    words = random.choice(["north", "south", "west"], N)
+    area = np.where(random.uniform(size=N) < 0.1, np.nan, X[:, 0])
+    day = np.datetime64("2020-01-01") + (1000 * X[:, 1]).astype(int)
+    columns = {
+        "area": pa.array(area, from_pandas=True),
+        "town": words.tolist(),
+        "day": day,
+        "y": Y,
+    }
+    return pa.table(columns)
+
+
+def test_categories_dates_and_holes_are_those_of_the_encoder(tmp_path):
+    pytest.importorskip("skrub")
+    trips = _trips()
+    parquet.write_table(trips, tmp_path / "trips.parquet", row_group_size=97)
+    model = make_pipeline(TableEncoder(), clone(MODEL))
+    frame = trips.drop_columns("y").to_pandas()
+    expected = clone(model).fit(frame, Y)
+    found = clone(model).fit(tmp_path / "trips.parquet", "y")
+    assert found[0].description_ == expected[0].description_
+    assert list(found[1].feature_names_in_) == list(found[0].get_feature_names_out())
+    values = found.predict(tmp_path / "trips.parquet")
+    np.testing.assert_allclose(values, expected.predict(frame), atol=1e-7)
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_allclose(found.predict(frame), values, atol=1e-10)
+
+
+def test_a_cell_of_another_kind_says_in_which_rows(monkeypatch):
+    model = make_pipeline(TableEncoder(), clone(MODEL)).fit(_trips(), "y")
+    bad = _trips().to_pandas()
+    bad["day"] = ["2020-01-01"] * 800 + ["soon"] * 400
+    with pytest.raises(ValueError, match=r"X, of rows 1 to 1200: .*soon"):
+        model.predict(pa.Table.from_pandas(bad))
+
+
+def test_the_encoder_looks_at_rows_at_equal_steps():
+    frame = files.sample_frame(table(), "y", 100)
+    np.testing.assert_array_equal(frame["a"], X[::12, 0])
+    assert list(frame.columns) == ["a", "b", "c", "w"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from fenchel._validation import check_weights
 from fenchel.spool import Spool
 
 _BLOCK_ROWS = 2**16
+_READ_ROWS = 2**18
 _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
 _ENDINGS = "X must be a Parquet file, a folder of them, or a file .npy, got {!r}"
 
@@ -37,7 +38,7 @@ class Columns(NamedTuple):
 
 def is_table(X: Any) -> bool:
     """Whether X is the place of a table, or a table or data set of Arrow."""
-    placed = isinstance(X, (str, os.PathLike))
+    placed = isinstance(X, (str, os.PathLike, _Table))
     return placed or (hasattr(X, "to_batches") and hasattr(X, "schema"))
 
 
@@ -55,7 +56,7 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
     """
     table = _opened(X)
     beside = [each for each in (y, sample_weight) if isinstance(each, str) and table.named]
-    names = [name for name in table.names if name not in beside] if table.named else table.names
+    names = [name for name in table.features if name not in beside or not table.named]
     if not names:
         raise ValueError(f"{table.label} must have a column beside {' and '.join(beside)}")
     for name in beside:
@@ -139,6 +140,11 @@ class _Table:
     names: list[str]
     named = True
 
+    @property
+    def features(self) -> list[str]:
+        """Columns that are features, unless they are the target or the weights."""
+        return self.names
+
     def check_name(self, name: str) -> None:
         """Refuse the name of a column that is not there once."""
         if self.names.count(name) != 1:
@@ -171,19 +177,20 @@ class _Arrow(_Table):
     fragments: list[Any]
 
     def _read(self, names: list[str]) -> Iterator[FloatArray]:
+        for batch in self.batches(names, names):
+            yield numbers_of(batch, names)
+
+    def batches(self, names: list[str], numbers: list[str]) -> Iterator[Any]:
+        """Batches of Arrow with these columns, some of which are to hold numbers."""
         before = self._state()
         for fragment in self.fragments:
-            for batch in self._batches(fragment, names):
-                block = np.empty((batch.num_rows, len(names)))
-                for j, name in enumerate(names):
-                    column = batch.column(name).cast("float64", safe=False)
-                    block[:, j] = column.to_numpy(zero_copy_only=False)
-                if len(block):
-                    yield block
+            yield from (
+                batch for batch in self._batches(fragment, names, numbers) if batch.num_rows
+            )
         if self._state() != before:
             raise ValueError(f"{self.label} must not change while it is read, and has changed")
 
-    def _batches(self, fragment: Any, names: list[str]) -> Iterator[Any]:
+    def _batches(self, fragment: Any, names: list[str], numbers: list[str]) -> Iterator[Any]:
         label = getattr(fragment, "path", None) or self.label
         try:
             schema = fragment.physical_schema
@@ -191,15 +198,13 @@ class _Arrow(_Table):
                 if name not in schema.names:
                     raise ValueError(f"{label} has no column {name!r}, which other files have")
                 kind = str(schema.field(name).type)
-                if not kind.startswith(_NUMBERS):
+                if name in numbers and not kind.startswith(_NUMBERS):
                     raise ValueError(f"{label} must hold numbers in column {name!r}, got {kind}")
-            yield from fragment.to_batches(
-                columns=names,
-                batch_size=_BLOCK_ROWS,
-                batch_readahead=1,
-                use_threads=False,
-                memory_pool=_arrow().system_memory_pool(),  # others keep what was freed
-            )
+            for part in _parts(fragment):
+                yield from part.to_batches(
+                    columns=names, batch_size=_BLOCK_ROWS, batch_readahead=1, use_threads=False
+                )
+                _arrow().default_memory_pool().release_unused()
         except (OSError, _arrow().ArrowException) as error:
             said = str(error).splitlines()[0]
             raise ValueError(f"{label} cannot be read to its end: {said}") from error
@@ -208,6 +213,70 @@ class _Arrow(_Table):
         """Sizes and times of all files."""
         paths = [getattr(fragment, "path", None) for fragment in self.fragments]
         return [_size_and_time(Path(path)) if path else None for path in paths]
+
+
+@dataclass
+class _Encoded(_Table):
+    """Another table, with columns that are made of its own batch by batch."""
+
+    source: _Arrow
+    made: list[str]
+    encode: Callable[[Any], FloatArray]
+
+    @property
+    def features(self) -> list[str]:
+        return self.made
+
+    def _read(self, names: list[str]) -> Iterator[FloatArray]:
+        others = [name for name in names if name not in self.made]
+        row = 0
+        for batch in self.source.batches(self.source.names, others):
+            try:
+                made = self.encode(batch.to_pandas())
+            except ValueError as error:
+                rows = f"rows {row + 1} to {row + batch.num_rows}"
+                raise ValueError(f"{self.label}, of {rows}: {error}") from error
+            both = np.column_stack([made, numbers_of(batch, others)])
+            yield both[:, [[*self.made, *others].index(name) for name in names]]
+            row += batch.num_rows
+
+
+def numbers_of(batch: Any, names: list[str]) -> FloatArray:
+    """Columns of a batch of Arrow, NaN where they hold nothing."""
+    block = np.empty((batch.num_rows, len(names)))
+    for j, name in enumerate(names):
+        column = batch.column(name).cast("float64", safe=False)
+        block[:, j] = column.to_numpy(zero_copy_only=False)
+    return block
+
+
+def encoded(X: Any, made: list[str], encode: Callable[[Any], FloatArray]) -> Any:
+    """A table whose columns ``made`` come from data frames of the rows of another one."""
+    source = _with_columns(X)
+    others = [name for name in source.names if name not in made]
+    return _Encoded(source.label, [*made, *others], source, made, encode)
+
+
+def sample_frame(X: Any, target: Any, size: int) -> Any:
+    """A data frame of at most so many rows at equal steps, without the target."""
+    source = _with_columns(X)
+    names = [name for name in source.names if name != target]
+    steps = max(1, -(-sum(fragment.count_rows() for fragment in source.fragments) // size))
+    chosen, row = [], 0
+    for batch in source.batches(names, []):
+        some = np.arange(-row % steps, batch.num_rows, steps)
+        chosen.append(batch.take(_arrow().array(some)))
+        row += batch.num_rows
+    if not chosen:
+        raise ValueError(f"{source.label} must have a row, and has none")
+    return _arrow().Table.from_batches(chosen).to_pandas()
+
+
+def _with_columns(X: Any) -> _Arrow:
+    source = _opened(X)
+    if not isinstance(source, _Arrow):
+        raise ValueError(f"X must be a table of columns with names, got {source.label}")
+    return source
 
 
 @dataclass
@@ -236,6 +305,21 @@ class _Npy(_Table):
                 left -= m
 
 
+def _parts(fragment: Any) -> Iterator[Any]:
+    """Row groups of a file, some of them together if they are small: Arrow reads ahead in each."""
+    groups = getattr(fragment, "row_groups", None)
+    if not groups:
+        yield fragment
+        return
+    chosen, n_rows = [], 0
+    for k, group in enumerate(groups):
+        chosen.append(k)
+        n_rows += group.num_rows
+        if n_rows >= _READ_ROWS or k == len(groups) - 1:
+            yield fragment.subset(row_group_ids=chosen)
+            chosen, n_rows = [], 0
+
+
 def _size_and_time(path: Path) -> tuple[int, int]:
     try:
         status = path.stat()
@@ -252,6 +336,8 @@ def _arrow() -> Any:
 
 
 def _opened(X: Any) -> _Table:
+    if isinstance(X, _Table):
+        return X
     if not isinstance(X, (str, os.PathLike)):
         return _of_arrow(X, "X")
     path = Path(X)
@@ -305,6 +391,3 @@ def sample_of(n_rows: int, size: int, random: Any) -> AnyArray:
     if n_rows <= size:
         return np.arange(n_rows)
     return np.sort(random.choice(n_rows, size, replace=False))
-
-
-__all__ = ["Columns", "is_table", "read_blocks", "read_columns", "sample_of"]

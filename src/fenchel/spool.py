@@ -121,6 +121,3 @@ def fits_on_disk(n_rows: int, n_columns: int) -> bool:
     """Whether a temporary file of so many rows leaves as much room as it takes."""
     status = os.statvfs(tempfile.gettempdir())
     return 2 * _BYTES * n_rows * n_columns <= status.f_bavail * status.f_frsize
-
-
-__all__ = ["RowsOnDisk", "Spool", "fits_on_disk"]

@@ -112,14 +112,15 @@ class Plain(Coupled):
         return hessian
 
     def matrix(self) -> Any:  # noqa: D102
-        whole = np.einsum("nr,pq->nprq", self.features, self.coupling)
+        whole = np.einsum("nr,pq->nprq", self._rows[:], self.coupling)
         return whole.reshape(self.n_rows * self.n_outputs, -1)
 
     def _decomposed(self, root: FloatArray) -> Spectrum:
+        features = self._rows[:]
         if 2 * self.width >= self.n_rows:
-            scaled = root * (self.features @ self.features.T) * root.T
+            scaled = root * (features @ features.T) * root.T
             return in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
-        basis, triangle = qr(root * self.features, mode="economic", check_finite=False)
+        basis, triangle = qr(root * features, mode="economic", check_finite=False)
         values, inner = eigh(triangle @ triangle.T, check_finite=False)
         return in_order(values, basis @ inner)
 

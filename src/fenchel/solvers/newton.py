@@ -122,6 +122,7 @@ class _Run:
         unit = problem.baseline / problem.alpha  # of Ψ, where the certificate has the mean loss
         stale = 0
         while self.steps < self.solver.max_iter:
+            self._last = None
             inner = Inner(problem, space, scale, dual, offset, step, ridge)
             tolerance = 0.02 * unit * max(tol, 0.1 * min(self.loop.gap, 1e-3))
             try:
@@ -140,6 +141,7 @@ class _Run:
             yield Iterate(self.steps, problem.best_of(new, self.loop.best))
             stale = 0 if self.loop.gap < before_gap else stale + 1
             dual, function, offset = point.dual, point.function, point.offset
+            del new, point
             step *= _GROWTH
             ridge /= 10.0
             if stale == _PATIENCE or not step <= 1e18 * scale.step:

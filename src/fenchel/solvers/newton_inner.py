@@ -175,6 +175,8 @@ class Inner:
             else:
                 full_steps = trial.value <= point.value + 1e-4 * slope
                 if not full_steps:
+                    self.spare[:] = [trial.dual]
+                    del trial
                     trial = self._along(point, move, slope)
                     if not trial.value < point.value:
                         return point, steps
