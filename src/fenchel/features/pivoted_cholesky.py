@@ -19,6 +19,7 @@ from fenchel.features.triangular import solve_rows
 from fenchel.kernels import Precomputed
 
 BLOCK = 64
+_FEW_COLUMNS = 8  # that a step reads of a smooth kernel, on average
 _CANDIDATES = 4 * BLOCK
 _SHARE = 0.3  # of the largest residual, where a block ends
 _DENSE_ROWS = 5000
@@ -200,7 +201,7 @@ def greedy(
     bar = np.broadcast_to(level, left.shape)
     columns = np.empty((cap, len(left)))  # features as rows: each step streams through them once
     pivots = np.empty(cap, dtype=np.intp)
-    rank, blocks = 0, RowBlocks(len(left), 2 * gram.X.shape[1] + cap // 2)
+    rank, blocks = 0, RowBlocks(len(left), gram.X.shape[1] + _FEW_COLUMNS)
 
     def largest(rows: slice) -> tuple[float, int]:
         mine = left[rows]
@@ -232,7 +233,12 @@ def greedy(
         left[pivots[:rank]] = 0.0
         gram.check(left)
     features = np.empty((len(left), rank))
-    blocks.map(lambda rows: np.copyto(features[rows], columns[:rank, rows].T))
+
+    def turn(rows: slice) -> None:
+        for k in range(rank):
+            features[rows, k] = columns[k, rows]
+
+    blocks.map(turn)
     if first is not None:
         features = np.hstack([first, features])
     return features, pivots[:rank].copy(), left

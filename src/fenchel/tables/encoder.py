@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
@@ -21,6 +22,11 @@ from fenchel.tables.describing import described, label_of, notices_of
 from fenchel.tables.parts import CATEGORIES, CYCLES, FLAGS, NUMBERS, TEXTS, Part, key
 
 _SAMPLE_ROWS = 2**16
+
+
+def _in_files(X: Any) -> bool:
+    """Whether X is a table in files; other words name none."""
+    return is_table(X) and not (isinstance(X, str) and not Path(X).suffix and not Path(X).exists())
 
 
 class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
@@ -135,7 +141,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         """
         self.check_parameters()
         reading = _reading()
-        frame = reading.frame_of(sample_frame(X, y, _SAMPLE_ROWS) if is_table(X) else X)
+        frame = reading.frame_of(sample_frame(X, y, _SAMPLE_ROWS) if _in_files(X) else X)
         kinds = reading.kinds_of(frame, self.max_categories)
         parts = reading.parts_of(frame, kinds.read, kinds.dates)
         columns = ColumnTransformer(self._encoders(parts), sparse_threshold=0.0)
@@ -192,7 +198,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
             If a column is missing, or has cells that are not of its kind.
         """
         check_is_fitted(self)
-        if is_table(X):
+        if _in_files(X):
             table: FloatArray = encoded(X, list(self.names_out_), self.transform)
             return table
         reading = _reading()
