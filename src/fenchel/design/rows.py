@@ -60,11 +60,16 @@ class RowBlocks:
 
         It may write, if only into rows of its own.
         """
+        if 0 < self.n_rows <= self.block_rows:
+            return [task(slice(0, self.n_rows))]
         found = in_threads(lambda part: [task(block) for block in self._within(part)], self._parts)
         return [each for part in found for each in part]
 
     def sum(self, task: Callable[[slice], Sums]) -> tuple[FloatArray, ...]:
         """Add up, entry by entry, what ``task`` returns for each block."""
+        if self.n_rows <= self.block_rows:
+            whole = task(slice(0, self.n_rows))
+            return tuple(np.asarray(each, dtype=np.float64) for each in whole)
 
         def run(part: slice) -> list[FloatArray]:
             blocks = self._within(part)
