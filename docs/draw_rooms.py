@@ -19,6 +19,8 @@ SOURCE = ROOT / "src" / "fenchel"
 LEFT_OUT = SHARED | {"__main__", "_validation"}
 # What the floors are about, from the ground up; as many as are drawn.
 TITLES = (
+    "rows on disk",
+    "tables in files",
     "what a fit promises, and how rows are seen",
     "kernels, losses",
     "features, problems",

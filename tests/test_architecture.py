@@ -14,6 +14,8 @@ import fenchel
 FLOORS: list[set[str]] = [
     {"_threads", "_typing"},
     {"_grids", "_validation"},
+    {"spool"},
+    {"files"},
     {"certificate", "datasets", "design", "norms", "tables"},
     {"kernels", "losses", "repair"},
     {"features", "metrics", "norm_problem", "problem"},

@@ -26,6 +26,7 @@ from fenchel._validation import (
     targets_of,
 )
 from fenchel.certificate import Callback, Certificate, Progress, Status
+from fenchel.design import Design, RowBlocks
 from fenchel.features import (
     FEATURES_CHOICE,
     NO_KERNEL_ROWS,
@@ -98,13 +99,19 @@ class KeptRows(NamedTuple):
 
     def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
         """Whether rounding of features may count in predictions with weights that large."""
-        reach = float(np.abs(self.features).max() * np.abs(weights).max())
+        blocks = RowBlocks(len(self.features), int(np.prod(self.features.shape[1:])))
+        largest = max(blocks.map(lambda rows: float(np.abs(self.features[rows]).max())))
+        reach = largest * float(np.abs(weights).max())
         return reach > _FAR * float(np.abs(targets).max())
 
     @property
     def residual(self) -> FloatArray:
         """What the features leave out of the diagonal, see :meth:`FeatureMap.residual`."""
         return self.feature_map.residual(self.rows, self.features)
+
+    def design(self, features: FloatArray, coupling: FloatArray) -> Design:
+        """The rows with these features as solvers see them."""
+        return self.feature_map.design(features, coupling)
 
     def forms(self, push: FloatArray) -> FloatArray:
         """Quadratic forms pushᵀ K push of the kernel itself."""
@@ -311,7 +318,9 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         check_magnitude(X, "X")
         weight = check_weights(X, sample_weight)
         kept = np.flatnonzero(weight)
-        rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
+        rows = X
+        if len(kept) < len(X):
+            rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
         weight = weight[kept]
         with threads_that_pay(len(rows)):
             feature_map, features = self._feature_map(rows, weight)

@@ -24,7 +24,8 @@ from fenchel.features import default_kernel
 from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
 from fenchel.learning import LEARNING, Data, Learned, Learning, learn
 
-_FEW = 16
+FEW_ROWS = 16
+"""Rows on which what is not allowed is found before time is spent."""
 
 
 class LearningEstimator(KernelEstimator):
@@ -80,7 +81,7 @@ class LearningEstimator(KernelEstimator):
         check_magnitude(X, "X")
         weight = check_weights(X, sample_weight)
         rows = np.flatnonzero(weight)
-        few = rows[:_FEW]
+        few = rows[:FEW_ROWS]
         self._try(self._prepared(X[few], self._some(targets, few), weight[few]))
         self._learned = self._learn(
             X[rows], self._some(targets, rows), weight[rows], kernels, watch
@@ -138,4 +139,4 @@ class LearningEstimator(KernelEstimator):
         return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
 
 
-__all__ = ["LearningEstimator"]
+__all__ = ["FEW_ROWS", "LearningEstimator"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certificate, Certified
-from fenchel.design import Design
+from fenchel.design import Design, multiply_rows, row_products, subtract_from
 from fenchel.losses import Loss
 from fenchel.repair import Repair
 
@@ -80,12 +80,12 @@ class Problem:
     @cached_property
     def weight(self) -> FloatArray:
         """The weights c of the losses beside ½‖h‖², (n,)."""
-        return self.share / self.alpha
+        return _divided(self.share, self.alpha)
 
     @cached_property
     def share(self) -> FloatArray:
         """The weights over their sum, (n,)."""
-        return self.sample_weight / self.sample_weight.sum()
+        return _divided(self.sample_weight, float(self.sample_weight.sum()))
 
     @cached_property
     def best_constant(self) -> FloatArray:
@@ -101,9 +101,12 @@ class Problem:
 
         Exactly zero where all targets are that constant up to rounding.
         """
-        if np.abs(self.targets - self.best_constant).max() <= self._noise:
+        lowest, highest = self._range
+        away = np.maximum(highest - self.best_constant, self.best_constant - lowest)
+        if away.max() <= self._noise:
             return 0.0
-        return self._losses(lambda rows: self.best_constant)
+        p, constant = self.n_outputs, self.best_constant
+        return self._losses(lambda rows: np.zeros((rows.stop - rows.start, p)), constant)
 
     @cached_property
     def _parallel(self) -> bool:
@@ -112,36 +115,53 @@ class Problem:
         one_function = coupling is not None and bool(np.all(coupling == coupling[0]))
         return self.fit_intercept and one_function and self.targets.shape[1] == 1
 
+    @cached_property
+    def _range(self) -> tuple[FloatArray, FloatArray]:
+        """Least and largest target of each column."""
+        return self.targets.min(axis=0), self.targets.max(axis=0)
+
+    @property
+    def _largest(self) -> float:
+        lowest, highest = self._range
+        return float(max(highest.max(), -lowest.min()))
+
     @property
     def _noise(self) -> float:
         """Residuals of this size are rounding errors of the targets."""
-        return 64 * np.finfo(float).eps * float(np.abs(self.targets).max())
+        return 64 * np.finfo(float).eps * self._largest
 
-    @cached_property
+    @property
     def rounding(self) -> float:
         """How far residuals may be out of the cone of a loss before they count as outside."""
-        return 1e-12 * float(np.abs(self.targets).max())
+        return 1e-12 * self._largest
 
     def primal(self, weights: FloatArray, offset: FloatArray) -> float:
         """Objective of the model with these weights of its function and this offset."""
         design = self.design
         directions = design.directions(weights)
-        losses = self._losses(lambda rows: design.predict(rows, directions) + offset)
+        p = self.n_outputs
+
+        def predict(rows: slice) -> FloatArray:
+            return design.predict(rows, directions, out=np.empty((rows.stop - rows.start, p)))
+
+        losses = self._losses(predict, offset)
         return self.penalty(weights) + losses
 
     def objective(self, weights: FloatArray, values: FloatArray) -> float:
         """The same for predictions (n, p) that are known, offset and all."""
-        return self.penalty(weights) + self._losses(lambda rows: values[rows])
+        none = np.zeros(self.n_outputs)
+        return self.penalty(weights) + self._losses(lambda rows: values[rows].copy(), none)
 
     def penalty(self, weights: FloatArray) -> float:
         """What the objective has beside the losses."""
         return 0.5 * self.alpha * self.design.squared_norm(weights)
 
-    def _losses(self, predict: Callable[[slice], FloatArray]) -> float:
-        """Weighted mean of the losses of predictions, block by block."""
+    def _losses(self, predict: Callable[[slice], FloatArray], offset: FloatArray) -> float:
+        """Weighted mean of the losses of predictions and offset, block by block."""
 
         def task(rows: slice) -> tuple[float]:
-            residual = self.targets[rows] - predict(rows)
+            residual = predict(rows)  # whose memory is used for residuals
+            subtract_from(self.targets[rows], offset, residual)
             loss = self.loss.at(rows)
             if loss.cone is not None:
                 nearest = loss.nearest(residual)
@@ -157,16 +177,30 @@ class Problem:
 
     def dual(self, dual: FloatArray) -> float:
         """Objective of a feasible dual point, -inf outside the domain of the conjugate."""
-        return self._dual(dual, self.link(dual))
+        return self._linked(dual)[1]
+
+    def _linked(self, dual: FloatArray) -> tuple[FloatArray, float]:
+        """The function that a dual point stands for, and the objective there, in one pass."""
+
+        def task(rows: slice) -> tuple[FloatArray, float]:
+            push = dual[rows].copy()
+            multiply_rows(push, self.weight[rows])
+            return self.design.pull(rows, push), self._earned(rows, dual[rows])
+
+        pulled, earned = self.design.blocks.sum(task)
+        linked = self.design.weights_of(pulled)
+        return linked, float(earned) - self.penalty(linked)
 
     def _dual(self, dual: FloatArray, linked: FloatArray) -> float:
-        def task(rows: slice) -> tuple[float]:
-            beta = dual[rows]
-            earned = np.einsum("ij,ij->i", beta, np.broadcast_to(self.targets[rows], beta.shape))
-            return (float(self.share[rows] @ (earned - self.loss.at(rows).conjugate(beta))),)
+        earned = self.design.blocks.sum(lambda rows: (self._earned(rows, dual[rows]),))[0]
+        return float(earned) - self.penalty(linked)
 
-        earned = float(self.design.blocks.sum(task)[0])
-        return earned - self.penalty(linked)
+    def _earned(self, rows: slice, beta: FloatArray) -> float:
+        """What the dual objective has of some rows beside the norm."""
+        earned = np.empty(len(beta))
+        row_products(beta, self.targets[rows], earned)
+        earned -= self.loss.at(rows).conjugate(beta)
+        return float(self.share[rows] @ earned)
 
     def feasible(self, dual: FloatArray) -> FloatArray:
         """Return a feasible point near ``dual``, with the same zeros.
@@ -210,12 +244,10 @@ class Problem:
         the order of their levels, which costs nothing.
         """
         balanced = self._balanced(dual)
-        linked = self.link(balanced)
-        lower = self._dual(balanced, linked)
+        linked, lower = self._linked(balanced)
         if not np.isfinite(lower):
             balanced = self.feasible(dual)
-            linked = self.link(balanced)
-            lower = self._dual(balanced, linked)
+            linked, lower = self._linked(balanced)
         if lower < 0.0:
             balanced, linked, lower = self._shortened(balanced, linked, lower)
         source = balanced if weights is None else None
@@ -279,15 +311,27 @@ class Problem:
         """Offset that minimizes the objective for these weights; zero without intercept."""
         if not self.fit_intercept:
             return np.zeros(self.n_outputs)
-        residual = self.targets - self.design.values(weights)
+        design, none = self.design, np.zeros(self.n_outputs)
+        residual, directions = np.empty((self.n_rows, len(none))), design.directions(weights)
+
+        def task(rows: slice) -> None:
+            design.predict(rows, directions, out=residual[rows])
+            subtract_from(self.targets[rows], none, residual[rows])
+
+        design.blocks.map(task)
         return self.loss.minimizing_offset(residual, self.sample_weight)
 
     def certificate(self, primal: float, lower: float, dual: FloatArray) -> Certificate:
         """Certificate of objectives that are known, and of what a point leaves of Σ c β = 0."""
         feasibility = 0.0
         if self.fit_intercept:
-            total = self.weight @ np.abs(dual)
-            left = np.abs(self.weight @ dual)
+            total, left = self.design.blocks.sum(
+                lambda rows: (
+                    self.weight[rows] @ np.abs(dual[rows]),
+                    self.weight[rows] @ dual[rows],
+                )
+            )
+            left = np.abs(left)
             feasibility = float(np.max(np.divide(left, total, out=left, where=total > 0)))
         if self.baseline == 0.0:  # rounding errors of the targets are no loss
             noise = np.full((self.n_rows, self.n_outputs), self._noise)
@@ -296,6 +340,13 @@ class Problem:
         if np.isnan(lower):  # where terms overflow there is no bound
             lower = -np.inf
         return Certificate(primal, lower, self.baseline, feasibility)
+
+
+def _divided(weights: FloatArray, total: float) -> FloatArray:
+    """Weights over a number; equal ones that are a single number in memory stay one."""
+    if weights.strides == (0,):
+        return np.broadcast_to(weights[:1] / total, weights.shape)
+    return weights / total
 
 
 __all__ = ["Problem"]

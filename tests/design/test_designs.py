@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fenchel.design import Design, Gram, Masked, Operator, Plain
+from fenchel.design import Design, Gram, Masked, Operator, Plain, Streamed
+from fenchel.spool import Spool
 from fenchel.testing import check_design
 
 RNG = np.random.default_rng(0)
@@ -14,6 +15,14 @@ FEW, MANY = RNG.normal(size=(N, 4)), RNG.normal(size=(N, 30))
 FULL, THIN = RNG.normal(size=(3, 3)), RNG.normal(size=(3, 2))
 MASK = (RNG.uniform(size=(N, 3)) < 0.7).astype(float)
 WEIGHTS = RNG.uniform(size=(N, 3))
+
+
+def on_disk(features):
+    rows = Spool(features.shape[1])
+    rows.append(features)
+    return rows
+
+
 DESIGNS = {
     "few features": lambda: Plain(FEW, FULL),
     "many features": lambda: Plain(MANY, THIN),
@@ -23,6 +32,7 @@ DESIGNS = {
     "gram of low rank": lambda: Gram(FEW @ FEW.T, THIN),
     "gram, independent outputs": lambda: Gram(MANY @ MANY.T, np.diag([1.0, 2.0, 0.5])),
     "operator": lambda: Operator(RNG.normal(size=(N, 3, 7))),
+    "on disk": lambda: Streamed(on_disk(FEW), FULL),
     "gaps": lambda: Masked(Plain(FEW, FULL), MASK),
     "weights": lambda: Masked(Plain(MANY, FULL), WEIGHTS),
     "gaps, gram": lambda: Masked(Gram(MANY @ MANY.T, FULL), MASK),
@@ -38,7 +48,7 @@ def test_contract(name):
 
 def test_every_design_is_checked():
     kinds = {type(make()) for make in DESIGNS.values()}
-    assert kinds == {Plain, Gram, Operator, Masked}
+    assert kinds == {Plain, Streamed, Gram, Operator, Masked}
 
 
 @pytest.mark.parametrize("name", ["few features", "gram", "operator", "gaps"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, get_ident
 
 import numpy as np
 import pytest
@@ -13,8 +13,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from attacks.interrupts import differing, state
 from ecosystem.registry import CASES
-from fenchel import SVR
-from fenchel._threads import threads_that_pay
+from fenchel import SVR, QuantileRegressor
+from fenchel._threads import in_threads, threads_that_pay
+from fenchel.design import RowBlocks
+from fenchel.kernels import Gaussian, Matern
 from fenchel.solvers import Newton
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -99,3 +101,106 @@ def test_fits_are_the_same_bits_beside_each_other_and_for_any_number_of_threads(
     assert list(warnings.filters) == filters
     for case, one, other in zip(cases * 3, found, expected * 3, strict=True):
         assert one == other, (case.name, differing(one, other))
+
+
+def test_parts_are_shared_by_as_many_threads_as_asked_for_and_keep_their_order():
+    together = Barrier(3)
+
+    def task(part):
+        if part < 3:
+            together.wait(20.0)  # passes only if three run at once
+        return part, get_ident(), threads()
+
+    with threadpool_limits(3, user_api="blas"):
+        found = in_threads(task, range(20))
+        assert threads() == 3
+    assert [part for part, _, _ in found] == list(range(20))
+    assert len({thread for _, thread, _ in found}) == 3
+    assert {number for _, _, number in found} == {1}
+
+
+def test_one_thread_runs_all_parts_itself():
+    with threadpool_limits(1, user_api="blas"):
+        assert set(in_threads(lambda part: get_ident(), range(5))) == {get_ident()}
+    with threadpool_limits(3, user_api="blas"):
+        assert in_threads(lambda part: get_ident(), range(1)) == [get_ident()]
+
+
+def test_parts_within_parts_stay_in_their_thread():
+    def outer(part):
+        return set(in_threads(lambda inner: get_ident(), range(4))) == {get_ident()}
+
+    with threadpool_limits(3, user_api="blas"):
+        assert all(in_threads(outer, range(6)))
+
+
+def test_the_error_of_the_first_part_is_raised_and_the_threads_serve_again():
+    def task(part):
+        if part >= 1:
+            time.sleep(0.05 if part == 1 else 0.0)
+            raise ValueError(f"part {part}")
+
+    with threadpool_limits(3, user_api="blas"):
+        with pytest.raises(ValueError, match="part 1"):
+            in_threads(task, range(3))
+        assert threads() == 3
+        assert in_threads(lambda part: part, range(3)) == [0, 1, 2]
+
+
+def test_an_interrupt_ends_the_pass_and_the_threads_serve_again():
+    here, ran = get_ident(), []
+
+    def task(part):
+        ran.append(part)
+        if get_ident() == here:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+
+    with threadpool_limits(2, user_api="blas"):
+        with pytest.raises(KeyboardInterrupt):
+            in_threads(task, range(1000))
+        assert len(ran) < 100
+        assert threads() == 2
+        assert in_threads(lambda part: part, range(3)) == [0, 1, 2]
+
+
+def test_floating_point_errors_are_told_as_the_caller_asks():
+    with threadpool_limits(3, user_api="blas"), np.errstate(over="ignore"):
+        assert in_threads(lambda part: np.float64(1e308) * 10.0, range(6)) == [np.inf] * 6
+
+
+def test_sums_and_results_of_blocks_are_those_of_a_loop():
+    values = np.random.default_rng(0).standard_normal((1003, 3))
+    blocks = RowBlocks(len(values), 3)
+    blocks.block_rows = 4
+    with threadpool_limits(3, user_api="blas"):
+        total, squares = blocks.sum(
+            lambda rows: (values[rows].sum(axis=0), (values[rows] ** 2).sum())
+        )
+        starts = blocks.map(lambda rows: rows.start)
+    np.testing.assert_allclose(total, values.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(squares, (values**2).sum(), rtol=1e-12)
+    assert starts == list(range(0, 1003, 4))
+
+
+@pytest.mark.filterwarnings("ignore:stopped at a relative gap")  # small on purpose
+@pytest.mark.parametrize(
+    ("kernel", "rank", "n_rows"), [(Gaussian(0.7), None, 60_000), (Matern(0.5), 100, 9000)]
+)
+def test_passes_over_many_rows_are_the_same_bits_for_any_number_of_threads(kernel, rank, n_rows):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(n_rows, 2))
+    y = np.sin(6.0 * rows[:, 0]) + rng.standard_normal(n_rows) * (0.2 + rows[:, 1])
+
+    def fit(number):
+        model = QuantileRegressor(
+            [0.25, 0.5, 0.75], kernel=kernel, alpha=1e-4, rank=rank, tol=1e-3, solver="newton"
+        )
+        with threadpool_limits(number, user_api="blas"):
+            model.fit(rows, y)
+            parts = model.weights_, model.dual_coef_, model.offset_, model.predict(rows)
+        return [part.tobytes() for part in parts], model.certificate_
+
+    first, *others = (fit(number) for number in (1, 2, 3))
+    for other in others:
+        assert other == first

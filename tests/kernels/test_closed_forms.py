@@ -168,9 +168,10 @@ def test_kernels_of_scikit_learn(foreign, ours):
 
 
 def test_matern_kernels_of_any_smoothness():
-    """Scikit-learn has them: their integrals are known, their gradients are not."""
+    """Scikit-learn has them: values and integrals are known, gradients are not."""
     kernel = sk.Matern(0.7, nu=0.8)
     own = as_scalar_kernel(kernel)
+    assert np.allclose(own(Z), kernel(Z), rtol=1e-12)
     expected = quad(lambda x: float(np.prod(kernel([[x]], Z[:2]))), -30, 30, points=[-0.4, 0.1],
                     limit=300)[0]  # fmt: skip
     assert own.product_integrals(Z, LINE)[0, 1] == pytest.approx(expected, rel=1e-7)

@@ -137,7 +137,7 @@ def test_coupled_outputs_by_newton():
 
 def test_what_needs_all_values_says_so():
     _, computed, _ = problems(Squared(), Gaussian(3.0))
-    with pytest.raises(ValueError, match="needs kernel values in memory"):
+    with pytest.raises(ValueError, match="needs explicit features"):
         make_solver(ClosedForm(), computed, 1e-6, 10)
     assert SMO().solve(computed).status.converged
 

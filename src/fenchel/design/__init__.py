@@ -10,7 +10,8 @@ from fenchel.design.kernel_values import Computed, KernelValues
 from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
-from fenchel.design.rows import RowBlocks
+from fenchel.design.rows import RowBlocks, multiply_rows, row_products, subtract_from
+from fenchel.design.streamed import Streamed
 
 __all__ = [
     "CentredRows",
@@ -24,5 +25,9 @@ __all__ = [
     "Operator",
     "Plain",
     "RowBlocks",
+    "Streamed",
     "fewer_rows",
+    "multiply_rows",
+    "row_products",
+    "subtract_from",
 ]

@@ -153,7 +153,12 @@ class Design:
 
     def values(self, weights: FloatArray) -> FloatArray:
         """Values of a function on all rows, (n, p)."""
-        return self.predict(slice(None), self.directions(weights))
+        directions = self.directions(weights)
+        if self.n_rows <= self.blocks.block_rows:
+            return self.predict(slice(None), directions)
+        values = np.empty((self.n_rows, self.n_outputs))
+        self.blocks.map(lambda rows: self.predict(rows, directions, out=values[rows]))
+        return values
 
     def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
         """Values on all rows of Σ K(·, x_i) push_i over some of the rows, (n, p)."""
@@ -254,7 +259,7 @@ class Coupled(Design):
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
         """Σ_jl |B_jl| ‖push_j‖_E ‖push_l‖_E, each norm bounded by Σ_i |push_ij| √E_ii."""
-        sizes = np.sqrt(residual) @ np.abs(push)
+        sizes = self.blocks.sum(lambda rows: (np.sqrt(residual[rows]) @ np.abs(push[rows]),))[0]
         return float(sizes @ np.abs(self.output_matrix) @ sizes)
 
     def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:

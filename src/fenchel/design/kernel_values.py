@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numba import njit
 
+from fenchel._threads import in_threads
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Design
 from fenchel.design.factored import Factored
 
 _GATHERED = 6  # times the rows whose copy pays for a product with them alone
 _TILE_ROWS, _TILE_COLUMNS = 128, 2048  # 2 MiB of kernel values stay in cache
+_PARTS = 16  # sums that are held at once, however many threads there are
+_LEAST_SHARED = 4096  # rows from which on threads save more than waking them costs
+_Result = TypeVar("_Result")
 
 
 class KernelValues(Protocol):
@@ -122,6 +126,8 @@ class Computed:
         ``diag(X)``.
     make_low_rank : callable, optional
         Returns what :meth:`low_rank` does.
+    in_threads : bool, default=True
+        Whether ``fill`` may be called from several threads at once.
     """
 
     matrix: FloatArray | None = None
@@ -132,8 +138,11 @@ class Computed:
         rows: FloatArray,
         kernel: Any,
         make_low_rank: Callable[[], FloatArray] | None = None,
+        *,
+        in_threads: bool = True,
     ) -> None:
         self._rows, self._kernel, self._make_low_rank = rows, kernel, make_low_rank
+        self._in_threads = in_threads
         self.size = len(rows)
         self.diagonal: FloatArray = np.asarray(kernel.diag(rows), dtype=np.float64)
 
@@ -150,7 +159,7 @@ class Computed:
         """The same values in single precision, in half of the time."""
         shift = self._rows.mean(axis=0) if self._kernel.is_stationary() else 0.0
         centred = self._rows - shift
-        return Computed(centred.astype(np.float32), self._kernel)
+        return Computed(centred.astype(np.float32), self._kernel, in_threads=self._in_threads)
 
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:  # noqa: D102
         own, others = self._rows[rows], self._rows[columns]
@@ -165,32 +174,59 @@ class Computed:
         if rows is None:
             return self._all_times(vectors)
         among, product = self._rows[rows], np.zeros((self.size, vectors.shape[1]))
-        tiles = _Tiles(self._kernel, self._rows.dtype)
-        for start in range(0, self.size, _TILE_COLUMNS):
-            columns = slice(start, start + _TILE_COLUMNS)
+
+        def task(start: int) -> None:
+            columns, tiles = slice(start, start + _TILE_COLUMNS), self._tiles()
             for first in range(0, len(rows), _TILE_ROWS):
                 part = slice(first, first + _TILE_ROWS)
                 tile = tiles.values(among[part], self._rows[columns])
                 product[columns] += tile.T @ vectors[part]
+
+        self._share(task, range(0, self.size, _TILE_COLUMNS))
         return product
 
     def _all_times(self, vectors: FloatArray) -> FloatArray:
-        """Each value once, for itself and for its mirror image."""
-        product = np.zeros((self.size, vectors.shape[1]))
-        tiles = _Tiles(self._kernel, self._rows.dtype)
-        for first in range(0, self.size, _TILE_ROWS):
-            part = slice(first, min(first + _TILE_ROWS, self.size))
-            own = self._rows[part]
-            product[part] += tiles.values(own, own) @ vectors[part]
-            for start in range(part.stop, self.size, _TILE_COLUMNS):
-                columns = slice(start, start + _TILE_COLUMNS)
-                tile = tiles.values(own, self._rows[columns])
-                product[part] += tile @ vectors[columns]
-                product[columns] += tile.T @ vectors[part]
-        return product
+        """Each value once, for itself and for its mirror image.
+
+        In parts, each of tiles of rows from both ends of the triangle, that are added up in order.
+        """
+        starts = list(range(0, self.size, _TILE_ROWS))
+
+        def task(part: int) -> FloatArray:
+            product, tiles = np.zeros((self.size, vectors.shape[1])), self._tiles()
+            for first in starts[part::_PARTS]:
+                self._add_tiles(tiles, first, vectors, product)
+            return product
+
+        first, *others = self._share(task, range(min(_PARTS, len(starts))))
+        for other in others:
+            first += other
+        return first
+
+    def _add_tiles(
+        self, tiles: _Tiles, first: int, vectors: FloatArray, product: FloatArray
+    ) -> None:
+        """Add what some rows and those behind them have of K times vectors."""
+        part = slice(first, min(first + _TILE_ROWS, self.size))
+        own = self._rows[part]
+        product[part] += tiles.values(own, own) @ vectors[part]
+        for start in range(part.stop, self.size, _TILE_COLUMNS):
+            columns = slice(start, start + _TILE_COLUMNS)
+            tile = tiles.values(own, self._rows[columns])
+            product[part] += tile @ vectors[columns]
+            product[columns] += tile.T @ vectors[part]
+
+    def _tiles(self) -> _Tiles:
+        return _Tiles(self._kernel, self._rows.dtype)
+
+    def _share(self, task: Callable[[int], _Result], parts: Sequence[int]) -> list[_Result]:
+        """Results of parts, in threads if the kernel may be evaluated in several."""
+        if not self._in_threads or self.size < _LEAST_SHARED:
+            return [task(part) for part in parts]
+        return in_threads(task, parts)
 
     def subset(self, rows: IntArray) -> Computed:  # noqa: D102
-        return Computed(self._rows[rows], self._kernel)
+        return Computed(self._rows[rows], self._kernel, in_threads=self._in_threads)
 
     def low_rank(self) -> FloatArray | None:  # noqa: D102
         return None if self._make_low_rank is None else self._make_low_rank()

@@ -11,9 +11,11 @@ from scipy.linalg import eigh, qr
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
 from fenchel.design.kernel_values import KernelColumns, Stored, fill_lower
+from fenchel.design.rows import RowBlocks
 
 _MOST_GRAM_ROWS = 6000  # 288 MB
 _FULL_RANK = 0.75
+_MOST_SUMS = 2**24  # 128 MB of Hessians, one for each part of the rows
 
 
 class Plain(Coupled):
@@ -34,6 +36,7 @@ class Plain(Coupled):
 
     def __init__(self, features: FloatArray, coupling: FloatArray) -> None:
         self.features, self.coupling = features, coupling
+        self._rows = features
         self.n_rows, self.width = features.shape
         self.n_outputs = len(coupling)
 
@@ -59,11 +62,11 @@ class Plain(Coupled):
     def predict(  # noqa: D102
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
-        return np.matmul(self.features[rows], directions, out=out)
+        return np.matmul(self._rows[rows], directions, out=out)
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         """Φᵀ push, (r, p)."""
-        return self.features[rows].T @ push
+        return self._rows[rows].T @ push
 
     def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
         return pulled @ self.coupling
@@ -74,6 +77,10 @@ class Plain(Coupled):
             return super().image(push, rows)
         return (gram @ push if rows is None else gram[rows].T @ push) @ self.output_matrix
 
+    def rows_of_features(self, rows: Rows) -> FloatArray:
+        """Features of some rows."""
+        return self._rows[rows]
+
     def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
         if not self.by_rows:
             return _Products(self, rows, vectors)
@@ -82,10 +89,10 @@ class Plain(Coupled):
         return KernelColumns(self, Stored(gram), rows, vectors)
 
     def subset(self, rows: IntArray) -> Plain:  # noqa: D102
-        return Plain(self.features[rows], self.coupling)
+        return Plain(self._rows[rows], self.coupling)
 
     def _with(self, coupling: FloatArray) -> Plain:
-        return Plain(self.features, coupling)
+        return type(self)(self._rows, coupling)
 
     def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
         sizes = np.linalg.norm(self.coupling, axis=1, keepdims=True)
@@ -94,29 +101,39 @@ class Plain(Coupled):
     def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
         """Sum over rows of (φ_i ⊗ S, I)ᵀ J_i (φ_i ⊗ S, I), (r q + p, r q + p)."""
         (r, q), p = self.zero().shape, self.n_outputs
-        hessian = np.zeros((r * q + p, r * q + p))
-        chunk = self.blocks.block_rows
-        for start in range(0, len(rows), chunk):
-            part = slice(start, start + chunk)
-            add = _add_diagonal if jacobian.ndim == 2 else _add_full
-            add(hessian, self.features[rows[part]], jacobian[part], self.coupling)
+        size = r * q + p
+        add = _add_diagonal if jacobian.ndim == 2 else _add_full
+
+        def task(part: slice) -> tuple[FloatArray]:
+            mine = np.zeros((size, size))
+            add(mine, self._rows[rows[part]], jacobian[part], self.coupling)
+            return (mine,)
+
+        blocks = RowBlocks(len(rows), self.width, _MOST_SUMS // size**2)
+        blocks.block_rows = self.blocks.block_rows
+        hessian = blocks.sum(task)[0] if len(rows) else np.zeros((size, size))
         hessian[: r * q, r * q :] = hessian[r * q :, : r * q].T
         return hessian
 
     def matrix(self) -> Any:  # noqa: D102
-        whole = np.einsum("nr,pq->nprq", self.features, self.coupling)
+        whole = np.einsum("nr,pq->nprq", self._rows[:], self.coupling)
         return whole.reshape(self.n_rows * self.n_outputs, -1)
 
     def _decomposed(self, root: FloatArray) -> Spectrum:
+        features = self._rows[:]
         if 2 * self.width >= self.n_rows:
-            scaled = root * (self.features @ self.features.T) * root.T
+            scaled = root * (features @ features.T) * root.T
             return in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
-        basis, triangle = qr(root * self.features, mode="economic", check_finite=False)
+        basis, triangle = qr(root * features, mode="economic", check_finite=False)
         values, inner = eigh(triangle @ triangle.T, check_finite=False)
         return in_order(values, basis @ inner)
 
     def _scalar_diagonal(self) -> FloatArray:
-        return np.einsum("ij,ij->i", self.features, self.features)
+        def squares(rows: slice) -> FloatArray:
+            mine = self._rows[rows]
+            return np.einsum("ij,ij->i", mine, mine)
+
+        return np.concatenate(self.blocks.map(squares))
 
 
 class _Products:
@@ -125,7 +142,7 @@ class _Products:
     def __init__(self, design: Plain, rows: IntArray, vectors: FloatArray) -> None:
         self._design = design
         self._unique, self._inverse = np.unique(rows, return_inverse=True)
-        self._features = design.features[self._unique]
+        self._features = design.rows_of_features(self._unique)
         self._mixed = vectors @ design.coupling
 
     def values(self, weights: FloatArray) -> FloatArray:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+from numba import njit
 
+from fenchel._threads import in_threads
 from fenchel._typing import FloatArray
 
 BLOCK_VALUES = 2**17  # 1 MiB of numbers: a block and its temporaries stay in cache
 _LEAST_ROWS = 2048  # fewer cost more in calls than they save in cache misses
+_MOST_PARTS = 48  # of a pass, for threads to share: however many these are
+
+_Result = TypeVar("_Result")
+Sums: TypeAlias = tuple[FloatArray | float, ...]
 
 
 class RowBlocks:
     """Consecutive rows, block by block.
+
+    A pass is shared by the threads that the user allows. Which blocks are passed over together,
+    and in which order results are added up, depends on the numbers of rows and of blocks only: so
+    results are the same bit for bit for any number of threads.
 
     Parameters
     ----------
@@ -21,22 +32,86 @@ class RowBlocks:
         Number of rows.
     width : int
         Numbers that are read for each row.
+    most_parts : int, default=48
+        Sums that may be held at once.
     """
 
-    def __init__(self, n_rows: int, width: int) -> None:
-        self.n_rows = n_rows
+    def __init__(self, n_rows: int, width: int, most_parts: int = _MOST_PARTS) -> None:
+        self.n_rows, self.most_parts = n_rows, max(most_parts, 1)
         self.block_rows = max(_LEAST_ROWS, BLOCK_VALUES // max(width, 1))
 
     def __iter__(self) -> Iterator[slice]:
-        for start in range(0, self.n_rows, self.block_rows):
-            yield slice(start, min(start + self.block_rows, self.n_rows))
+        return self._within(slice(0, self.n_rows))
 
-    def sum(
-        self, task: Callable[[slice], tuple[FloatArray | float, ...]]
-    ) -> tuple[FloatArray, ...]:
+    def _within(self, part: slice) -> Iterator[slice]:
+        for start in range(part.start, part.stop, self.block_rows):
+            yield slice(start, min(start + self.block_rows, part.stop))
+
+    @property
+    def _parts(self) -> list[slice]:
+        """Blocks that one thread passes over, one after the other."""
+        n_blocks = -(-self.n_rows // self.block_rows)
+        size = -(-n_blocks // self.most_parts) * self.block_rows
+        starts = range(0, self.n_rows, max(size, 1))
+        return [slice(start, min(start + size, self.n_rows)) for start in starts]
+
+    def map(self, task: Callable[[slice], _Result]) -> list[_Result]:
+        """Return what ``task`` finds in each block, in their order.
+
+        It may write, if only into rows of its own.
+        """
+        if 0 < self.n_rows <= self.block_rows:
+            return [task(slice(0, self.n_rows))]
+        found = in_threads(lambda part: [task(block) for block in self._within(part)], self._parts)
+        return [each for part in found for each in part]
+
+    def sum(self, task: Callable[[slice], Sums]) -> tuple[FloatArray, ...]:
         """Add up, entry by entry, what ``task`` returns for each block."""
-        blocks = iter(self)
-        total = [np.asarray(part, dtype=np.float64) for part in task(next(blocks))]
-        for block in blocks:
-            total = [a + b for a, b in zip(total, task(block), strict=True)]
-        return tuple(total)
+        if self.n_rows <= self.block_rows:
+            whole = task(slice(0, self.n_rows))
+            return tuple(np.asarray(each, dtype=np.float64) for each in whole)
+
+        def run(part: slice) -> list[FloatArray]:
+            blocks = self._within(part)
+            total = [np.array(each, dtype=np.float64) for each in task(next(blocks))]
+            for block in blocks:
+                for k, each in enumerate(task(block)):
+                    total[k] += each
+            return total
+
+        first, *others = in_threads(run, self._parts)
+        for other in others:
+            for k, each in enumerate(other):
+                first[k] += each
+        return tuple(first)
+
+
+@njit(cache=True, nogil=True)
+def subtract_from(targets: FloatArray, offset: FloatArray, values: FloatArray) -> None:
+    """Replace values (m, p) by targets (m, p) or (m, 1) less these and the offset (p,)."""
+    m, p = values.shape
+    single = targets.shape[1] == 1
+    for i in range(m):
+        for j in range(p):
+            values[i, j] = targets[i, 0 if single else j] - (values[i, j] + offset[j])
+
+
+@njit(cache=True, nogil=True)
+def row_products(values: FloatArray, targets: FloatArray, products: FloatArray) -> None:
+    """Inner products (m,) of rows of values (m, p) with targets (m, p) or (m, 1)."""
+    m, p = values.shape
+    single = targets.shape[1] == 1
+    for i in range(m):
+        total = 0.0
+        for j in range(p):
+            total += values[i, j] * targets[i, 0 if single else j]
+        products[i] = total
+
+
+@njit(cache=True, nogil=True)
+def multiply_rows(values: FloatArray, weight: FloatArray) -> None:
+    """Multiply each row of values (m, p) by its weight, in place."""
+    m, p = values.shape
+    for i in range(m):
+        for j in range(p):
+            values[i, j] *= weight[i]

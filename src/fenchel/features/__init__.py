@@ -17,6 +17,7 @@ from fenchel.features.explicit import Explicit
 from fenchel.features.fourier import RandomFourier
 from fenchel.features.kernel_rows import KernelRows
 from fenchel.features.nystroem import Nystroem
+from fenchel.features.on_disk import FeaturesOnDisk
 from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
 from fenchel.kernels import (
@@ -168,6 +169,7 @@ __all__ = [
     "NO_KERNEL_ROWS",
     "Explicit",
     "FeatureMap",
+    "FeaturesOnDisk",
     "KernelRowLimits",
     "KernelRows",
     "Monomials",

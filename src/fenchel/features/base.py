@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import CheckedParameters, declared, rows_of
-from fenchel.design import Design, Plain
+from fenchel.design import Design, Plain, RowBlocks
 from fenchel.features.gram import Gram, forms_of
 from fenchel.kernels import (
     Box,
@@ -105,7 +105,8 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
     def transform(self, X: AnyArray) -> FloatArray:
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
         check_is_fitted(self)
-        return in_chunks(self._map, rows_of(self, X, reset=False), self._values_per_row())
+        rows = rows_of(self, X, reset=False)
+        return in_chunks(self._map, rows, self._values_per_row(), for_threads(self.kernel_))
 
     def combination(self, X: FloatArray, weights: FloatArray) -> FloatArray:
         """Values φ(X) @ weights of functions, (n, p), for rows (n, d) that are validated.
@@ -195,8 +196,14 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         constant and the features is lost, and digits are won.
         """
         share = weight / weight.sum()
-        mean = np.tensordot(share, features, axes=1)
-        square = np.einsum("i,i...,i...->...", share, features, features)
+
+        def moments(rows: slice) -> tuple[FloatArray, FloatArray]:
+            mine, part = features[rows], share[rows]
+            square = np.einsum("i,i...,i...->...", part, mine, mine)
+            return np.tensordot(part, mine, axes=1), square
+
+        blocks = RowBlocks(len(features), int(np.prod(features.shape[1:])))
+        mean, square = blocks.sum(moments)
         far = np.abs(mean) > np.sqrt(_FAR * square)
         return np.where(far, mean, 0.0) if far.any() else None
 
@@ -277,17 +284,28 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
 
 
 def in_chunks(
-    function: Callable[[FloatArray], FloatArray], X: FloatArray, width: int
+    function: Callable[[FloatArray], FloatArray],
+    X: FloatArray,
+    width: int,
+    threads: bool = False,
 ) -> FloatArray:
-    """Apply a row-wise function to chunks of rows, ``width`` values a row."""
+    """Apply a row-wise function to chunks of rows, ``width`` values a row, maybe in threads."""
     size = max(1, _CHUNK_VALUES // max(1, width))
     if len(X) <= size:
         return function(X)
     first = function(X[:size])
     features = np.empty((len(X), *first.shape[1:]))
     features[:size] = first
-    for i in range(size, len(X), size):
-        features[i : i + size] = function(X[i : i + size])
+
+    def run(start: int) -> None:
+        features[start : start + size] = function(X[start : start + size])
+
+    starts = range(size, len(X), size)
+    if threads:
+        in_threads(run, starts)
+    else:
+        for start in starts:
+            run(start)
     return features
 
 

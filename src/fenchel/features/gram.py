@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.kernels import BetweenCurves, Callable, OnColumns, ScalarKernel
+from fenchel.kernels import BetweenCurves, Callable, OnColumns, ScalarKernel, for_threads
 
 ROUNDING = 64 * np.finfo(float).eps
 """Residuals below this share of their own diagonal entry are rounding errors."""
@@ -31,6 +31,11 @@ class Gram:
         """Number of rows and columns."""
         return len(self.diagonal)
 
+    @property
+    def in_pieces(self) -> bool:
+        """Whether values may be evaluated in any pieces, and in several threads."""
+        return not self.given and for_threads(self.kernel)
+
     def block(self, rows: Any, pivots: Any) -> FloatArray:
         """k(X[rows], X[pivots]), writeable."""
         if self.given:
@@ -41,15 +46,18 @@ class Gram:
     def columns(self, pivots: IntArray) -> FloatArray:
         """k(X, X[pivots]), writeable, with the diagonal entries where they belong."""
         values = self.block(slice(None), pivots)
-        own = values[pivots, np.arange(len(pivots))]
-        difference = float(np.abs(own - self.diagonal[pivots]).max())
+        self.check_own(values[pivots, np.arange(len(pivots))], pivots)
+        return values
+
+    def check_own(self, own: FloatArray, rows: IntArray) -> None:
+        """Refuse kernel values of rows with themselves that are not their diagonal entries."""
+        difference = float(np.abs(own - self.diagonal[rows]).max(initial=0.0))
         if not difference <= _NEGATIVE * self.largest:
             raise ValueError(
                 f"kernel(X, Y) and kernel.diag(X) must agree for equal rows, and differ by "
                 f"{difference:.3g} (noise such as a WhiteKernel is no kernel of two rows: raise "
                 "alpha instead)"
             )
-        return values
 
     def check(self, left: FloatArray) -> None:
         """Refuse a residual diagonal that rounding cannot explain."""

@@ -12,7 +12,7 @@ from fenchel._validation import BOOLEAN, declared
 from fenchel.design import Computed, Design, Gram
 from fenchel.features.base import FeatureMap
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import as_scalar_kernel
+from fenchel.kernels import as_scalar_kernel, for_threads
 
 _LOW_RANK = 100  # of the features that solvers start from
 
@@ -93,7 +93,13 @@ class KernelRows(FeatureMap):
             return Gram(features, coupling)
         low_rank = PivotedCholesky(self.kernel_, rank=_LOW_RANK, random_state=self.random_state)
         rows, kernel = as_scalar_kernel(self.kernel_).reduced(features)
-        return Gram(Computed(rows, kernel, lambda: low_rank.fit_transform(features)), coupling)
+        values = Computed(
+            rows,
+            kernel,
+            lambda: low_rank.fit_transform(features),
+            in_threads=for_threads(self.kernel_),
+        )
+        return Gram(values, coupling)
 
     def centre(self, features: FloatArray, weight: FloatArray) -> None:
         """Nothing: norms are those of all values."""

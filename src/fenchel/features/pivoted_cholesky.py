@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -11,11 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NONE, Number, declared
+from fenchel.design import RowBlocks
 from fenchel.features.base import FeatureMap
 from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
+from fenchel.features.triangular import solve_rows
 from fenchel.kernels import Precomputed
 
 BLOCK = 64
+_FEW_COLUMNS = 8  # that a step reads of a smooth kernel, on average
 _CANDIDATES = 4 * BLOCK
 _SHARE = 0.3  # of the largest residual, where a block ends
 _DENSE_ROWS = 5000
@@ -172,7 +176,7 @@ class PivotedCholesky(FeatureMap):
 
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
         """Features ``solve(factor_, values.T).T``, (n, rank_)."""
-        return np.ascontiguousarray(solve_triangular(self.factor_, values.T, lower=True).T)
+        return solve_rows(self.factor_, np.array(values))
 
     def _at_landmarks(self, weights: FloatArray) -> FloatArray:
         return self.factor_ @ weights
@@ -183,10 +187,7 @@ class PivotedCholesky(FeatureMap):
 
     def _solved(self, values: FloatArray) -> FloatArray:
         """Features of rows from their kernel values at the pivots, which are overwritten."""
-        solved = solve_triangular(
-            self.factor_, values.T, lower=True, overwrite_b=True, check_finite=False
-        )
-        return np.ascontiguousarray(solved.T)
+        return solve_rows(self.factor_, values)
 
 
 def greedy(
@@ -203,30 +204,62 @@ def greedy(
     bar = np.broadcast_to(level, left.shape)
     columns = np.empty((cap, len(left)))  # features as rows: each step streams through them once
     pivots = np.empty(cap, dtype=np.intp)
-    rank = 0
-    while rank < cap:
-        pivot = int(np.argmax(np.where(left > bar, left, 0.0) if np.ndim(level) else left))
-        if left[pivot] <= bar[pivot]:
-            break
-        root = np.sqrt(left[pivot])
-        column = gram.columns(np.array([pivot]))[:, 0]
+    rank, blocks = 0, RowBlocks(len(left), gram.X.shape[1] + _FEW_COLUMNS)
+
+    def largest(rows: slice) -> tuple[float, int]:
+        mine = left[rows]
+        row = int(np.argmax(np.where(mine > bar[rows], mine, 0.0) if np.ndim(level) else mine))
+        return float(mine[row]), rows.start + row
+
+    def step(rows: slice) -> None:
+        column = columns[rank, rows]
+        column[...] = kernel_values(rows)[:, 0]
         if first is not None:
-            column -= first @ first[pivot]
+            column -= first[rows] @ first[pivot]
         if rank:
-            column -= columns[:rank, pivot] @ columns[:rank]
+            column -= before @ columns[:rank, rows]
         column /= root
-        column[pivots[:rank]] = 0.0
-        column[pivot] = root
-        columns[rank] = column
+        left[rows] -= column * column
+
+    while rank < cap:
+        # of equal ones the first
+        size, pivot = max(blocks.map(largest), key=lambda found: (found[0], -found[1]))
+        if size <= bar[pivot]:
+            break
+        root, before = np.sqrt(size), columns[:rank, pivot].copy()
+        kernel_values = _columns(gram, np.array([pivot]))
+        blocks.map(step)
+        columns[rank, pivots[:rank]] = 0.0
+        columns[rank, pivot] = root
         pivots[rank] = pivot
         rank += 1
-        np.multiply(column, column, out=column)
-        left -= column
         left[pivots[:rank]] = 0.0
         gram.check(left)
-    new = columns[:rank].T
-    features = np.ascontiguousarray(new) if first is None else np.hstack([first, new])
+    features = np.empty((len(left), rank))
+
+    def turn(rows: slice) -> None:
+        for k in range(rank):
+            features[rows, k] = columns[k, rows]
+
+    blocks.map(turn)
+    if first is not None:
+        features = np.hstack([first, features])
     return features, pivots[:rank].copy(), left
+
+
+def _columns(gram: Gram, pivots: IntArray) -> Callable[[slice], FloatArray]:
+    """What gives columns of kernel values for some rows: all at once if it has to be."""
+    if not gram.in_pieces:
+        whole = gram.columns(pivots)
+        return lambda rows: whole[rows]
+
+    def values(rows: slice) -> FloatArray:
+        found = gram.block(rows, pivots)
+        here = np.flatnonzero((rows.start <= pivots) & (pivots < rows.stop))
+        gram.check_own(found[pivots[here] - rows.start, here], pivots[here])
+        return found
+
+    return values
 
 
 def blocked(
@@ -246,6 +279,7 @@ def blocked(
     features = np.empty((n, cap))
     features[:, :rank] = first
     chosen = pivots
+    blocks = RowBlocks(n, gram.X.shape[1] + 2 * BLOCK)
     while rank < cap:
         size = min(_CANDIDATES, n)
         large = np.where(left > level, left, 0.0) if np.ndim(level) else left
@@ -261,18 +295,41 @@ def blocked(
         order = order[: min(BLOCK, cap - rank)]
         inner = inner[: len(order), : len(order)]
         block, mine = block[order], mine[order]
-        columns = gram.columns(block)
-        columns -= features[:, :rank] @ mine.T
-        new = solve_triangular(inner, columns.T, lower=True, check_finite=False).T
-        new[chosen] = 0.0
-        new[block] = inner
-        features[:, rank : rank + len(block)] = new
-        left -= np.einsum("ij,ij->i", new, new)
+        new = slice(rank, rank + len(block))
+        _extend_columns(_columns(gram, block), features, left, inner, mine, blocks)
+        features[chosen, new] = 0.0
+        features[block, new] = inner
         chosen = np.concatenate([chosen, block])
         left[chosen] = 0.0
         gram.check(left)
         rank += len(block)
     return np.ascontiguousarray(features[:, :rank]), chosen, left
+
+
+def _extend_columns(
+    kernel_values: Callable[[slice], FloatArray],
+    features: FloatArray,
+    left: FloatArray,
+    inner: FloatArray,
+    known: FloatArray,
+    blocks: RowBlocks,
+) -> None:
+    """Write the features of further pivots behind those that are there, and update ``left``.
+
+    ``known`` (k, rank) are the features that the pivots have, ``inner`` (k, k) the factor of
+    what these leave out.
+    """
+    rank = known.shape[1]
+    new = slice(rank, rank + len(inner))
+
+    def step(rows: slice) -> None:
+        added = kernel_values(rows)
+        added -= features[rows, :rank] @ known.T
+        added = solve_rows(inner, added)
+        features[rows, new] = added
+        left[rows] -= np.einsum("ij,ij->i", added, added)
+
+    blocks.map(step)
 
 
 def _small_factor(matrix: FloatArray, level: float) -> tuple[FloatArray, IntArray]:

@@ -13,6 +13,8 @@ from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.scalar import (
+    SMOOTHNESS,
+    AnyMatern,
     Callable,
     Gaussian,
     Laplacian,
@@ -93,7 +95,8 @@ def as_scalar_kernel(kernel: Kernel) -> ScalarKernel:
     if type(kernel) is sk.RBF or (type(kernel) is sk.Matern and kernel.nu == np.inf):
         return Gaussian(kernel.length_scale)
     if type(kernel) is sk.Matern:
-        return Matern(kernel.length_scale, kernel.nu)
+        known = kernel.nu in SMOOTHNESS
+        return (Matern if known else AnyMatern)(kernel.length_scale, kernel.nu)
     return Callable(kernel)
 
 

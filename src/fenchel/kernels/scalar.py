@@ -34,7 +34,7 @@ from fenchel.kernels.widths import (
     is_data_driven,
 )
 
-_SMOOTHNESS = (0.5, 1.5, 2.5)
+SMOOTHNESS = (0.5, 1.5, 2.5)
 
 
 class _Radial(ScalarKernel):
@@ -228,7 +228,7 @@ class Matern(_Radial):
     constraints = declared(
         nu=That(
             "0.5, 1.5 or 2.5",
-            lambda nu: isinstance(nu, Real) and nu in _SMOOTHNESS,
+            lambda nu: isinstance(nu, Real) and nu in SMOOTHNESS,
             ValueError,
         )
     )
@@ -240,15 +240,11 @@ class Matern(_Radial):
         self.nu = nu
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
-        if self.nu in _SMOOTHNESS:
-            return exponential.matern(squares, float(self.nu))
-        root = np.sqrt(2.0 * self.nu * squares)  # one of scikit-learn's kernels: any smoothness
-        values = 2.0 ** (1.0 - self.nu) / gamma(self.nu) * root**self.nu * kv(self.nu, root)
-        squares[...] = np.where(root > 0.0, values, 1.0)
-        return squares
+        self.check_parameters()
+        return exponential.matern(squares, float(self.nu))
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:
-        if self.nu not in _SMOOTHNESS:
+        if self.nu not in SMOOTHNESS:
             return None
         squares = 2.0 * self.nu * squares
         root = np.sqrt(squares)
@@ -285,6 +281,24 @@ class Matern(_Radial):
         scale, nu = self._widths(measure.dimension), float(self.nu)
         exact = matern_products(np.zeros((1, len(scale))), scale, nu, measure)
         return mixture_distance(nu, scale, measure) if exact is None else 0.0
+
+
+class AnyMatern(Matern):
+    r"""The Matérn kernel of any smoothness ν, as scikit-learn has it.
+
+    .. math:: k = \frac{2^{1 - \nu}}{\Gamma(\nu)} r^\nu K_\nu(r), \qquad
+              r = \sqrt{2 \nu}\, \|x - x'\| / \mathrm{length\_scale}
+    """
+
+    constraints = declared(nu=POSITIVE)
+
+    def _of_squares(self, squares: FloatArray) -> FloatArray:
+        root = np.sqrt(2.0 * self.nu * squares)
+        here = root == 0.0
+        root[here] = 1.0  # K is infinite at zero, where the kernel is 1
+        values = 2.0 ** (1.0 - self.nu) / gamma(self.nu) * root**self.nu * kv(self.nu, root)
+        squares[...] = np.where(here, 1.0, values)
+        return squares
 
 
 class Laplacian(Matern):

@@ -8,7 +8,9 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NOT_NEGATIVE
+from fenchel.design import RowBlocks
 from fenchel.losses._offset import minimizing_offset
+from fenchel.losses.compiled import scale_by_sign
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local, Step
 
 # of a residual: the slope of a smooth loss to the square root of rounding, at least
@@ -208,14 +210,16 @@ class Loss(ConvexFunction):
         This default shrinks, output by output, the positive or the negative coordinates,
         which stays in a solid domain; one that is not solid needs a rule of its own.
         """
-        magnitude = weight @ np.abs(dual)
-        total = weight @ dual
+        blocks = RowBlocks(*dual.shape)
+        magnitude, total = blocks.sum(
+            lambda rows: (weight[rows] @ np.abs(dual[rows]), weight[rows] @ dual[rows])
+        )
         positive, negative = 0.5 * (magnitude + total), 0.5 * (magnitude - total)
         smaller = np.minimum(positive, negative)
         up = np.divide(smaller, positive, out=np.ones_like(smaller), where=positive > 0)
         down = np.divide(smaller, negative, out=np.ones_like(smaller), where=negative > 0)
-        balanced = np.where(dual > 0.0, up, down)
-        balanced *= dual
+        balanced = np.empty_like(dual)
+        blocks.map(lambda rows: scale_by_sign(dual[rows], up, down, balanced[rows]))
         return balanced
 
     def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:

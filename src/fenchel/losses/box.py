@@ -8,10 +8,13 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from fenchel._threads import in_threads
 from fenchel._typing import FloatArray
 from fenchel.losses import compiled
 from fenchel.losses.base import Loss, check_epsilon
 from fenchel.losses.forms import ROUNDING, Box, ConicParts, Envelope, Local, Step, at_end
+
+_MANY = 20_000  # rows: milliseconds for each output
 
 
 class BoxQuadratic(Loss):
@@ -192,8 +195,14 @@ class BoxQuadratic(Loss):
         if not self._uncoupled(residual):
             return super().minimizing_offset(residual, sample_weight)
         ends = zip(*self.parameters(residual.shape[1]), strict=True)
-        columns = zip(residual.T, ends, strict=True)
-        return np.array([_offset(r, sample_weight, (*end, self.epsilon)) for r, end in columns])
+        columns = list(zip(residual.T, ends, strict=True))
+
+        def least(column: tuple[FloatArray, tuple[float, float, float, float]]) -> float:
+            return _offset(column[0], sample_weight, (*column[1], self.epsilon))
+
+        if len(residual) < _MANY:
+            return np.array([least(column) for column in columns])
+        return np.array(in_threads(least, columns))
 
 
 def _offset(residual: FloatArray, weight: FloatArray, curve: compiled.Curve) -> float:

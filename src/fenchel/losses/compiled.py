@@ -118,28 +118,27 @@ def envelope_separable(
     n, p = residual.shape
     threshold = step * epsilon
     half = 0.5 / step
+    up = 1.0 / (1.0 + step * above)
+    down = 1.0 / (1.0 + step * below)
     m = 0
     for i in range(n):
         total = 0.0
-        moves = False
-        for j in range(p):
+        moves = 0
+        for j in range(p):  # without branches, which could not be foreseen
             r = residual[i, j]
             a = anchor[i, j]
             v = a + step * r
-            q = above[j] if v > 0.0 else below[j]
-            slope = 1.0 / (1.0 + step * q)
-            x = max(abs(v) - threshold, 0.0) * slope
-            x = x if v > 0.0 else -x
-            free = (abs(v) > threshold or threshold == 0.0) and lower[j] < x < upper[j]
+            x = max(v - threshold, 0.0) * up[j] + min(v + threshold, 0.0) * down[j]
+            free = (x != 0.0 or threshold == 0.0) & (x > lower[j]) & (x < upper[j])
             x = min(max(x, lower[j]), upper[j])
             dual[i, j] = x
-            jacobian[m, j] = slope if free else 0.0
-            moves = moves or free
+            jacobian[m, j] = (up[j] if v > 0.0 else down[j]) * free
+            moves += free
+            q = above[j] if v > 0.0 else below[j]
             total += x * r - 0.5 * q * x * x - epsilon * abs(x) - half * (x - a) * (x - a)
         value[i] = total
-        if moves:
-            active[m] = i
-            m += 1
+        active[m] = i
+        m += moves > 0
     return m
 
 
@@ -278,13 +277,12 @@ def value_separable(residual: FloatArray, box: Sides, value: FloatArray) -> None
         total = 0.0
         for j in range(p):
             r = residual[i, j]
-            size = abs(r) - epsilon
-            if size > 0.0:
-                q = above[j] if r > 0.0 else below[j]
-                slope = upper[j] if r > 0.0 else -lower[j]
-                if size < q * slope:
-                    slope = size / q
-                total += slope * (size - 0.5 * q * slope)
+            size = max(abs(r) - epsilon, 0.0)
+            q = above[j] if r > 0.0 else below[j]
+            slope = upper[j] if r > 0.0 else -lower[j]
+            if size < q * slope:
+                slope = size / q
+            total += slope * (size - 0.5 * q * slope)
         value[i] = total
 
 
@@ -304,6 +302,15 @@ def conjugate(dual: FloatArray, box: Sides, slack: float, value: FloatArray) -> 
             if not slack * lower[j] <= x <= slack * upper[j]:
                 total = np.inf
         value[i] = total + epsilon * np.sqrt(squares)
+
+
+@njit(cache=True, nogil=True)
+def scale_by_sign(dual: FloatArray, up: FloatArray, down: FloatArray, scaled: FloatArray) -> None:
+    """Multiply positive entries by a factor of their output, and negative ones by another."""
+    n, p = dual.shape
+    for i in range(n):
+        for j in range(p):
+            scaled[i, j] = max(dual[i, j], 0.0) * up[j] + min(dual[i, j], 0.0) * down[j]
 
 
 @njit(cache=True, nogil=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,73 +12,28 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel.certificate import Callback
-from fenchel.design import Design, Gram
-from fenchel.estimator import CheckedRegressor, KeptRows, all_or_nothing, strengths
-from fenchel.features import KernelRowLimits
-from fenchel.kernels import OperatorKernel
+from fenchel.design import Gram
+from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
+from fenchel.features import NO_KERNEL_ROWS, FeatureMap, KernelRowLimits, fit_feature_map
+from fenchel.files import is_table, read_blocks
+from fenchel.kernels import OperatorKernel, settled
 from fenchel.learning import (
     DEFAULT_STRENGTH,
     Data,
     sample_by_content,
     unit_of_strength,
 )
-from fenchel.learning_estimator import LearningEstimator
+from fenchel.learning_estimator import FEW_ROWS, LearningEstimator
 from fenchel.losses import Loss
 from fenchel.metrics import total_effects
 from fenchel.metrics.effects import IDLE
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
+from fenchel.regression._files import from_table
+from fenchel.regression._prepared import Prepared, middle
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 
 _SAMPLE = 128
-
-
-@dataclass
-class Prepared:
-    """Rows of positive weight, ready for any strength and loss."""
-
-    inputs: KeptRows
-    targets: FloatArray
-    shift: FloatArray
-    """Taken off the targets, to keep digits where they are far from zero."""
-    idle: tuple[FloatArray, FloatArray]
-    """Rows and targets of weight zero."""
-    designs: dict[tuple[object, ...], Design] = field(default_factory=dict)
-    centre: FloatArray | None = None
-    """Taken off the features, as the shift off the targets."""
-    once: bool = False
-    """Whether they are of use to nobody after a fit."""
-    _wider: Prepared | None = None
-
-    def wider(self, share: float) -> Prepared | None:
-        """The same rows with more features, see :meth:`KeptRows.wider`; kept for later fits."""
-        inputs = self.inputs.wider(share) if self._wider is None else None
-        if inputs is not None:
-            self._wider = replace(self, inputs=inputs, designs={})
-            if self.centre is not None:
-                self._wider.centre = inputs.feature_map.centre(inputs.features, inputs.weight)
-        return self._wider
-
-    def adopt(self, other: Prepared) -> None:
-        """Take the features of another one: those that later fits need as well."""
-        self.inputs, self.centre = other.inputs, other.centre
-        self.designs, self._wider = other.designs, other._wider
-
-    def only(self, rows: IntArray) -> Prepared:
-        """Some of these rows, with the feature map of all."""
-        inputs = self.inputs.only(rows)
-        return Prepared(inputs, self.targets[rows], self.shift, self.idle, centre=self.centre)
-
-    def design(self, coupling: FloatArray) -> Design:
-        """The rows for outputs coupled by S, one for all strengths, with what it remembers."""
-        key = coupling.shape, coupling.tobytes()
-        if key not in self.designs:
-            self.designs.clear()  # one at a time: they may hold (n, n) arrays
-            features = self.inputs.features
-            centred = features if self.centre is None else features - self.centre
-            self.designs[key] = self.inputs.feature_map.design(centred, coupling)
-            self.designs[key].spent = self.once
-        return self.designs[key]
 
 
 class KernelRegressor(CheckedRegressor, LearningEstimator):
@@ -86,6 +41,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     feature_parameters = (*LearningEstimator.feature_parameters, "fit_intercept")
 
+    reads_files: ClassVar[bool] = True
+    """Whether fits go without all features in memory."""
     fit_intercept: bool
     warm_start: bool
     _sample: FloatArray | None
@@ -108,12 +65,15 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets: one column for quantiles and expectiles.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
+        X : array-like of shape (n_samples, n_features), or a table
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. Or a table
+            that is read block by block and need not fit into memory: a Parquet file or a folder
+            of them, an array in a file .npy, a table or data set of Arrow.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
+            Targets: one column for quantiles and expectiles; the name of a column of a table.
+        sample_weight : array-like of shape (n_samples,) or str, optional
+            Non-negative weights: an integer weight is the same as repeating the row. May be the
+            name of a column of a table.
 
         Returns
         -------
@@ -126,15 +86,18 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """
         self.check_parameters()
         watch = self._callback()
-        X, targets = self._validated(X, y)
-        prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
-        prepared.once = True
+        if is_table(X):
+            prepared, rows, targets = from_table(self, X, y, sample_weight, watch)
+        else:
+            X, targets = self._validated(X, y)
+            prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
+            prepared.once = True
+            rows, targets = prepared.inputs.rows, prepared.targets
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
         self._sample = None
         if not self._given_gram():
-            inputs = prepared.inputs
-            self._sample = sample_by_content(inputs.rows, prepared.targets, _SAMPLE)
+            self._sample = sample_by_content(rows, targets, _SAMPLE)
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
@@ -147,8 +110,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; kernel values against the training rows if ``kernel="precomputed"``.
+        X : array-like of shape (n_samples, n_features), or a table
+            Rows, in all forms that ``fit`` takes; kernel values against the training rows if
+            ``kernel="precomputed"``.
 
         Returns
         -------
@@ -177,7 +141,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         targets, shift, centre = targets[inputs.kept], np.zeros(targets.shape[1]), None
         if self.fit_intercept:
             centre = inputs.feature_map.centre(inputs.features, inputs.weight)
-            shift = _middle(targets)
+            shift = middle(targets)
         return Prepared(inputs, targets - shift, shift, idle, centre=centre)
 
     def make_problem(self, prepared: Prepared) -> Problem:
@@ -240,7 +204,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
             offset = offset - prepared.centre @ weights
         large = not problem.design.is_gram and inputs.far_weights(weights, problem.targets)
         if large or prepared.centre is not None:
-            values = (inputs.as_new() if large else inputs.features) @ weights + offset
+            features = inputs.as_new() if large else inputs.features
+            blocks = problem.design.blocks
+            values = np.concatenate(blocks.map(lambda rows: features[rows] @ weights + offset))
             primal = problem.objective(solution.weights, values)
             if np.isfinite(primal):  # rounding may cross curves that were put in order
                 solution = judged_again(solution, primal, self._tolerance)
@@ -257,6 +223,46 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """Whether dual coordinates have bounds, as those of losses with bounded slopes do."""
         return False
 
+    @property
+    def given_gram(self) -> bool:
+        """Whether X holds kernel values."""
+        return self._given_gram()
+
+    def keep_columns(self, number: int, names: list[str] | None) -> None:
+        """Set what is known of the columns of a table."""
+        self.n_features_in_, self._flat = number, True
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def map_of_sample(
+        self,
+        rows: FloatArray,
+        targets: FloatArray,
+        weight: FloatArray,
+        of_all: tuple[FloatArray, FloatArray],
+        watch: Callback | None,
+    ) -> FeatureMap:
+        """The feature map of a sample, after what is left open was learned from it.
+
+        ``of_all`` are targets and weights of all rows.
+        """
+        self._learned = None
+        few = slice(0, FEW_ROWS)
+        self._try(self._prepared(rows[few], targets[few], weight[few]))
+        self._measure(*of_all)
+        kernels = self._open_kernels()
+        if kernels:
+            self._learned = self._learn(rows, targets, weight, kernels, watch)
+        kernel = self._resolved_kernel(rows, weight)
+        found, _ = fit_feature_map(
+            self.features, kernel, self.rank, self.random_state, rows, NO_KERNEL_ROWS
+        )
+        if not kernels and self.alpha is None and self._may_learn():
+            kernels = [settled(found.kernel_)]
+            self._learned = self._learn(rows, targets, weight, kernels, watch)
+        return found
+
     def _try(self, prepared: Prepared) -> None:
         """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
         problem, inputs = self.make_problem(prepared), prepared.inputs
@@ -270,7 +276,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         loss, coupling = self._learned_task(targets.shape[1])
         intercept = bool(self.fit_intercept)
         if intercept:
-            targets = targets - _middle(targets)
+            targets = targets - middle(targets)
         return Data(X, targets, weight, loss, coupling, intercept), 1.0
 
     def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
@@ -323,7 +329,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         inputs, n_targets = prepared.inputs, prepared.targets.shape[1]
         loss = self.make_loss(n_targets)
         shape = (len(prepared.targets), loss.n_outputs or n_targets)
-        diagonal = inputs.feature_map.design(inputs.features, np.eye(shape[1])).diagonal()
+        diagonal = inputs.design(inputs.features, np.eye(shape[1])).diagonal()
         size = float(diagonal.mean()) or 1.0
         return unit_of_strength(loss, prepared.targets, inputs.weight) * size
 
@@ -334,10 +340,14 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def _keep(self, problem: Problem, solution: Solution) -> None:
         design = problem.design
-        dual = problem.weight[:, None] * solution.dual
-        carrying = np.flatnonzero(np.any(dual != 0.0, axis=1))
-        self.support_ = self._kept[carrying]
-        self.dual_coef_ = dual[carrying]
+
+        def carrying(rows: slice) -> tuple[IntArray, FloatArray]:
+            dual = problem.weight[rows, None] * solution.dual[rows]
+            mine = np.flatnonzero(np.any(dual != 0.0, axis=1))
+            return self._kept[rows][mine], dual[mine]
+
+        support, dual = zip(*design.blocks.map(carrying), strict=True)
+        self.support_, self.dual_coef_ = np.concatenate(support), np.concatenate(dual)
         coupling = np.eye(problem.n_outputs) if design.coupling is None else design.coupling
         self.coupling_ = coupling @ coupling.T
         self.weights_ = self.feature_map_.compacted(design.feature_weights(solution.weights))
@@ -348,6 +358,12 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def _decision(self, X: AnyArray) -> FloatArray:
         """All outputs for new rows, (n, p)."""
+        if is_table(X):
+            check_is_fitted(self)
+            names = getattr(self, "feature_names_in_", None)
+            known = None if names is None else list(names)
+            blocks = read_blocks(X, known, self.n_features_in_)
+            return np.concatenate([self._evaluate(block) for block in blocks])
         return self._evaluate(self._new_rows(X))
 
     def _evaluate(self, X: FloatArray) -> FloatArray:
@@ -374,9 +390,3 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
             return None
         kept = prepared.inputs.kept
         return last._replace(dual=last.dual[kept], offset=last.offset - prepared.shift)
-
-
-def _middle(targets: FloatArray) -> FloatArray:
-    """A value of the data, so that constant targets become exactly zero."""
-    half = len(targets) // 2
-    return np.asarray(np.partition(targets, half, axis=0)[half])

@@ -18,7 +18,8 @@ from fenchel.features import FeatureMap, KernelRowLimits
 from fenchel.kernels import OperatorKernel, output_matrix
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
-from fenchel.regression._base import KernelRegressor, Prepared
+from fenchel.regression._base import KernelRegressor
+from fenchel.regression._prepared import Prepared
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
 
 _MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
@@ -134,6 +135,7 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
+    reads_files = False
     constraints = declared(coupling=_check_coupling)
     _loo: FloatArray | None
 

@@ -82,9 +82,12 @@ def needs_plain_features(problem: Problem) -> str | None:
 
 def needs_scalar_kernel(problem: Problem) -> str | None:
     """Say what is missing for a solver that knows a scalar kernel and complete rows only."""
-    if problem.design.coupling is None:
+    design = problem.design
+    if design.coupling is None:
         return Operator.refusal
-    return Masked.refusal if problem.design.mask is not None else None
+    if design.mask is not None:
+        return Masked.refusal
+    return design.refusal if design.features is None and design.gram is None else None
 
 
 class Solver(Protocol):

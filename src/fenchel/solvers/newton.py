@@ -28,6 +28,7 @@ _ROUNDED = (
 )
 _LOW_RANK_TOL = 1e-3
 _NEAR_BOUND = 1e-6  # of the largest coordinate: as near to a bound, another one is put on it
+_MOST_COARSE_ROWS = 2**18  # which are in memory, wherever the others are
 _COARSE_TOL = 1e-4
 _COARSE_STEP = 18.0
 
@@ -121,25 +122,30 @@ class _Run:
         else:
             before = getattr(warm_start, "alpha", None) or problem.alpha
             function = space.start(first, problem.alpha / before)
+        del first  # of many rows, each array is memory
         unit = problem.baseline / problem.alpha  # of Ψ, where the certificate has the mean loss
         stale = 0
         while self.steps < self.solver.max_iter:
+            self._last = None
             inner = Inner(problem, space, scale, dual, offset, step, ridge)
             tolerance = 0.02 * unit * max(tol, 0.1 * min(self.loop.gap, 1e-3))
             try:
                 budget = self.solver.max_iter - self.steps
-                at = inner.at(function, offset)
-                point, used = inner.minimize(at, tolerance, budget, self.loop)
+                point, used = inner.minimize(
+                    inner.at(function, offset), tolerance, budget, self.loop, keep=False
+                )
             except np.linalg.LinAlgError:
                 self.loop.reason = _ROUNDED
                 return
             self.steps += used
+            inner.spare.clear()
             self._last = inner, point, tolerance
             before_gap = self.loop.gap
             new = problem.certify(point.dual, point.offset, space.weights(point.function))
             yield Iterate(self.steps, problem.best_of(new, self.loop.best))
             stale = 0 if self.loop.gap < before_gap else stale + 1
             dual, function, offset = point.dual, point.function, point.offset
+            del new, point
             step *= _GROWTH
             ridge /= 10.0
             if stale == _PATIENCE or not step <= 1e18 * scale.step:
@@ -154,7 +160,8 @@ class _Run:
     def _coarse(self) -> tuple[FloatArray, FloatArray]:
         """Weights and offset of a seeded sample of the rows: a start near the solution."""
         n = self.problem.n_rows
-        rows = np.random.default_rng(0).choice(n, n // 16, replace=False)
+        size = min(n // 16, _MOST_COARSE_ROWS)
+        rows = np.random.default_rng(0).choice(n, size, replace=False)
         sample = self.problem.subset(np.sort(rows))
         solution = Newton(tol=_COARSE_TOL, max_iter=self.solver.max_iter).solve(sample)
         return solution.weights, solution.offset
@@ -182,7 +189,8 @@ class _Run:
         """Settle the model: that of the dual point, with the exact offset where one is known."""
         problem = self.problem
         assert self.loop.best is not None
-        best = self._tightened(self.loop.best)
+        best = self.loop.best = self._tightened(self.loop.best)
+        self._last = None
         enough = max(best.certificate.relative_gap, self.solver.tol)
         for offset in (None, best.offset) if problem.separable else (best.offset,):
             linked = problem.certify(best.dual, offset)

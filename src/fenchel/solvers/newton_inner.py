@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
+from fenchel.design import multiply_rows, subtract_from
 from fenchel.problem import Problem
 from fenchel.solvers.loop import Loop
 from fenchel.solvers.newton_spaces import Function, Move, Space
@@ -28,9 +29,12 @@ class Scale:
     @classmethod
     def of(cls, problem: Problem) -> Scale:
         """Spread of y around the best constant, and mean loss over its square."""
-        centred = problem.targets - problem.best_constant
-        squares = np.einsum("ij,ij->i", centred, centred)
-        spread = float(np.sqrt(np.average(squares, weights=problem.weight) / problem.n_outputs))
+
+        def task(rows: slice) -> tuple[float]:
+            centred = problem.targets[rows] - problem.best_constant
+            return (float(problem.share[rows] @ np.einsum("ij,ij->i", centred, centred)),)
+
+        spread = float(np.sqrt(problem.design.blocks.sum(task)[0] / problem.n_outputs))
         mean_loss = problem.baseline
         return cls(spread, mean_loss / spread**2 if spread > 0.0 and mean_loss > 0.0 else 1.0)
 
@@ -40,7 +44,8 @@ class Point(NamedTuple):
 
     function: Function
     offset: FloatArray
-    residual: FloatArray
+    residual: FloatArray | None
+    """Kept where a space brings it; else it is cheaper made anew than written down."""
     dual: FloatArray
     value: float
     kinks: Kinks
@@ -68,6 +73,8 @@ class Inner:
     centre: FloatArray
     step: float
     ridge: float
+    spare: list[FloatArray] = field(default_factory=list)
+    """An array (n, p) of a point that is passed: memory that is touched already."""
 
     def at(
         self,
@@ -80,53 +87,72 @@ class Inner:
         problem, design = self.problem, self.problem.design
         if residual is None:
             residual = self.space.residual(function, offset)
-        known = residual is not None
+        directions = None
         if residual is None:
-            residual = np.empty((problem.n_rows, problem.n_outputs))
             directions = design.directions(self.space.weights(function))
-        dual = np.empty_like(residual)
-        active, jacobians = [], []
+        dual = self._room()
+        kinks: dict[int, tuple[IntArray, FloatArray]] = {}
 
         def task(rows: slice) -> tuple[FloatArray | float, ...]:
-            mine, weight = residual[rows], problem.weight[rows]
-            if not known:
-                design.predict(rows, directions, out=mine)
-                mine += offset
-                np.subtract(problem.targets[rows], mine, out=mine)
+            weight = problem.weight[rows]
+            mine = self._residual(rows, directions, offset) if residual is None else residual[rows]
             envelope = problem.loss.at(rows).envelope(self.anchor[rows], mine, self.step)
             dual[rows] = envelope.dual
-            active.append(envelope.active + rows.start)
             stiffness = self.step * weight[envelope.active]
-            jacobians.append((envelope.jacobian.T * stiffness).T)
+            kinks[rows.start] = (
+                envelope.active + rows.start,
+                (envelope.jacobian.T * stiffness).T,
+            )
             value = float(weight @ envelope.value)
-            if known or not with_pull:
+            if residual is not None or not with_pull:
                 return (value,)
-            envelope.dual[...] *= weight[:, None]
+            multiply_rows(envelope.dual, weight)
             return value, design.pull(rows, envelope.dual)
 
         value, *pull = design.blocks.sum(task)
         away = offset - self.centre
         objective = float(value) + 0.5 * function.dot(function)
         objective += 0.5 * self.ridge * float(away @ away)
-        kinks = Kinks(np.concatenate(active), np.concatenate(jacobians))
-        return Point(function, offset, residual, dual, objective, kinks, pull[0] if pull else None)
+        active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
+        found = Kinks(np.concatenate(active), np.concatenate(jacobians))
+        return Point(function, offset, residual, dual, objective, found, pull[0] if pull else None)
+
+    def _room(self) -> FloatArray:
+        if self.spare:
+            return self.spare.pop()
+        return np.empty((self.problem.n_rows, self.problem.n_outputs))
+
+    def _residual(self, rows: slice, directions: Any, offset: FloatArray) -> FloatArray:
+        """Residuals of some rows."""
+        mine = np.empty((rows.stop - rows.start, self.problem.n_outputs))
+        self.problem.design.predict(rows, directions, out=mine)
+        subtract_from(self.problem.targets[rows], offset, mine)
+        return mine
 
     def gradient(self, point: Point) -> Gradient:
         """Gradient of Ψ, and what it is worth."""
         problem = self.problem
         offset = np.zeros(problem.n_outputs)
         if problem.fit_intercept:
-            offset = self.ridge * (point.offset - self.centre) - problem.weight @ point.dual
+            weight, dual = problem.weight, point.dual
+            pushed = problem.design.blocks.sum(lambda rows: (weight[rows] @ dual[rows],))[0]
+            offset = self.ridge * (point.offset - self.centre) - pushed
         function = self.space.gradient(point.function, point.dual, point.pull)
         worth = 0.5 * function.dot(function) + self.scale.spread * float(np.abs(offset).sum())
         return Gradient(function, offset, worth)
 
     def minimize(
-        self, point: Point, tolerance: float, budget: int, loop: Loop[Certified] | None = None
+        self,
+        point: Point,
+        tolerance: float,
+        budget: int,
+        loop: Loop[Certified] | None = None,
+        keep: bool = True,
     ) -> tuple[Point, int]:
         """Newton until the gradient is worth less than ``tolerance``; counts its steps.
 
-        Or until the time of a loop is over.
+        Or until the time of a loop is over. Unless the caller is to ``keep`` the point given,
+        its memory is used again.
         """
         full_steps = True
         gradient = self.gradient(point)
@@ -149,16 +175,23 @@ class Inner:
             else:
                 full_steps = trial.value <= point.value + 1e-4 * slope
                 if not full_steps:
-                    trial = self._along(point, trial, move, slope)
+                    self.spare[:] = [trial.dual]
+                    del trial
+                    trial = self._along(point, move, slope)
                     if not trial.value < point.value:
                         return point, steps
+            if steps > 0 or not keep:
+                self.spare[:] = [point.dual]
             point = trial
             gradient = self.gradient(point) if new is None else new
         return point, budget
 
     def _end(self, point: Point, move: Move, with_pull: bool) -> Point:
         """The point a full step away."""
-        known = None if move.prediction is None else point.residual - move.prediction
+        known = None
+        if move.prediction is not None:
+            assert point.residual is not None
+            known = point.residual - move.prediction
         function = point.function.plus(1.0, move.function)
         return self.at(function, point.offset + move.offset, known, with_pull)
 
@@ -169,35 +202,62 @@ class Inner:
         wanted = np.abs(gradient.offset) / max(self.scale.spread, np.finfo(float).tiny)
         return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
 
-    def _along(self, point: Point, end: Point, move: Move, slope: float) -> Point:
-        """Point between two others where the slope of Ψ has nearly vanished.
+    def _along(self, point: Point, move: Move, slope: float) -> Point:
+        """Point on the way of a move where the slope of Ψ has nearly vanished."""
+        size = self._size(point, move, slope)
+        known = None
+        if move.prediction is not None:
+            assert point.residual is not None
+            known = point.residual - size * move.prediction
+        function = point.function.plus(size, move.function)
+        return self.at(function, point.offset + size * move.offset, known)
+
+    def _size(self, point: Point, move: Move, slope: float) -> float:
+        """Share of a move to go.
 
         On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
         which needs the residuals of both ends and no further pass over the features.
         """
-        weight, loss = self.problem.weight, self.problem.loss
-        change = point.residual - end.residual
+        problem = self.problem
+        here, change = self._ends(point, move)
         away = point.offset - self.centre
         linear = point.function.dot(move.function) + self.ridge * float(away @ move.offset)
         bend = move.function.dot(move.function)
         bend += self.ridge * float(move.offset @ move.offset)
         fixed = 0.5 * (point.function.dot(point.function) + self.ridge * float(away @ away))
 
-        def residual_at(size: float) -> FloatArray:
-            return point.residual - size * change
-
         def ray(size: float) -> tuple[float, float]:
-            envelope = loss.envelope(self.anchor, residual_at(size), self.step)
-            value = fixed + size * (linear + 0.5 * size * bend)
-            slope = linear + size * bend
-            return (
-                value + float(weight @ envelope.value),
-                slope - float(weight @ np.einsum("ij,ij->i", envelope.dual, change)),
-            )
+            def task(rows: slice) -> tuple[float, float]:
+                weight, mine = problem.weight[rows], change[rows]
+                residual = here[rows] - size * mine
+                envelope = problem.loss.at(rows).envelope(self.anchor[rows], residual, self.step)
+                falls = np.einsum("ij,ij->i", envelope.dual, mine)
+                return float(weight @ envelope.value), float(weight @ falls)
 
-        size = _least_on_ray(ray, point.value, slope)
-        function = point.function.plus(size, move.function)
-        return self.at(function, point.offset + size * move.offset, residual_at(size))
+            value, falls = (float(part) for part in problem.design.blocks.sum(task))
+            along = fixed + size * (linear + 0.5 * size * bend)
+            return along + value, linear + size * bend - falls
+
+        return _least_on_ray(ray, point.value, slope)
+
+    def _ends(self, point: Point, move: Move) -> tuple[FloatArray, FloatArray]:
+        """Residuals of a point, and what a whole move takes off them."""
+        if point.residual is not None:
+            assert move.prediction is not None
+            return point.residual, move.prediction
+        problem, design = self.problem, self.problem.design
+        here = np.empty((problem.n_rows, problem.n_outputs))
+        change = np.empty_like(here)
+        at = design.directions(self.space.weights(point.function))
+        to = design.directions(self.space.weights(move.function))
+
+        def task(rows: slice) -> None:
+            here[rows] = self._residual(rows, at, point.offset)
+            design.predict(rows, to, out=change[rows])
+            change[rows] += move.offset
+
+        design.blocks.map(task)
+        return here, change
 
 
 def _least_on_ray(

@@ -55,6 +55,7 @@ def fit_smoothed(
     point = inner.at(Function(coef, problem.design.image(coef)), offset)
     tolerance = tol * problem.baseline / problem.alpha
     point, n_steps = inner.minimize(point, tolerance, max_steps)
+    assert point.residual is not None
     return Smoothed(
         point.dual,
         point.offset,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
@@ -16,8 +17,16 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._threads import without_warnings
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import COUNT, CheckedParameters, declared
+from fenchel.files import encoded, is_table, sample_frame
 from fenchel.tables.describing import described, label_of, notices_of
 from fenchel.tables.parts import CATEGORIES, CYCLES, FLAGS, NUMBERS, TEXTS, Part, key
+
+_SAMPLE_ROWS = 2**16
+
+
+def _in_files(X: Any) -> bool:
+    """Whether X is a table in files; other words name none."""
+    return is_table(X) and not (isinstance(X, str) and not Path(X).suffix and not Path(X).exists())
 
 
 class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
@@ -119,10 +128,11 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame of pandas or Polars of shape (n_samples, n_features)
-            The table.
-        y : ignored
-            There for pipelines.
+        X : DataFrame of pandas or Polars of shape (n_samples, n_features), or a table in files
+            The table. Of a Parquet file, a folder of them, or a table or data set of Arrow, at
+            most 65 536 rows at equal steps are looked at.
+        y : str, optional
+            Name of a column that is left out, of a table in files; else ignored.
 
         Returns
         -------
@@ -131,7 +141,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         """
         self.check_parameters()
         reading = _reading()
-        frame = reading.frame_of(X)
+        frame = reading.frame_of(sample_frame(X, y, _SAMPLE_ROWS) if _in_files(X) else X)
         kinds = reading.kinds_of(frame, self.max_categories)
         parts = reading.parts_of(frame, kinds.read, kinds.dates)
         columns = ColumnTransformer(self._encoders(parts), sparse_threshold=0.0)
@@ -173,13 +183,14 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame of pandas or Polars of shape (n_samples, n_features)
+        X : DataFrame of pandas or Polars of shape (n_samples, n_features), or a table in files
             A table with the columns that are read, in any order, and possibly others.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features_out)
-            The rows as numbers, column after column in memory.
+            The rows as numbers, column after column in memory. Of a table in files a table, as
+            estimators take it, which is encoded while it is read.
 
         Raises
         ------
@@ -187,6 +198,9 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
             If a column is missing, or has cells that are not of its kind.
         """
         check_is_fitted(self)
+        if _in_files(X):
+            table: FloatArray = encoded(X, list(self.names_out_), self.transform)
+            return table
         reading = _reading()
         parts = reading.parts_of(reading.frame_of(X), self.kinds_, self.dates_)
         values = self.columns_.transform(reading.table_of(parts))

@@ -1,0 +1,80 @@
+"""Features of rows that are on disk, on disk too or made anew in each pass."""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design import RowBlocks
+from fenchel.features.base import FeatureMap
+from fenchel.spool import RowsOnDisk, Spool, fits_on_disk
+
+
+class FeaturesOnDisk(RowsOnDisk):
+    """Features (n, r) of rows, less a shift: of these slices, or the numbers of some, are read.
+
+    They are written into a temporary file where there is room for it, and else made anew from
+    the rows whenever they are read.
+
+    Parameters
+    ----------
+    rows : RowsOnDisk of shape (n, d)
+    feature_map : FeatureMap
+        A fitted one.
+
+    Attributes
+    ----------
+    left : ndarray of shape (n,)
+        What the features leave out of the diagonal, see :meth:`FeatureMap.residual`.
+    kernel_error : float
+        Share of the trace of the kernel that they leave out.
+    """
+
+    def __init__(self, rows: RowsOnDisk, feature_map: FeatureMap) -> None:
+        super().__init__(len(rows), feature_map.rank_)
+        self._rows, self._map = rows, feature_map
+        self._shift: FloatArray | None = None
+        self._spool = Spool(*self.shape[::-1]) if fits_on_disk(*self.shape) else None
+        self.left = np.zeros(len(rows))
+
+        def task(block: slice) -> tuple[float, float]:
+            X = rows[block]
+            features = feature_map.transform(X)
+            if self._spool is not None:
+                self._spool.write(block.start, features)
+            if feature_map.in_space:
+                self.left[block] = feature_map.residual(X, features)
+            squares = float(np.einsum("ij,ij->", features, features))
+            return float(self.left[block].sum()), squares
+
+        left, squares = (float(part) for part in self.blocks.sum(task))
+        self.kernel_error = left / (left + squares) if left > 0.0 else 0.0
+
+    @property
+    def blocks(self) -> RowBlocks:
+        """Passes over the rows and their features."""
+        return RowBlocks(len(self), self.shape[1] + self._rows.shape[1])
+
+    def __sub__(self, shift: FloatArray) -> Self:
+        shifted = copy.copy(self)
+        shifted.forget()
+        shifted._shift = shift if self._shift is None else self._shift + shift
+        return shifted
+
+    def _read(self, start: int, stop: int) -> FloatArray:
+        if self._spool is not None:
+            found = self._spool[start:stop]
+        else:
+            found = self._map.transform(self._rows[start:stop])
+        return found if self._shift is None else found - self._shift
+
+    def worst(self, size: int) -> IntArray:
+        """Numbers of the rows of which the most is left out."""
+        size = min(size, len(self))
+        return np.sort(np.argpartition(self.left, len(self) - size)[len(self) - size :])
+
+
+__all__ = ["FeaturesOnDisk"]

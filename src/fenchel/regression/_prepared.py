@@ -1,0 +1,65 @@
+"""Rows that are ready for fits of any strength and loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.design import Design
+from fenchel.estimator import KeptRows
+
+
+@dataclass
+class Prepared:
+    """Rows of positive weight, ready for any strength and loss."""
+
+    inputs: KeptRows
+    targets: FloatArray
+    shift: FloatArray
+    """Taken off the targets, to keep digits where they are far from zero."""
+    idle: tuple[FloatArray, FloatArray]
+    """Rows and targets of weight zero."""
+    designs: dict[tuple[object, ...], Design] = field(default_factory=dict)
+    centre: FloatArray | None = None
+    """Taken off the features, as the shift off the targets."""
+    once: bool = False
+    """Whether they are of use to nobody after a fit."""
+    _wider: Prepared | None = None
+
+    def wider(self, share: float) -> Prepared | None:
+        """The same rows with more features, see :meth:`KeptRows.wider`; kept for later fits."""
+        inputs = self.inputs.wider(share) if self._wider is None else None
+        if inputs is not None:
+            self._wider = replace(self, inputs=inputs, designs={})
+            if self.centre is not None:
+                self._wider.centre = inputs.feature_map.centre(inputs.features, inputs.weight)
+        return self._wider
+
+    def adopt(self, other: Prepared) -> None:
+        """Take the features of another one: those that later fits need as well."""
+        self.inputs, self.centre = other.inputs, other.centre
+        self.designs, self._wider = other.designs, other._wider
+
+    def only(self, rows: IntArray) -> Prepared:
+        """Some of these rows, with the feature map of all."""
+        inputs = self.inputs.only(rows)
+        return Prepared(inputs, self.targets[rows], self.shift, self.idle, centre=self.centre)
+
+    def design(self, coupling: FloatArray) -> Design:
+        """The rows for outputs coupled by S, one for all strengths, with what it remembers."""
+        key = coupling.shape, coupling.tobytes()
+        if key not in self.designs:
+            self.designs.clear()  # one at a time: they may hold (n, n) arrays
+            features = self.inputs.features
+            centred = features if self.centre is None else features - self.centre
+            self.designs[key] = self.inputs.design(centred, coupling)
+            self.designs[key].spent = self.once
+        return self.designs[key]
+
+
+def middle(targets: FloatArray) -> FloatArray:
+    """A value of the data, so that constant targets become exactly zero."""
+    half = len(targets) // 2
+    return np.array(np.partition(targets, half, axis=0)[half])

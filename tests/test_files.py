@@ -1,0 +1,317 @@
+"""Fits of tables in files: the same as in memory, whatever the pieces, and plain errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, files, spool
+from fenchel.features import FeaturesOnDisk, PivotedCholesky
+from fenchel.kernels import Gaussian, Matern
+from fenchel.regression import _files
+from fenchel.spool import Spool
+from fenchel.tables import TableEncoder
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+dataset = pytest.importorskip("pyarrow.dataset")
+
+RNG = np.random.default_rng(0)
+N = 1200
+X = RNG.uniform(size=(N, 3))
+Y = np.sin(6 * X[:, 0]) + RNG.standard_normal(N) * (0.2 + X[:, 1])
+W = RNG.integers(0, 3, N).astype(float)
+LEVELS = [0.1, 0.5, 0.9]
+MODEL = QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3)
+
+
+def table(rows=slice(None)):
+    columns = {"a": X[rows, 0], "b": X[rows, 1], "c": X[rows, 2], "y": Y[rows], "w": W[rows]}
+    return pa.table(columns)
+
+
+def written(path, rows=slice(None), group=97):
+    parquet.write_table(table(rows), path, row_group_size=group)
+    return path
+
+
+def in_folder(folder):
+    folder.mkdir()
+    for k, rows in enumerate((slice(0, 500), slice(500, 501), slice(501, N))):
+        written(folder / f"part-{k}.parquet", rows)
+    return folder
+
+
+SOURCES = {
+    "file": lambda place: written(place / "t.parquet"),
+    "rows of its own": lambda place: written(place / "t.parquet", group=1),
+    "name": lambda place: str(written(place / "t.parquet")),
+    "folder": lambda place: in_folder(place / "parts"),
+    "arrow": lambda place: table(),
+    "data set": lambda place: dataset.dataset(in_folder(place / "parts")),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_fit_is_that_of_the_rows_in_memory(source, tmp_path):
+    place = SOURCES[source](tmp_path)
+    expected = clone(MODEL).fit(X, Y, sample_weight=W)
+    model = clone(MODEL).fit(place, "y", sample_weight="w")
+    assert model.status_.converged
+    assert model.certified_kernel_ == "given"
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert abs(model.certificate_.primal - expected.certificate_.primal) <= 1e-10
+    np.testing.assert_array_equal(model.support_, expected.support_)
+    np.testing.assert_allclose(model.predict(place), expected.predict(X), atol=1e-8)
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_allclose(model.predict(X), model.predict(place), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        ExpectileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3),
+        SVR(kernel=Gaussian(0.7), alpha=1e-3),
+        SVR("squared", kernel=Gaussian(0.7), alpha=1e-3, fit_intercept=False),
+        QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, non_crossing="train"),
+        QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, level_gamma=np.inf),
+        QuantileRegressor(LEVELS, kernel="linear", alpha=1e-3),
+        QuantileRegressor(0.3, kernel=Gaussian(0.7), alpha=1e-3, features="fourier", rank=50),
+        QuantileRegressor(0.3, kernel=Gaussian(0.7), alpha=1e-3, features="nystroem", rank=50),
+        QuantileRegressor(0.3, kernel=Gaussian(30.0), alpha=1e-3),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:stopped at a relative gap", "ignore:the feature map of rank")
+def test_all_that_is_fitted_in_memory_is_fitted_on_disk(model):
+    expected = clone(model).fit(X, Y)
+    found = clone(model).fit(table().drop_columns("w"), "y")
+    bound = max(expected.certificate_.gap, found.certificate_.gap) + 1e-9
+    assert abs(found.certificate_.primal - expected.certificate_.primal) <= bound
+    assert found.certified_kernel_ == expected.certified_kernel_
+
+
+def test_learning_on_disk_is_learning_in_memory():
+    """Of so few rows all are in the sample, and the same of them are chosen by content."""
+    model = QuantileRegressor(LEVELS, tol=1e-3)
+    expected = clone(model).fit(X, Y)
+    found = clone(model).fit(table().drop_columns("w"), "y")
+    assert found.alpha_ == expected.alpha_
+    np.testing.assert_array_equal(found.kernel_.theta, expected.kernel_.theta)
+    np.testing.assert_array_equal(found.feature_importances_ > 0.01, [True, True, False])
+
+
+def test_arrays_in_files(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    expected = clone(MODEL).fit(X, Y, W)
+    for y in (Y, tmp_path / "y.npy"):
+        model = clone(MODEL).fit(tmp_path / "X.npy", y, W)
+        found = model.predict(tmp_path / "X.npy")
+        np.testing.assert_allclose(found, expected.predict(X), atol=1e-8)
+    np.save(tmp_path / "half.npy", X.astype(np.float32))
+    assert model.predict(tmp_path / "half.npy").shape == (N, 3)
+
+
+def test_landmarks_from_a_sample_are_added_to_until_the_certificate_holds(monkeypatch):
+    """The rows that the sample says nothing of are found, and the kernel is the one named."""
+    monkeypatch.setattr(_files, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(_files, "_WORST", 400)
+    expected = clone(MODEL).fit(X, Y)
+    model = clone(MODEL).fit(table().drop_columns("w"), "y")
+    assert model.feature_map_.rank_ > 60
+    assert model.certified_kernel_ == "given"
+    assert model.status_.converged
+    gram = Gaussian(0.7)(X)
+    coef = np.zeros((N, 3))
+    coef[model.support_] = model.dual_coef_
+    square = np.vdot(coef @ model.coupling_, gram @ coef)
+    residual = Y[:, None] - model.predict(table())
+    loss = np.maximum(np.array(LEVELS) * residual, (np.array(LEVELS) - 1) * residual).sum() / N
+    dual = 1e-3 * (np.vdot(coef, np.repeat(Y[:, None], 3, axis=1)) - 0.5 * square)
+    assert dual >= model.certificate_.dual - 1e-9
+    assert loss <= expected.certificate_.primal
+    assert model.certificate_.primal - dual <= 1e-6 * model.certificate_.unit
+
+
+def test_features_are_the_same_kept_on_disk_or_made_anew(monkeypatch):
+    kept = clone(MODEL).fit(table(), "y", "w")
+    monkeypatch.setattr("fenchel.features.on_disk.fits_on_disk", lambda *shape: False)
+    anew = clone(MODEL).fit(table(), "y", "w")
+    assert abs(anew.certificate_.primal - kept.certificate_.primal) <= 1e-10
+    np.testing.assert_allclose(anew.predict(table()), kept.predict(table()), atol=1e-8)
+
+
+def test_rows_on_disk_are_the_rows():
+    rows = Spool(3)
+    for start in range(0, N, 70):
+        rows.append(X[start : start + 70])
+    assert rows.shape == X.shape
+    np.testing.assert_array_equal(rows[100:900], X[100:900])
+    np.testing.assert_array_equal(rows[5:5], X[5:5])
+    np.testing.assert_array_equal(rows[:], X)
+    some = RNG.integers(0, N, 300)
+    np.testing.assert_array_equal(rows[some], X[some])
+    np.testing.assert_array_equal(rows[np.empty(0, dtype=int)], X[:0])
+    features = FeaturesOnDisk(rows, PivotedCholesky(Gaussian(0.7)).fit(X[:400]))
+    expected = PivotedCholesky(Gaussian(0.7)).fit(X[:400]).transform(X)
+    np.testing.assert_allclose(features[200:800], expected[200:800], atol=1e-11)
+    np.testing.assert_allclose((features - 1.0)[some], expected[some] - 1.0, atol=1e-11)
+    np.testing.assert_allclose(features.left, 1.0 - (expected**2).sum(axis=1), atol=1e-12)
+
+
+def _bad(name, values):
+    return table().set_column(table().schema.names.index(name), name, pa.array(values))
+
+
+WORDS = ["1.5"] * N
+HOLES = [None if i == 800 else 0.5 for i in range(N)]
+INFINITE = np.where(np.arange(N) == 800, np.inf, 0.5)
+BAD = {
+    "no such column": (table(), "price", None, "no column 'price'; its columns are"),
+    "no such weights": (table(), "y", "mass", "no column 'mass'"),
+    "words": (_bad("b", WORDS), "y", None, "numbers in column 'b', got string"),
+    "hole": (_bad("b", HOLES), "y", None, "column 'b' of row 801, and has nothing"),
+    "infinite": (_bad("y", INFINITE), "y", None, "column 'y' of row 801, and has inf"),
+    "negative weights": (_bad("w", -W), "y", "w", "sample_weight must not be negative"),
+    "no weight": (_bad("w", 0 * W), "y", "w", "sample_weight must have a positive entry"),
+    "no target": (table(), None, None, "y must name the column"),
+    "too few targets": (table(), Y[:5], None, "y must have one entry for each row of X, got 5"),
+    "no rows": (table().slice(0, 0), "y", None, "must have a row"),
+    "no features": (table().select(["y"]), "y", None, "a column beside y"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_not_allowed_is_said_and_changes_nothing(name):
+    source, y, weight, sentence = BAD[name]
+    model = clone(MODEL).fit(X[:50], Y[:50])
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=sentence):
+        model.fit(source, y, sample_weight=weight)
+    assert vars(model) == before
+
+
+def test_a_column_that_is_missing_in_one_file(tmp_path):
+    folder = in_folder(tmp_path / "parts")
+    part = parquet.read_table(folder / "part-2.parquet").drop_columns("b")
+    parquet.write_table(part, folder / "part-2.parquet")
+    with pytest.raises(ValueError, match=r"part-2.parquet has no column 'b', which other files"):
+        clone(MODEL).fit(folder, "y")
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        clone(MODEL).fit(tmp_path / "none.parquet", "y")
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n")
+    with pytest.raises(ValueError, match="X must be a Parquet file"):
+        clone(MODEL).fit(tmp_path / "t.csv", "y")
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(ValueError, match="cannot be read"):
+        clone(MODEL).fit(tmp_path / "t.parquet", "y")
+    np.save(tmp_path / "X.npy", np.asfortranarray(X))
+    with pytest.raises(ValueError, match="rows after rows"):
+        clone(MODEL).fit(tmp_path / "X.npy", Y)
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
+    place = written(tmp_path / "t.parquet")
+    batches = files._Arrow._batches
+
+    def changing(self, *arguments):
+        yield from batches(self, *arguments)
+        written(place, slice(0, 1000))
+
+    monkeypatch.setattr(files._Arrow, "_batches", changing)
+    with pytest.raises(ValueError, match="must not change while it is read, and has changed"):
+        clone(MODEL).fit(place, "y")
+
+
+def test_rows_that_are_to_be_predicted_have_the_columns_of_the_fit(tmp_path):
+    model = clone(MODEL).fit(table(), "y")
+    turned = table().select(["c", "w", "a", "y", "b"])
+    np.testing.assert_array_equal(model.predict(turned), model.predict(table()))
+    with pytest.raises(ValueError, match="no column 'b'"):
+        model.predict(table().drop_columns("b"))
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(ValueError, match="columns with names, as in the fit"):
+        model.predict(tmp_path / "X.npy")
+
+
+def test_an_interrupt_leaves_the_estimator_as_it_was(monkeypatch):
+    model = clone(MODEL).fit(X[:50], Y[:50])
+    before = dict(vars(model))
+
+    def interrupted(self, start, rows):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(spool.Spool, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table(), "y")
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize(
+    "model", [KernelRidge(), QuantileRegressor(kernel="precomputed")], ids=["ridge", "gram"]
+)
+def test_models_that_need_all_rows_in_memory_say_so(model):
+    with pytest.raises(ValueError, match="X must be rows in memory"):
+        model.fit(table(), "y")
+
+
+def test_solvers_that_need_all_features_say_so():
+    with pytest.raises(ValueError, match="these are on disk; solver='newton' takes any"):
+        clone(MODEL).set_params(solver="augmented_lagrangian").fit(table(), "y")
+
+
+def test_rough_kernels_say_what_they_leave_out():
+    model = QuantileRegressor(0.5, kernel=Matern(0.2, nu=0.5), alpha=1e-4, rank=40)
+    with pytest.warns(UserWarning, match="increase rank"):
+        model.fit(table(), "y")
+    assert model.kernel_error_ > 0.01
+
+
+def _trips():
+    random = np.random.default_rng(3)
+    words = random.choice(["north", "south", "west"], N)
+    area = np.where(random.uniform(size=N) < 0.1, np.nan, X[:, 0])
+    day = np.datetime64("2020-01-01") + (1000 * X[:, 1]).astype(int)
+    columns = {
+        "area": pa.array(area, from_pandas=True),
+        "town": words.tolist(),
+        "day": day,
+        "y": Y,
+    }
+    return pa.table(columns)
+
+
+def test_categories_dates_and_holes_are_those_of_the_encoder(tmp_path):
+    pytest.importorskip("skrub")
+    trips = _trips()
+    parquet.write_table(trips, tmp_path / "trips.parquet", row_group_size=97)
+    model = make_pipeline(TableEncoder(), clone(MODEL))
+    frame = trips.drop_columns("y").to_pandas()
+    expected = clone(model).fit(frame, Y)
+    found = clone(model).fit(tmp_path / "trips.parquet", "y")
+    assert found[0].description_ == expected[0].description_
+    assert list(found[1].feature_names_in_) == list(found[0].get_feature_names_out())
+    values = found.predict(tmp_path / "trips.parquet")
+    np.testing.assert_allclose(values, expected.predict(frame), atol=1e-7)
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_allclose(found.predict(frame), values, atol=1e-10)
+
+
+def test_a_cell_of_another_kind_says_in_which_rows(monkeypatch):
+    model = make_pipeline(TableEncoder(), clone(MODEL)).fit(_trips(), "y")
+    bad = _trips().to_pandas()
+    bad["day"] = ["2020-01-01"] * 800 + ["soon"] * 400
+    with pytest.raises(ValueError, match=r"X, of rows 1 to 1200: .*soon"):
+        model.predict(pa.Table.from_pandas(bad))
+
+
+def test_the_encoder_looks_at_rows_at_equal_steps():
+    frame = files.sample_frame(table(), "y", 100)
+    np.testing.assert_array_equal(frame["a"], X[::12, 0])
+    assert list(frame.columns) == ["a", "b", "c", "w"]
