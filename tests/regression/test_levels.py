@@ -186,3 +186,18 @@ def test_crossing_loss_by_definition(estimator):
     assert expected > 0.0
     assert model.crossing_loss(new_X) == pytest.approx(expected, rel=1e-12)
     assert estimator(0.5).fit(X, Y).crossing_loss(X) == 0.0
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 30.0, np.inf])
+def test_alpha_of_many_levels_is_carried_over_from_three(gamma):
+    """By the largest eigenvalue: with γ = 0 all levels are one function of p losses."""
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (150, 1))
+    y = np.sin(3.0 * x[:, 0]) + 0.3 * np.random.default_rng(1).standard_normal(150)
+    few, many = [0.1, 0.5, 0.9], np.linspace(0.1, 0.9, 9)
+    three = QuantileRegressor(few, level_gamma=gamma).fit(x, y)
+    nine = QuantileRegressor(many, level_gamma=gamma).fit(x, y)
+    largest = [np.linalg.eigvalsh(model.coupling_)[-1] for model in (three, nine)]
+    assert nine.kernel_ == three.kernel_
+    assert nine.alpha_ == pytest.approx(three.alpha_ * largest[1] / largest[0])
+    if gamma == 0.0:
+        assert nine.alpha_ == pytest.approx(3.0 * three.alpha_)

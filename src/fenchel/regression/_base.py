@@ -277,7 +277,10 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         intercept = bool(self.fit_intercept)
         if intercept:
             targets = targets - middle(targets)
-        return Data(X, targets, weight, loss, coupling, intercept), 1.0
+        # a function that all outputs share has the losses of all of them against one norm
+        whole = self.make_coupling(self.make_loss(targets.shape[1]).n_outputs or targets.shape[1])
+        unit = float((np.linalg.norm(whole, 2) / np.linalg.norm(coupling, 2)) ** 2)
+        return Data(X, targets, weight, loss, coupling, intercept), unit
 
     def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
         """Loss and coupling of the criterion: those of the fit, or of some of its outputs."""
