@@ -9,13 +9,23 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks import conformal, functional, lasso, leave_one_out, online, positive, ridge, rough
+from benchmarks import (
+    conformal,
+    first_fits,
+    functional,
+    lasso,
+    leave_one_out,
+    online,
+    positive,
+    ridge,
+    rough,
+)
 from benchmarks.harness import Row, in_process, timed
 from benchmarks.peers import clarabel_low_rank, cvxopt_dual
 from fenchel import QuantileRegressor
 from fenchel.datasets import make_heavy_tails, make_sine_quantiles
 from fenchel.design import Plain
-from fenchel.features import PivotedCholesky, fit_feature_map
+from fenchel.features import KernelRowLimits, PivotedCholesky, fit_feature_map
 from fenchel.kernels import DistanceQuantile, Gaussian, level_coupling, resolve
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
@@ -175,7 +185,7 @@ def small_fits(slow: bool) -> list[Row]:
 def _warm(X: np.ndarray, y: np.ndarray, C: float) -> tuple[float, int]:
     n = len(X)
     kernel = resolve(Gaussian(WIDTH), X)
-    feature_map, features = fit_feature_map("auto", kernel, None, None, X, kernel_rows=True)
+    feature_map, features = fit_feature_map("auto", kernel, None, None, X, KernelRowLimits(10_000, 0))
 
     def problem(strength: float) -> Problem:
         design = feature_map.design(features, level_coupling(LEVELS, 1e-2))
@@ -214,6 +224,8 @@ CASES = {
     "heavy": heavy_tails,
     "rough": rough.quantiles_and_expectiles,
     "svr": rough.support_vectors,
+    "first": first_fits.support_vectors,
+    "levels": first_fits.three_levels,
     "path": rough.path,
     "ridge": ridge.against_scikit_learn,
     "predictions": ridge.predictions,

@@ -16,7 +16,7 @@ from fenchel.features import KernelRows
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, WithRanks, resolve
 from fenchel.losses import Absolute, Huber, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
-from fenchel.solvers import SMO, ClosedForm, Conic, Newton, WarmStart, make_solver
+from fenchel.solvers import SMO, ClosedForm, Conic, Newton, Outputwise, WarmStart, make_solver
 from fenchel.testing import check_design
 
 KERNELS = {
@@ -117,6 +117,13 @@ def test_every_kernel(name):
     assert abs(apart) <= 1e-7 * stored.baseline
 
 
+def test_auto_takes_sets_for_one_output():
+    _, computed, _ = problems(Absolute(), Gaussian(3.0))
+    assert isinstance(make_solver("auto", computed, 1e-6, 10), SMO)
+    two = problems(Pinball([0.1, 0.9]), Gaussian(3.0), coupling=np.eye(2))[1]
+    assert isinstance(make_solver("auto", two, 1e-6, 10), Outputwise)
+
+
 def test_a_warm_start_needs_no_other():
     _, computed, _ = problems(Absolute(), Gaussian(3.0), c=30.0)
     solution = SMO().solve(computed)
@@ -137,7 +144,7 @@ def test_coupled_outputs_by_newton():
 
 def test_what_needs_all_values_says_so():
     _, computed, _ = problems(Squared(), Gaussian(3.0))
-    with pytest.raises(ValueError, match="needs explicit features"):
+    with pytest.raises(ValueError, match="needs kernel values in memory"):
         make_solver(ClosedForm(), computed, 1e-6, 10)
     assert SMO().solve(computed).status.converged
 

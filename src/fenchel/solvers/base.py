@@ -87,7 +87,8 @@ def needs_scalar_kernel(problem: Problem) -> str | None:
         return Operator.refusal
     if design.mask is not None:
         return Masked.refusal
-    return design.refusal if design.features is None and design.gram is None else None
+    on_disk = design.features is None and design.kernel_values is None
+    return design.refusal if on_disk else None
 
 
 class Solver(Protocol):
