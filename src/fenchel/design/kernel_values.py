@@ -15,7 +15,8 @@ from fenchel.design.base import Design
 from fenchel.design.factored import Factored
 
 _GATHERED = 6  # times the rows whose copy pays for a product with them alone
-_TILE_ROWS, _TILE_COLUMNS = 128, 2048  # 2 MiB of kernel values stay in cache
+_TILE_BYTES, _TILE_COLUMNS = 2**21, 2048  # 2 MiB of kernel values stay in cache
+_STRIP = 128  # rows of a block at a time
 _PARTS = 16  # sums that are held at once, however many threads there are
 _LEAST_SHARED = 4096  # rows from which on threads save more than waking them costs
 _Result = TypeVar("_Result")
@@ -143,6 +144,7 @@ class Computed:
     ) -> None:
         self._rows, self._kernel, self._make_low_rank = rows, kernel, make_low_rank
         self._in_threads = in_threads
+        self._tile_rows = _TILE_BYTES // (_TILE_COLUMNS * rows.itemsize)
         self.size = len(rows)
         self.diagonal: FloatArray = np.asarray(kernel.diag(rows), dtype=np.float64)
 
@@ -164,8 +166,8 @@ class Computed:
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:  # noqa: D102
         own, others = self._rows[rows], self._rows[columns]
         values = np.empty((len(rows), len(columns)), self._rows.dtype)
-        for start in range(0, len(rows), _TILE_ROWS):
-            part = slice(start, start + _TILE_ROWS)
+        for start in range(0, len(rows), _STRIP):
+            part = slice(start, start + _STRIP)
             self._kernel.fill(own[part], others, values[part])
         return values
 
@@ -177,8 +179,8 @@ class Computed:
 
         def task(start: int) -> None:
             columns, tiles = slice(start, start + _TILE_COLUMNS), self._tiles()
-            for first in range(0, len(rows), _TILE_ROWS):
-                part = slice(first, first + _TILE_ROWS)
+            for first in range(0, len(rows), self._tile_rows):
+                part = slice(first, first + self._tile_rows)
                 tile = tiles.values(among[part], self._rows[columns])
                 product[columns] += tile.T @ vectors[part]
 
@@ -190,7 +192,7 @@ class Computed:
 
         In parts, each of tiles of rows from both ends of the triangle, that are added up in order.
         """
-        starts = list(range(0, self.size, _TILE_ROWS))
+        starts = list(range(0, self.size, self._tile_rows))
 
         def task(part: int) -> FloatArray:
             product, tiles = np.zeros((self.size, vectors.shape[1])), self._tiles()
@@ -207,7 +209,7 @@ class Computed:
         self, tiles: _Tiles, first: int, vectors: FloatArray, product: FloatArray
     ) -> None:
         """Add what some rows and those behind them have of K times vectors."""
-        part = slice(first, min(first + _TILE_ROWS, self.size))
+        part = slice(first, min(first + self._tile_rows, self.size))
         own = self._rows[part]
         product[part] += tiles.values(own, own) @ vectors[part]
         for start in range(part.stop, self.size, _TILE_COLUMNS):
@@ -237,7 +239,7 @@ class _Tiles:
 
     def __init__(self, kernel: Any, precision: Any) -> None:
         self._kernel = kernel
-        self._memory = np.empty(_TILE_ROWS * _TILE_COLUMNS, precision)
+        self._memory = np.empty(_TILE_BYTES // np.dtype(precision).itemsize, precision)
 
     def values(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         tile = self._memory[: len(X) * len(Y)].reshape(len(X), len(Y))
@@ -272,8 +274,8 @@ class KernelColumns:
             fill_lower(whole, self._rows, self._rows, self._mixed, matrix, 0)
             return
         unique, place = np.unique(self._rows, return_inverse=True)
-        for start in range(0, len(self._rows), _TILE_ROWS):
-            mine, source = np.unique(self._rows[start : start + _TILE_ROWS], return_inverse=True)
+        for start in range(0, len(self._rows), _STRIP):
+            mine, source = np.unique(self._rows[start : start + _STRIP], return_inverse=True)
             fill_lower(self._kernel.block(mine, unique), source, place, self._mixed, matrix, start)
 
     def weights(self, sizes: FloatArray) -> FloatArray:

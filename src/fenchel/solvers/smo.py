@@ -84,10 +84,17 @@ class SMO:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
         loop: Loop[Certified] = Loop(self.tol, callback)
         slope = min(max(_SLOPE * math.sqrt(self.tol), _SHARP), _BLUNT)
-        start = ascend(problem, warm_start, slope, loop)
+        solved = warm_start is not None and self._is_solved(problem, warm_start)
+        start = warm_start if solved else ascend(problem, warm_start, slope, loop)
         solution = Newton(self.tol, self.max_iter).solve(problem, start, loop=loop)
         ascended = warm_start is None and solution.n_iter == 0
         return replace(solution, n_iter=1) if ascended else solution
+
+    def _is_solved(self, problem: Problem, start: WarmStart) -> bool:
+        """Whether a start is good enough: worth a look where it is of the same strength."""
+        if start.alpha != problem.alpha:
+            return False
+        return problem.certify(problem.feasible(start.dual)).certificate.relative_gap <= self.tol
 
 
 class _OnMatrix(Ascent):
