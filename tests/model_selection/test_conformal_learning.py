@@ -29,15 +29,15 @@ learners = pytest.mark.parametrize("estimator", LEARNERS, ids=lambda each: type(
 @pytest.fixture
 def calls(monkeypatch):
     """Numbers of the rows that were learned from."""
-    from fenchel.regression import _base
+    from fenchel import learning_estimator
 
-    seen, original = [], _base.learn
+    seen, original = [], learning_estimator.learn
 
     def counted(data, *arguments):
         seen.append(len(data.X))
         return original(data, *arguments)
 
-    monkeypatch.setattr(_base, "learn", counted)
+    monkeypatch.setattr(learning_estimator, "learn", counted)
     return seen
 
 

@@ -16,7 +16,7 @@ from fenchel.design import RowBlocks
 from fenchel.features.base import FeatureMap
 from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
 from fenchel.features.triangular import solve_rows
-from fenchel.kernels import Precomputed
+from fenchel.kernels import OperatorKernel, Precomputed
 
 BLOCK = 64
 _FEW_COLUMNS = 8  # that a step reads of a smooth kernel, on average
@@ -178,8 +178,9 @@ class PivotedCholesky(FeatureMap):
         """Features ``solve(factor_, values.T).T``, (n, rank_)."""
         return solve_rows(self.factor_, np.array(values))
 
-    def _at_landmarks(self, weights: FloatArray) -> FloatArray:
-        return self.factor_ @ weights
+    def _at_landmarks(self, weights: FloatArray) -> FloatArray | None:
+        """None for operator-valued kernels: predictions are made of features."""
+        return None if isinstance(self.kernel_, OperatorKernel) else self.factor_ @ weights
 
     def _map(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)

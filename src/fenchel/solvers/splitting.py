@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from fenchel.problem import Problem
 from fenchel.solvers.anderson import Anderson
 from fenchel.solvers.base import Solution, WarmStart, solution_of
 from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.newton import Newton
 
 # Evidence is the number of turns, and of certificates (each costs about a turn), on 695 random
 # problems: 12 losses, 20 x 15 to 80 x 80 numbers, alpha from 1e-6 to 0.1, a third with gaps. Where
@@ -30,6 +31,7 @@ _SHIFT = 0.5  # of the ratio of gradient and point; half of it costs 6 % more
 _SHIFT_POWER = 0.6  # of that where the loss bounds every coordinate; 1 costs 5 % more
 _SHIFT_WITH_ZEROS = 2.0  # times that for smooth losses with exact zeros; 1 costs 20 % more, 4 10 %
 _WORTH_A_NEW_SHIFT = 1.5  # factor; 3 saves 7 %, but costs a half more for easy fits
+_PATIENT = 500  # limits from which on half of the turns are enough to see that more will not do
 _KINKED = 0.1  # of the curvature of losses without any: 1 doubles the turns of absolute values
 
 
@@ -73,6 +75,10 @@ class Splitting:
         Relative duality gap at which it stops.
     max_iter : int
         Limit on the number of turns.
+    small : int
+        Up to as many dual variables, Newton's method goes on where half of ``max_iter``, at least
+        250 turns, were not enough: where nearly all of them are at a bound, extrapolation may go in circles, and
+        Newton's method takes a few steps.
 
     References
     ----------
@@ -82,6 +88,7 @@ class Splitting:
     takes_gram: ClassVar[bool] = True
     tol: float = 1e-6
     max_iter: int = 1000
+    small: int = 4096
 
     def requires(self, problem: Problem) -> str | None:
         """Decomposable kernels without an intercept, outputs observed or not."""
@@ -102,8 +109,14 @@ class Splitting:
     ) -> Solution:
         """Turn until the gap is small."""
         loop: Loop[Certified] = Loop(self.tol, callback)
-        turns = _Turns(self, problem)
-        loop.run(turns.iterates(warm_start))
+        few = problem.n_rows * problem.n_outputs <= self.small and self.max_iter >= _PATIENT
+        limit = self.max_iter // 2 if few else self.max_iter
+        turns = _Turns(replace(self, max_iter=limit), problem)
+        best = loop.run(turns.iterates(warm_start))
+        if few and not loop.reached and not loop.stopped:
+            start = WarmStart(best.dual, best.offset, problem.alpha)
+            newton = Newton(self.tol, self.max_iter - limit).solve(problem, start, loop=loop)
+            return replace(newton, n_iter=newton.n_iter + limit)
         status = loop.status("increase max_iter, alpha or tol", "turns")
         return solution_of(loop, status, nearby=turns.nearby)
 
