@@ -185,7 +185,8 @@ def small_fits(slow: bool) -> list[Row]:
 def _warm(X: np.ndarray, y: np.ndarray, C: float) -> tuple[float, int]:
     n = len(X)
     kernel = resolve(Gaussian(WIDTH), X)
-    feature_map, features = fit_feature_map("auto", kernel, None, None, X, KernelRowLimits(10_000, 0))
+    limits = KernelRowLimits(10_000, 0)
+    feature_map, features = fit_feature_map("auto", kernel, None, None, X, limits)
 
     def problem(strength: float) -> Problem:
         design = feature_map.design(features, level_coupling(LEVELS, 1e-2))

@@ -77,8 +77,8 @@ class Splitting:
         Limit on the number of turns.
     small : int
         Up to as many dual variables, Newton's method goes on where half of ``max_iter``, at least
-        250 turns, were not enough: where nearly all of them are at a bound, extrapolation may go in circles, and
-        Newton's method takes a few steps.
+        250 turns, were not enough: where nearly all variables are at a bound, extrapolation may
+        go in circles, and Newton's method takes a few steps.
 
     References
     ----------
