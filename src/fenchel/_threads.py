@@ -95,12 +95,12 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def threads_that_pay(size: int) -> Iterator[Any]:
-    """One thread for matrices with fewer than 1000 rows or columns, else what the user has set.
+    """One thread for matrices with at most 1000 rows or columns, else what the user has set.
 
     Waking threads for small matrices costs several times what they save. May be nested, and
     entered from several threads: sums are then in the same order whatever runs beside them.
     """
-    if size >= _SMALL:
+    if size > _SMALL:
         yield
         return
     holder = object()

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numba import njit
 
-from fenchel._threads import in_threads
+from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Design
 from fenchel.design.factored import Factored
@@ -166,9 +166,12 @@ class Computed:
     def block(self, rows: IntArray, columns: IntArray) -> FloatArray:  # noqa: D102
         own, others = self._rows[rows], self._rows[columns]
         values = np.empty((len(rows), len(columns)), self._rows.dtype)
-        for start in range(0, len(rows), _STRIP):
+
+        def task(start: int) -> None:
             part = slice(start, start + _STRIP)
             self._kernel.fill(own[part], others, values[part])
+
+        self._share(task, range(0, len(rows), _STRIP))
         return values
 
     def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
@@ -222,10 +225,14 @@ class Computed:
         return _Tiles(self._kernel, self._rows.dtype)
 
     def _share(self, task: Callable[[int], _Result], parts: Sequence[int]) -> list[_Result]:
-        """Results of parts, in threads if the kernel may be evaluated in several."""
-        if not self._in_threads or self.size < _LEAST_SHARED:
+        """Results of parts, in threads if the kernel may be evaluated in several.
+
+        Linear algebra has one: its products are those of tiles.
+        """
+        if self._in_threads and self.size >= _LEAST_SHARED:
+            return in_threads(task, parts)
+        with threads_that_pay(0):
             return [task(part) for part in parts]
-        return in_threads(task, parts)
 
     def subset(self, rows: IntArray) -> Computed:  # noqa: D102
         return Computed(self._rows[rows], self._kernel, in_threads=self._in_threads)
