@@ -57,8 +57,8 @@ class Cluster:
     def gathered(self, futures: Sequence[Any]) -> list[Any]:
         """Results of futures.
 
-        Errors of tasks are raised as they are. Where a cluster loses all workers, or its scheduler,
-        for a minute, or the same task kills worker after worker, a RuntimeError says so.
+        Errors of tasks are raised as they are. Where a cluster is without workers, or without its
+        scheduler, for a minute, or one task kills worker after worker, a RuntimeError says so.
         """
         distributed = part_of_dask("distributed")
         lost = (distributed.KilledWorker, distributed.client.FutureCancelledError, OSError)
@@ -74,12 +74,13 @@ class Cluster:
 
     def _watch(self, found: Future[Any]) -> None:
         """Wait for a result as long as there are workers from which it may come."""
-        seen, alive = time.monotonic(), _apart(self._is_alive)
+        seen = time.monotonic()
+        alive: Future[Any] | None = None
         while not _is_done(found, _LOOK):
-            if alive.done():
-                if alive.exception() is None and alive.result():
-                    seen = time.monotonic()
-                alive = _apart(self._is_alive)
+            if alive is not None and alive.done():
+                seen = time.monotonic() if alive.exception() is None and alive.result() else seen
+                alive = None
+            alive = _apart(self._is_alive) if alive is None else alive
             if time.monotonic() - seen > PATIENCE:
                 raise RuntimeError(
                     f"the cluster of client has had no worker that runs for {PATIENCE:g} seconds, "

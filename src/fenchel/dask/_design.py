@@ -54,7 +54,7 @@ class Remote(Streamed):
         """V Sᵀ, (r, p)."""
         return weights @ self.coupling.T
 
-    def predict(  # noqa: D102
+    def predict(
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         if out is None:
@@ -67,10 +67,10 @@ class Remote(Streamed):
         pulled: Any = _Pushed(self._spread, rows, push)
         return pulled
 
-    def link(self, push: FloatArray) -> FloatArray:  # noqa: D102
+    def link(self, push: FloatArray) -> FloatArray:
         return self.weights_of(self._spread.pulled(push))
 
-    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:  # noqa: D102
+    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
         return self._spread.hessian(rows, jacobian, self.coupling)
 
     def _scalar_diagonal(self) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -40,8 +41,7 @@ class SpreadRows:
     @property
     def slices(self) -> list[slice]:
         """Rows of each part."""
-        ends = self.starts.tolist()
-        return [slice(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(*pair) for pair in pairwise(self.starts.tolist())]
 
     def local(self, rows: AnyArray) -> list[tuple[int, AnyArray]]:
         """Parts in which rows lie, each with the places of these rows among those given."""

@@ -84,7 +84,7 @@ def mapped(rows: FloatArray, feature_map: FeatureMap) -> FloatArray:
 def left_out(
     features: FloatArray, rows: FloatArray, feature_map: FeatureMap
 ) -> tuple[FloatArray, float]:
-    """What features leave out of the diagonal of the kernel, (m,), and the sum of their squares."""
+    """What features leave out of the kernel's diagonal, (m,), and the sum of their squares."""
     left = np.zeros(len(rows))
 
     def task(block: slice) -> tuple[float]:

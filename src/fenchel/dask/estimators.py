@@ -118,7 +118,7 @@ class OnCluster:
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted, with the same client."""
         model: Any = self
-        given = {name: value for name, value in model.get_params(deep=False).items()}
+        given = model.get_params(deep=False)
         client = given.pop("client")
         return type(self)(**{k: clone(v, safe=False) for k, v in given.items()}, client=client)
 
