@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -108,9 +107,9 @@ def test_several_targets(client):
 
 
 def test_chunks_change_nothing_but_the_gap(client):
-    local = QuantileRegressor(0.3, **SETTINGS).fit(X, Y)
-    for chunk in (N, 61):
-        model = DaskQuantileRegressor(0.3, **SETTINGS, client=client)
+    local = ExpectileRegressor(0.3, **SETTINGS).fit(X, Y)
+    for chunk in (N, 130):
+        model = DaskExpectileRegressor(0.3, **SETTINGS, client=client)
         same(model.fit(dX.rechunk((chunk, 2)), dY.rechunk(chunk)), local)
 
 
@@ -120,24 +119,24 @@ def test_unknown_chunks_and_empty_partitions(client):
     chosen = dX[:, 0] < 0.8
     chosen = da.concatenate([chosen[:400], da.zeros(100, dtype=bool), chosen[500:]])
     chosen = chosen.rechunk((CUTS,))
-    model = DaskQuantileRegressor(0.3, **SETTINGS, client=client).fit(dX[chosen], dY[chosen])
-    same(model, QuantileRegressor(0.3, **SETTINGS).fit(X[some], Y[some]))
+    model = DaskKernelRidge(**SETTINGS, client=client).fit(dX[chosen], dY[chosen])
+    same(model, KernelRidge(**SETTINGS).fit(X[some], Y[some]))
     assert model.predict(dX[chosen]).compute().shape == (some.sum(),)
 
 
 def test_data_frames(client):
-    frame = dd.from_pandas(FRAME, npartitions=4)
+    frame = dd.from_pandas(FRAME, npartitions=2)
     columns = ["a", "b"]
-    model = DaskQuantileRegressor(LEVELS, **SETTINGS, client=client)
+    model = DaskExpectileRegressor(LEVELS, **SETTINGS, client=client)
     model.fit(frame[columns], frame["y"], frame["w"])
-    same(model, QuantileRegressor(LEVELS, **SETTINGS).fit(X, Y, W))
+    same(model, ExpectileRegressor(LEVELS, **SETTINGS).fit(X, Y, W))
     assert list(model.feature_names_in_) == columns
     lazy = model.predict(frame[columns])
     assert isinstance(lazy, dd.DataFrame)
     found = lazy.compute()
     np.testing.assert_array_equal(found.index, FRAME.index)
     np.testing.assert_allclose(found, model.predict(FRAME[columns]), rtol=1e-12)
-    one = DaskSVR(**SETTINGS, client=client).fit(frame[columns], frame["y"])
+    one = DaskKernelRidge(**SETTINGS, client=client).fit(frame[columns], frame["y"])
     assert isinstance(one.predict(frame[columns]), dd.Series)
 
 
@@ -176,7 +175,8 @@ def test_the_design_keeps_its_contract(client):
 def test_the_attributes_of_the_other_and_its_copies(client):
     model = DaskQuantileRegressor([0.2], **SETTINGS, client=client)
     assert clone(model).client is client
-    assert set(model.get_params()) - set(QuantileRegressor().get_params()) == {"client"}
+    names = set(model.get_params(deep=False))
+    assert names == {*QuantileRegressor().get_params(deep=False), "client"}
     assert DaskQuantileRegressor().client_ is client  # the default of the process
     ridge = DaskKernelRidge(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(AttributeError, match="rows that are in memory"):
@@ -197,7 +197,10 @@ WRONG = {
     "negative": (lambda: (dX, dY, -dW), "sample_weight must not be negative"),
     "no weight": (lambda: (dX, dY, 0 * dW), "sample_weight must have a positive entry"),
     "not finite": (lambda: (dX / 0, dY), "X must hold finite numbers, and does not in partition"),
-    "words": (lambda: (dX.astype(str).astype(object) + "a", dY), "X must hold numbers"),
+    "words": (
+        lambda: (dX.map_blocks(lambda x: x.astype(str) + "a", dtype="U9"), dY),
+        "X must hold numbers",
+    ),
     "no rows": (lambda: (dX[:0], dY[:0]), "X must have a row"),
     "huge": (lambda: (dX * 1e200, dY), "X must be at most"),
 }
@@ -217,7 +220,7 @@ def test_models_and_predictions_that_are_refused(client):
     with pytest.raises(ValueError, match="X must be rows in memory"):
         DaskSVR(kernel="precomputed", client=client).fit(dX, dY)
     with pytest.raises(ValueError, match="these are on workers; solver='newton'"):
-        DaskSVR(**SETTINGS, solver="fista", client=client).fit(dX, dY)
+        DaskSVR(**SETTINGS, solver="augmented_lagrangian", client=client).fit(dX, dY)
     with pytest.raises(TypeError, match="client must be"):
         DaskSVR(client="here").fit(dX, dY)
     model = DaskSVR(**SETTINGS, client=client).fit(dX, dY)
@@ -243,10 +246,15 @@ def test_a_fit_ends_where_all_workers_have_gone(monkeypatch):
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as leaving,
     ):
-        threading.Timer(1.0, cluster.scale, [0]).start()
+        gone = []
+
+        def leave(progress):
+            if not gone:
+                gone.append(cluster.scale(0))
+
+        model = DaskQuantileRegressor(LEVELS, **SETTINGS, callback=leave, client=leaving)
         with pytest.raises(RuntimeError, match="no worker that runs for 2 seconds"):
-            while True:
-                DaskQuantileRegressor(LEVELS, **SETTINGS, client=leaving).fit(dX, dY)
+            model.fit(dX, dY)
 
 
 def test_a_worker_that_is_killed_changes_nothing_but_time(client):

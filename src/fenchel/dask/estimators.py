@@ -115,16 +115,19 @@ class OnCluster:
         vars(found).update({name: value for name, value in vars(self).items() if name != "client"})
         return found
 
-    def __sklearn_clone__(self) -> Self:
+    def __sklearn_clone__(self) -> Any:
         """A copy that is not fitted, with the same client."""
         model: Any = self
         given = model.get_params(deep=False)
         client = given.pop("client")
-        return type(self)(**{k: clone(v, safe=False) for k, v in given.items()}, client=client)
+        copied = {name: clone(value, safe=False) for name, value in given.items()}
+        kind: Any = type(self)
+        return kind(**copied, client=client)
 
     def __getstate__(self) -> Any:
         """Without the client, which is a connection of this process."""
-        return {**super().__getstate__(), "client": None}  # type: ignore[misc]
+        state: Any = super().__getstate__()
+        return {**state, "client": None}
 
 
 def _predicted(fitted: Any, X: Any) -> FloatArray:

@@ -216,6 +216,7 @@ history_, n_features_in_, feature_names_in_
             with threads_that_pay(len(residual)):
                 return residual / complement_of(factored, bool(self.fit_intercept))[:, None]
         gram, features = self._train_gram, self._train
+        assert features is not None
         if gram:
             features = features.copy() if self._train_mapped else self.kernel_(features)
         elif not self._train_mapped:
