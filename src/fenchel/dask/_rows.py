@@ -11,7 +11,8 @@ import numpy as np
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.dask import _tasks as tasks
 from fenchel.dask._cluster import Cluster
-from fenchel.features import FeatureMap, far_mean
+from fenchel.features import FeatureMap
+from fenchel.features.base import far_mean
 
 
 class SpreadRows:

@@ -8,7 +8,8 @@ import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import RowBlocks, Streamed
-from fenchel.features import FeatureMap, moments
+from fenchel.features import FeatureMap
+from fenchel.features.base import moments
 
 
 class Part(NamedTuple):

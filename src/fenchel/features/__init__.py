@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel._validation import Having, OneOf
-from fenchel.features.base import FeatureMap, far_mean, moments
+from fenchel.features.base import FeatureMap
 from fenchel.features.expanded import Monomials, Summands, map_of, of_different_size
 from fenchel.features.explicit import Explicit
 from fenchel.features.fourier import RandomFourier
@@ -180,8 +180,6 @@ __all__ = [
     "Summands",
     "as_feature_map",
     "default_kernel",
-    "far_mean",
     "fit_feature_map",
-    "moments",
     "warn_of_truncation",
 ]
