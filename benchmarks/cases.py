@@ -9,7 +9,17 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks import conformal, functional, lasso, leave_one_out, online, positive, ridge, rough
+from benchmarks import (
+    cluster,
+    conformal,
+    functional,
+    lasso,
+    leave_one_out,
+    online,
+    positive,
+    ridge,
+    rough,
+)
 from benchmarks.harness import Row, in_process, timed
 from benchmarks.peers import clarabel_low_rank, cvxopt_dual
 from fenchel import QuantileRegressor
@@ -211,6 +221,7 @@ CASES = {
     "sine": sine_against_general_solvers,
     "growth": sine_growth,
     "threads": two_cores,
+    "cluster": cluster.against_threads,
     "heavy": heavy_tails,
     "rough": rough.quantiles_and_expectiles,
     "svr": rough.support_vectors,

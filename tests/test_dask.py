@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 import signal
+import time
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel._validation import constraints_of
 from fenchel.kernels import Gaussian
 from fenchel.regression import elsewhere
 from fenchel.testing import check_design
@@ -226,6 +229,28 @@ def test_models_and_predictions_that_are_refused(client):
     model = DaskSVR(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(ValueError, match="X must have 2 columns"):
         model.predict(dX[:, :1])
+
+
+def test_errors_of_reading_are_raised_as_they_are(client):
+    def missing(part):
+        raise FileNotFoundError("there is no file of this part")
+
+    with pytest.raises(FileNotFoundError, match="of this part"):
+        DaskSVR(**SETTINGS, client=client).fit(dX.map_blocks(missing, dtype=float), dY)
+
+
+def test_futures_that_were_cancelled_end_a_fit(client):
+    cluster = Cluster(client)
+    future = cluster.submit(time.sleep, 30.0)
+    client.cancel([future])
+    with pytest.raises(RuntimeError, match="has lost what the fit needs"):
+        cluster.gathered([future])
+
+
+@pytest.mark.parametrize("kind", [pair[0] for pair in PAIRS[:4]])
+def test_every_parameter_has_a_constraint(kind):
+    assert set(inspect.signature(kind).parameters) <= set(constraints_of(kind))
+    assert list(inspect.signature(kind).parameters)[-1] == "client"
 
 
 def test_a_cluster_without_workers_is_refused():

@@ -6,7 +6,7 @@ import importlib
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 PATIENCE = 60.0
@@ -61,7 +61,8 @@ class Cluster:
         scheduler, for a minute, or one task kills worker after worker, a RuntimeError says so.
         """
         distributed = part_of_dask("distributed")
-        lost = (distributed.KilledWorker, distributed.client.FutureCancelledError, OSError)
+        gone = part_of_dask("distributed.comm").CommClosedError, CancelledError
+        lost = (distributed.KilledWorker, *gone)
         found = _apart(lambda: self.client.gather(list(futures)))
         try:
             self._watch(found)
