@@ -31,6 +31,17 @@ def rows_of(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(6 * X[:, 0]) + random.standard_normal(_ROWS) * (0.2 + X[:, 1])
 
 
+def living_workers(cluster: Any, client: Any, killed: int) -> list[int]:
+    """Numbers of the processes of both workers, once the one that was killed is replaced."""
+    deadline = time.monotonic() + 120.0
+    while time.monotonic() < deadline:
+        found = [nanny.pid for nanny in cluster.workers.values()]
+        if killed not in found and None not in found and len(client.nthreads()) == len(found):
+            return found
+        time.sleep(0.2)
+    raise RuntimeError("the worker that was killed has not been replaced in two minutes")
+
+
 def attack(count: int, seed: int) -> Outcome:
     """Kill one of two workers in each of ``count`` fits."""
     outcome = Outcome()
@@ -55,10 +66,10 @@ def attack(count: int, seed: int) -> Outcome:
         start = time.monotonic()
         DaskQuantileRegressor(**_SETTINGS, client=client).fit(*data)
         seconds = time.monotonic() - start
+        victim = 0
         for k in range(count):
-            client.wait_for_workers(2, timeout=60)
-            victims = list(client.run(os.getpid).values())
-            moment, victim = random.uniform(0.0, seconds), int(random.choice(victims))
+            living = living_workers(cluster, client, victim)
+            moment, victim = random.uniform(0.0, seconds), int(random.choice(living))
             timer = threading.Timer(moment, os.kill, [victim, signal.SIGKILL])
             timer.start()
             label = f"try {k}, worker killed after {moment:.2f} of {seconds:.2f} s"
