@@ -20,7 +20,7 @@ from fenchel import QuantileRegressor
 from fenchel.kernels import Gaussian
 
 IN_CI, IN_FULL = 4, 20
-_ROWS, _PARTS = 20_000, 6
+_ROWS, _PARTS, _WORKERS = 20_000, 6, 2
 _SETTINGS: dict[str, Any] = {"levels": [0.1, 0.5, 0.9], "kernel": Gaussian(0.7), "alpha": 1e-3}
 
 
@@ -32,11 +32,12 @@ def rows_of(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def living_workers(cluster: Any, client: Any, killed: int) -> list[int]:
-    """Numbers of the processes of both workers, once the one that was killed is replaced."""
+    """Numbers of the processes of all workers, once the one that was killed is replaced."""
     deadline = time.monotonic() + 120.0
     while time.monotonic() < deadline:
         found = [nanny.pid for nanny in cluster.workers.values()]
-        if killed not in found and None not in found and len(client.nthreads()) == len(found):
+        whole = len(found) == len(client.nthreads()) == _WORKERS and None not in found
+        if whole and killed not in found:
             return found
         time.sleep(0.2)
     raise RuntimeError("the worker that was killed has not been replaced in two minutes")
@@ -60,7 +61,7 @@ def attack(count: int, seed: int) -> Outcome:
     data = da.from_array(X, (size, 2)), da.from_array(y, (size,))
     options = {"dashboard_address": ":0", "silence_logs": "CRITICAL"}
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster,
+        LocalCluster(n_workers=_WORKERS, threads_per_worker=1, **options) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         start = time.monotonic()
