@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks import (
+    cluster,
     conformal,
     first_fits,
     functional,
@@ -222,6 +223,7 @@ CASES = {
     "sine": sine_against_general_solvers,
     "growth": sine_growth,
     "threads": two_cores,
+    "cluster": cluster.against_threads,
     "heavy": heavy_tails,
     "rough": rough.quantiles_and_expectiles,
     "svr": rough.support_vectors,

@@ -30,7 +30,7 @@ TITLES = (
     "and of those that learn",
     "the kernel as given",
     "estimators",
-    "searches and intervals",
+    "searches, intervals, clusters",
     "read off a fit",
     "pictures",
     "pages, contract checks",

@@ -25,7 +25,7 @@ FLOORS: list[set[str]] = [
     {"learning_estimator"},
     {"named_kernel"},
     {"functional", "online", "positive", "regression"},
-    {"model_selection"},
+    {"dask", "model_selection"},
     {"bounds", "inspection", "persistence"},
     {"plotting"},
     {"report", "testing"},

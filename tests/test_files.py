@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, files, spool
 from fenchel.features import FeaturesOnDisk, PivotedCholesky
 from fenchel.kernels import Gaussian, Matern
-from fenchel.regression import _files
+from fenchel.regression import elsewhere
 from fenchel.spool import Spool
 from fenchel.tables import TableEncoder
 
@@ -74,6 +74,7 @@ def test_a_fit_is_that_of_the_rows_in_memory(source, tmp_path):
     [
         ExpectileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3),
         SVR(kernel=Gaussian(0.7), alpha=1e-3),
+        KernelRidge(kernel=Gaussian(0.7), alpha=1e-3),
         SVR("squared", kernel=Gaussian(0.7), alpha=1e-3, fit_intercept=False),
         QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, non_crossing="train"),
         QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, level_gamma=np.inf),
@@ -117,8 +118,8 @@ def test_arrays_in_files(tmp_path):
 
 def test_landmarks_from_a_sample_are_added_to_until_the_certificate_holds(monkeypatch):
     """The rows that the sample says nothing of are found, and the kernel is the one named."""
-    monkeypatch.setattr(_files, "SAMPLE_ROWS", 60)
-    monkeypatch.setattr(_files, "_WORST", 400)
+    monkeypatch.setattr(elsewhere, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(elsewhere, "_WORST", 400)
     expected = clone(MODEL).fit(X, Y)
     model = clone(MODEL).fit(table().drop_columns("w"), "y")
     assert model.feature_map_.rank_ > 60
@@ -254,7 +255,9 @@ def test_an_interrupt_leaves_the_estimator_as_it_was(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model", [KernelRidge(), QuantileRegressor(kernel="precomputed")], ids=["ridge", "gram"]
+    "model",
+    [KernelRidge(kernel="precomputed"), QuantileRegressor(kernel="precomputed")],
+    ids=["ridge", "quantiles"],
 )
 def test_models_that_need_all_rows_in_memory_say_so(model):
     with pytest.raises(ValueError, match="X must be rows in memory"):

@@ -87,6 +87,11 @@ class KeptRows(NamedTuple):
     feature_map: FeatureMap
     features: FloatArray
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether all rows and their features are."""
+        return True
+
     def only(self, rows: IntArray) -> KeptRows:
         """Some of these rows, with the feature map of all."""
         feature_map, features = self.feature_map.restricted(self.features, rows)
@@ -108,6 +113,10 @@ class KeptRows(NamedTuple):
     def residual(self) -> FloatArray:
         """What the features leave out of the diagonal, see :meth:`FeatureMap.residual`."""
         return self.feature_map.residual(self.rows, self.features)
+
+    def centre(self) -> FloatArray | None:
+        """What is taken off the features where a constant is free."""
+        return self.feature_map.centre(self.features, self.weight)
 
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
         """The rows with these features as solvers see them."""

@@ -195,17 +195,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         Their mean, if it is large beside their deviations from it: no function of the free
         constant and the features is lost, and digits are won.
         """
-        share = weight / weight.sum()
-
-        def moments(rows: slice) -> tuple[FloatArray, FloatArray]:
-            mine, part = features[rows], share[rows]
-            square = np.einsum("i,i...,i...->...", part, mine, mine)
-            return np.tensordot(part, mine, axes=1), square
-
-        blocks = RowBlocks(len(features), int(np.prod(features.shape[1:])))
-        mean, square = blocks.sum(moments)
-        far = np.abs(mean) > np.sqrt(_FAR * square)
-        return np.where(far, mean, 0.0) if far.any() else None
+        return far_mean(*moments(features, weight / weight.sum()))
 
     def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
         """Return a map and features for some of the training rows only."""
@@ -281,6 +271,27 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{i}" for i in range(self.rank_)], dtype=object)
+
+
+def moments(features: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sums of features and of their squares, by shares (n,) of the rows."""
+
+    def task(rows: slice) -> tuple[FloatArray, FloatArray]:
+        mine, part = features[rows], share[rows]
+        square = np.einsum("i,i...,i...->...", part, mine, mine)
+        return np.tensordot(part, mine, axes=1), square
+
+    mean, square = RowBlocks(len(features), int(np.prod(features.shape[1:]))).sum(task)
+    return mean, square
+
+
+def far_mean(mean: FloatArray, square: FloatArray) -> FloatArray | None:
+    """Means of the features that are far from zero, and zero for others; None if there are none.
+
+    See :meth:`FeatureMap.centre`.
+    """
+    far = np.abs(mean) > np.sqrt(_FAR * square)
+    return np.where(far, mean, 0.0) if far.any() else None
 
 
 def in_chunks(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -29,8 +29,9 @@ from fenchel.metrics import total_effects
 from fenchel.metrics.effects import IDLE
 from fenchel.named_kernel import solve_named
 from fenchel.problem import Problem
-from fenchel.regression._files import from_table
+from fenchel.regression._files import OnDisk
 from fenchel.regression._prepared import Prepared, middle
+from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 
 _SAMPLE = 128
@@ -41,8 +42,6 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     feature_parameters = (*LearningEstimator.feature_parameters, "fit_intercept")
 
-    reads_files: ClassVar[bool] = True
-    """Whether fits go without all features in memory."""
     fit_intercept: bool
     warm_start: bool
     _sample: FloatArray | None
@@ -87,7 +86,10 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         self.check_parameters()
         watch = self._callback()
         if is_table(X):
-            prepared, rows, targets = from_table(self, X, y, sample_weight, watch)
+            check_elsewhere(self, f"the table {X!r}")
+            X = OnDisk.read(X, y, sample_weight, self.random_state)
+        if isinstance(X, Source):
+            prepared, rows, targets = prepared_from(self, X, watch)
         else:
             X, targets = self._validated(X, y)
             prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
@@ -140,7 +142,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         idle = X[without], targets[without]
         targets, shift, centre = targets[inputs.kept], np.zeros(targets.shape[1]), None
         if self.fit_intercept:
-            centre = inputs.feature_map.centre(inputs.features, inputs.weight)
+            centre = inputs.centre()
             shift = middle(targets)
         return Prepared(inputs, targets - shift, shift, idle, centre=centre)
 
@@ -205,9 +207,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         large = not problem.design.is_gram and inputs.far_weights(weights, problem.targets)
         if large or prepared.centre is not None:
             features = inputs.as_new() if large else inputs.features
-            blocks = problem.design.blocks
-            values = np.concatenate(blocks.map(lambda rows: features[rows] @ weights + offset))
-            primal = problem.objective(solution.weights, values)
+            coupling: Any = problem.design.coupling
+            values = inputs.design(features, coupling).values(solution.weights)
+            primal = problem.objective(solution.weights, values + offset)
             if np.isfinite(primal):  # rounding may cross curves that were put in order
                 solution = judged_again(solution, primal, self._tolerance)
         return offset, solution
@@ -228,9 +230,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """Whether X holds kernel values."""
         return self._given_gram()
 
-    def keep_columns(self, number: int, names: list[str] | None) -> None:
-        """Set what is known of the columns of a table."""
-        self.n_features_in_, self._flat = number, True
+    def keep_columns(self, number: int, names: list[str] | None, flat: bool) -> None:
+        """Set what is known of the columns of a table, and whether y was of shape (n,)."""
+        self.n_features_in_, self._flat = number, flat
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)

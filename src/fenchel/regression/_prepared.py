@@ -34,7 +34,7 @@ class Prepared:
         if inputs is not None:
             self._wider = replace(self, inputs=inputs, designs={})
             if self.centre is not None:
-                self._wider.centre = inputs.feature_map.centre(inputs.features, inputs.weight)
+                self._wider.centre = inputs.centre()
         return self._wider
 
     def adopt(self, other: Prepared) -> None:

@@ -113,7 +113,8 @@ history_, n_features_in_, feature_names_in_
     most 1 GiB in all, until they are asked for or another model is fitted in the process. A
     fitted model keeps its training rows or their features, whichever are fewer numbers, and so
     does its file. They are as exact as the fit, hence with an iterative ``solver`` only as exact
-    as its tolerance, and are refused for operator-valued kernels.
+    as its tolerance, and are refused for operator-valued kernels and for rows that were not in
+    memory.
 
     References
     ----------
@@ -135,9 +136,9 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
-    reads_files = False
     constraints = declared(coupling=_check_coupling)
     _loo: FloatArray | None
+    _train: FloatArray | None
 
     def __init__(
         self,
@@ -194,6 +195,8 @@ history_, n_features_in_, feature_names_in_
                 "leave-one-out residuals need a scalar kernel, with coupling for the outputs, "
                 f"got kernel={type(self.kernel).__name__}"
             )
+        if self._train is None:
+            raise AttributeError("loo_residuals_ needs a fit of rows that are in memory")
         weight = self._train_weight
         residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
         where = np.searchsorted(self._kept, self.support_)
@@ -213,6 +216,7 @@ history_, n_features_in_, feature_names_in_
             with threads_that_pay(len(residual)):
                 return residual / complement_of(factored, bool(self.fit_intercept))[:, None]
         gram, features = self._train_gram, self._train
+        assert features is not None
         if gram:
             features = features.copy() if self._train_mapped else self.kernel_(features)
         elif not self._train_mapped:
@@ -268,11 +272,15 @@ history_, n_features_in_, feature_names_in_
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
         self._loo = None
         inputs = prepared.inputs
-        self._n_rows = inputs.n_rows
+        self._n_rows, self._train_weight = inputs.n_rows, problem.weight
+        self._idle = prepared.idle
         if isinstance(self.kernel, OperatorKernel):
             return
         self._train_gram = problem.design.is_gram
         factored = problem.design.left_factor
+        if not inputs.in_memory:
+            self._train = None
+            return
         fewer = inputs.features.size <= inputs.rows.size
         if factored is not None and factored.size <= _MOST_KEPT and not fewer:
             _factors.clear()
@@ -281,8 +289,6 @@ history_, n_features_in_, feature_names_in_
             problem.design.restore()
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
-        self._train_weight = problem.weight
-        self._idle = prepared.idle
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()

@@ -1,0 +1,12 @@
+"""Fits of collections of Dask, whose features lie on the workers of a cluster."""
+
+from __future__ import annotations
+
+from fenchel.dask.estimators import (
+    DaskExpectileRegressor,
+    DaskKernelRidge,
+    DaskQuantileRegressor,
+    DaskSVR,
+)
+
+__all__ = ["DaskExpectileRegressor", "DaskKernelRidge", "DaskQuantileRegressor", "DaskSVR"]

@@ -1,0 +1,121 @@
+"""Rows of which the features lie on workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.dask._rows import SpreadFeatures
+from fenchel.design import RowBlocks, Streamed
+
+Rows = slice | IntArray
+Sums = tuple[FloatArray | float, ...]
+
+
+class Remote(Streamed):
+    """:class:`fenchel.design.Streamed` with features on workers, one task a part in each pass.
+
+    What is computed of a function for all blocks, its directions, are its values on all rows; and
+    what blocks push is collected, and pulled on all workers at once.
+
+    Parameters
+    ----------
+    features : SpreadFeatures of shape (n, r)
+    coupling : ndarray of shape (p, q)
+        S; the identity for independent outputs.
+    """
+
+    refusal = "needs all features in memory, and these are on workers; solver='newton' takes any"
+
+    def __init__(self, features: SpreadFeatures, coupling: FloatArray) -> None:
+        super().__init__(features, coupling)
+        self._spread = features
+        self._known: list[tuple[FloatArray, FloatArray]] = []
+
+    @cached_property
+    def blocks(self) -> RowBlocks:
+        """The rows in blocks."""
+        return _CollectingBlocks(self._spread, self.n_outputs)
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """Values on all rows, (n, p), kept for the last two functions that were asked for."""
+        for known, values in self._known:
+            if known is weights:
+                return values
+        values = self._spread.values(self.feature_weights(weights))
+        self._known[:] = [(weights, values), *self._known[:1]]
+        return values
+
+    def feature_weights(self, weights: FloatArray) -> FloatArray:
+        """V Sᵀ, (r, p)."""
+        return weights @ self.coupling.T
+
+    def predict(
+        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        if out is None:
+            return directions[rows]
+        out[...] = directions[rows]
+        return out
+
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
+        """Φᵀ push, (r, p), when it is looked at: a pass brings those of all blocks together."""
+        pulled: Any = _Pushed(self._spread, rows, push)
+        return pulled
+
+    def link(self, push: FloatArray) -> FloatArray:
+        return self.weights_of(self._spread.pulled(push))
+
+    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
+        return self._spread.hessian(rows, jacobian, self.coupling)
+
+    def _scalar_diagonal(self) -> FloatArray:
+        return self._spread.squares()
+
+
+class _Pushed:
+    """A push on some rows, not pulled yet."""
+
+    def __init__(self, features: SpreadFeatures, rows: Rows, push: FloatArray) -> None:
+        self.features, self.rows, self.push = features, rows, push
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
+        whole = np.zeros((len(self.features), self.push.shape[1]))
+        whole[self.rows] = self.push
+        return self.features.pulled(whole)
+
+    def __add__(self, other: Any) -> FloatArray:
+        return np.asarray(self) + np.asarray(other)
+
+
+class _CollectingBlocks(RowBlocks):
+    """Blocks whose pushes are pulled together, in one pass over the workers."""
+
+    def __init__(self, features: SpreadFeatures, n_outputs: int) -> None:
+        super().__init__(len(features), 2 * n_outputs)
+        self._features = features
+
+    def sum(self, task: Callable[[slice], Sums]) -> tuple[FloatArray, ...]:
+        """Add up, entry by entry, what ``task`` returns for each block."""
+        collected: dict[int, FloatArray] = {}
+
+        def run(rows: slice) -> Sums:
+            found: list[Any] = list(task(rows))
+            for k, each in enumerate(found):
+                if isinstance(each, _Pushed):
+                    shape = self.n_rows, each.push.shape[1]
+                    collected.setdefault(k, np.empty(shape))[rows] = each.push
+                    found[k] = 0.0
+            return tuple(found)
+
+        sums = list(super().sum(run))
+        for k, push in collected.items():
+            sums[k] = self._features.pulled(push)
+        return tuple(sums)
+
+
+__all__ = ["Remote"]

@@ -1,0 +1,153 @@
+"""Rows that lie on workers, one part of them in each future, and what is computed there."""
+
+from __future__ import annotations
+
+import copy
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.dask import _tasks as tasks
+from fenchel.dask._cluster import Cluster
+from fenchel.features import FeatureMap
+from fenchel.features.base import far_mean
+
+
+class SpreadRows:
+    """Rows (n, k) of numbers on workers: ``rows[numbers]`` and ``rows[10:20]`` bring some of them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    parts : list of futures
+        Of arrays (m, k), or of what has these as ``rows``.
+    starts : ndarray of shape (n_parts + 1,)
+        Numbers of the first row of each part, and of all rows.
+    width : int
+        Number k of columns.
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, cluster: Cluster, parts: list[Any], starts: IntArray, width: int) -> None:
+        self.cluster, self.parts, self.starts = cluster, parts, starts
+        self.shape = int(starts[-1]), width
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def slices(self) -> list[slice]:
+        """Rows of each part."""
+        return [slice(*pair) for pair in pairwise(self.starts.tolist())]
+
+    def local(self, rows: AnyArray) -> list[tuple[int, AnyArray]]:
+        """Parts in which rows lie, each with the places of these rows among those given."""
+        part = np.searchsorted(self.starts, rows, side="right") - 1
+        return [(int(k), np.flatnonzero(part == k)) for k in np.unique(part)]
+
+    def __getitem__(self, rows: slice | AnyArray | list[int]) -> FloatArray:
+        if isinstance(rows, slice):
+            rows = np.arange(*rows.indices(len(self)))
+        numbers = np.asarray(rows, dtype=np.intp)
+        found = np.empty((len(numbers), self.shape[1]))
+        wanted = self.local(numbers)
+        brought = [self._of(k, numbers[places] - self.starts[k]) for k, places in wanted]
+        for (_, places), values in zip(wanted, self.cluster.gathered(brought), strict=True):
+            found[places] = values
+        return found
+
+    def _of(self, part: int, rows: IntArray) -> Any:
+        return self.cluster.submit(tasks.some_rows, self.parts[part], rows)
+
+
+class SpreadFeatures(SpreadRows):
+    """Features (n, r) of rows on workers, less a shift, with the passes over them.
+
+    Each pass is one task for each part, whose arguments and results are of the size of its
+    targets, or of weights: the features stay where they are.
+
+    Parameters
+    ----------
+    rows : SpreadRows of shape (n, d)
+    feature_map : FeatureMap
+        A fitted one.
+
+    Attributes
+    ----------
+    left : ndarray of shape (n,)
+        What the features leave out of the diagonal, see :meth:`FeatureMap.residual`.
+    kernel_error : float
+        Share of the trace of the kernel that they leave out.
+    """
+
+    def __init__(self, rows: SpreadRows, feature_map: FeatureMap) -> None:
+        cluster = rows.cluster
+        known = cluster.held(feature_map)
+        mapped = [cluster.submit(tasks.mapped, part, known) for part in rows.parts]
+        super().__init__(cluster, mapped, rows.starts, feature_map.rank_)
+        self._shift = np.zeros(feature_map.rank_)
+        found = self._pass(tasks.left_out, [(part, known) for part in rows.parts])
+        left, squares = zip(*cluster.gathered(found), strict=True)
+        self.left, lost = np.concatenate(left), float(sum(each.sum() for each in left))
+        self.kernel_error = lost / (lost + float(sum(squares))) if lost > 0.0 else 0.0
+
+    def __sub__(self, shift: FloatArray) -> Self:
+        shifted = copy.copy(self)
+        shifted._shift = self._shift + shift
+        return shifted
+
+    def worst(self, size: int) -> IntArray:
+        """Numbers of the rows of which the most is left out."""
+        size = min(size, len(self))
+        return np.sort(np.argpartition(self.left, len(self) - size)[len(self) - size :])
+
+    def _of(self, part: int, rows: IntArray) -> Any:
+        return self.cluster.submit(tasks.some_features, self.parts[part], self._shift, rows)
+
+    def _pass(self, function: Any, given: list[tuple[Any, ...]]) -> list[Any]:
+        """A task for each part, with what is given for it."""
+        pairs = zip(self.parts, given, strict=True)
+        return [self.cluster.submit(function, part, *mine) for part, mine in pairs]
+
+    def values(self, directions: FloatArray) -> FloatArray:
+        """Φ times directions (r, p), of all rows, (n, p)."""
+        found = self._pass(tasks.values, [(self._shift, directions)] * len(self.parts))
+        return np.concatenate(self.cluster.gathered(found))
+
+    def pulled(self, push: FloatArray) -> FloatArray:
+        """Φᵀ times a push (n, p), (r, p)."""
+        found = self._pass(tasks.pulled, [(self._shift, push[rows]) for rows in self.slices])
+        return np.asarray(self.cluster.summed(found))
+
+    def hessian(self, rows: IntArray, jacobian: FloatArray, coupling: FloatArray) -> FloatArray:
+        """See :meth:`fenchel.design.Plain.hessian`."""
+        found = [
+            self.cluster.submit(
+                tasks.hessian,
+                self.parts[k],
+                self._shift,
+                coupling,
+                rows[places] - self.starts[k],
+                jacobian[places],
+            )
+            for k, places in self.local(rows)
+        ]
+        if not found:
+            size = self.shape[1] * coupling.shape[1] + len(coupling)
+            return np.zeros((size, size))
+        return np.asarray(self.cluster.summed(found))
+
+    def squares(self) -> FloatArray:
+        """‖φ_i‖² of all rows, (n,)."""
+        found = self._pass(tasks.squares, [(self._shift,)] * len(self.parts))
+        return np.concatenate(self.cluster.gathered(found))
+
+    def centre(self, weight: FloatArray) -> FloatArray | None:
+        """See :meth:`fenchel.features.FeatureMap.centre`."""
+        share = weight / weight.sum()
+        found = self._pass(tasks.moments_of, [(share[rows],) for rows in self.slices])
+        return far_mean(*self.cluster.summed(found))

@@ -1,0 +1,148 @@
+"""What workers do with one part of the rows: functions without side effects."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.design import RowBlocks, Streamed
+from fenchel.features import FeatureMap
+from fenchel.features.base import moments
+
+
+class Part(NamedTuple):
+    """Rows of positive weight of one part of a collection."""
+
+    rows: FloatArray
+    targets: FloatArray
+    """(m, t)."""
+    weight: FloatArray | None
+    kept: IntArray
+    """Their numbers among all rows of the part."""
+    n_rows: int
+    """Number of all rows of the part."""
+
+
+def read(number: int, X: Any, y: Any, sample_weight: Any) -> Part:
+    """A part of the collections as arrays of finite numbers."""
+    rows = _numbers(X, "X", number)
+    targets = _numbers(y, "y", number)
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    weight = None if sample_weight is None else _numbers(sample_weight, "sample_weight", number)
+    for name, given in (("y", targets), ("sample_weight", weight)):
+        if given is not None and len(given) != len(rows):
+            raise ValueError(
+                f"{name} must be in partitions of as many rows as those of X, and has "
+                f"{len(given)} in partition {number}, where X has {len(rows)}"
+            )
+    n_rows = len(rows)
+    kept = np.arange(n_rows)
+    if weight is not None:
+        weight = weight.reshape(len(rows))
+        if weight.min(initial=0.0) < 0.0:
+            raise ValueError(f"sample_weight must not be negative, got {weight.min():g}")
+        kept = np.flatnonzero(weight)
+        if len(kept) < len(rows):
+            rows, targets, weight = rows[kept], targets[kept], weight[kept]
+    return Part(rows, targets, weight, kept, n_rows)
+
+
+def _numbers(values: Any, name: str, number: int) -> FloatArray:
+    try:
+        found = np.ascontiguousarray(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must hold numbers, and does not in partition {number}: {error}"
+        ) from error
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} must hold finite numbers, and does not in partition {number}")
+    return found
+
+
+def rows_of(part: Part) -> FloatArray:
+    """Its rows."""
+    return part.rows
+
+
+def all_but_rows(part: Part) -> tuple[Part, float]:
+    """Targets, weights and numbers, which the client keeps, and the largest size in the rows."""
+    largest = float(np.abs(part.rows).max(initial=0.0))
+    return part._replace(rows=np.empty((0, part.rows.shape[1]))), largest
+
+
+def some_rows(rows: FloatArray, numbers: IntArray) -> FloatArray:
+    """Rows by their numbers."""
+    return rows[numbers]
+
+
+def mapped(rows: FloatArray, feature_map: FeatureMap) -> FloatArray:
+    """Features of rows."""
+    return np.asarray(feature_map.transform(rows))
+
+
+def left_out(
+    features: FloatArray, rows: FloatArray, feature_map: FeatureMap
+) -> tuple[FloatArray, float]:
+    """What features leave out of the kernel's diagonal, (m,), and the sum of their squares."""
+    left = np.zeros(len(rows))
+
+    def task(block: slice) -> tuple[float]:
+        mine = features[block]
+        if feature_map.in_space:
+            left[block] = feature_map.residual(rows[block], mine)
+        return (float(np.einsum("ij,ij->", mine, mine)),)
+
+    squares = RowBlocks(len(rows), features.shape[1] + rows.shape[1]).sum(task)[0]
+    return left, float(squares)
+
+
+class _Less:
+    """Features less a shift, for a few rows at a time."""
+
+    def __init__(self, features: FloatArray, shift: FloatArray) -> None:
+        self.features, self.shift, self.shape = features, shift, features.shape
+
+    def __getitem__(self, rows: slice | AnyArray) -> FloatArray:
+        return np.asarray(self.features[rows] - self.shift)
+
+
+def _design(features: FloatArray, shift: FloatArray, coupling: FloatArray) -> Streamed:
+    return Streamed(_Less(features, shift) if shift.any() else features, coupling)
+
+
+def some_features(features: FloatArray, shift: FloatArray, numbers: IntArray) -> FloatArray:
+    """Features of rows by their numbers."""
+    return np.asarray(features[numbers] - shift)
+
+
+def values(features: FloatArray, shift: FloatArray, directions: FloatArray) -> FloatArray:
+    """Φ times directions (r, p), (m, p)."""
+    return _design(features, shift, np.eye(directions.shape[1])).values(directions)
+
+
+def pulled(features: FloatArray, shift: FloatArray, push: FloatArray) -> FloatArray:
+    """Φᵀ times a push (m, p), (r, p)."""
+    return _design(features, shift, np.eye(push.shape[1])).link(push)
+
+
+def hessian(
+    features: FloatArray,
+    shift: FloatArray,
+    coupling: FloatArray,
+    rows: IntArray,
+    jacobian: FloatArray,
+) -> FloatArray:
+    """See :meth:`fenchel.design.Plain.hessian`."""
+    return _design(features, shift, coupling).hessian(rows, jacobian)
+
+
+def squares(features: FloatArray, shift: FloatArray) -> FloatArray:
+    """‖φ_i‖² of each row, (m,)."""
+    return _design(features, shift, np.eye(1)).diagonal()
+
+
+def moments_of(features: FloatArray, share: FloatArray) -> FloatArray:
+    """Sums of features and of their squares by shares (m,) of the rows, (2, r)."""
+    return np.stack(moments(features, share))

@@ -1,0 +1,174 @@
+"""Estimators that fit collections of Dask."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._typing import FloatArray
+from fenchel._validation import NONE, Having, declared
+from fenchel.dask._cluster import part_of_dask
+from fenchel.dask._collections import OnWorkers, is_collection, lazily
+from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.regression.elsewhere import check_elsewhere
+
+
+class OnCluster:
+    """What the estimators of this room add to those that they are derived from.
+
+    The parameters are those of the other, and ``client``.
+    """
+
+    constraints = declared(client=NONE | Having("a Client of Dask", ("submit", "gather")))
+    local: ClassVar[Any]
+    """The estimator that this one is beside its cluster."""
+    client: Any
+    _flat: bool
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.local = cls.__bases__[1]
+        its_own = inspect.signature(cls.local.__init__)
+
+        def __init__(self: Any, *values: Any, client: Any = None, **parameters: Any) -> None:
+            cls.local.__init__(self, *values, **parameters)
+            self.client = client
+
+        last = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+        parameters = [*its_own.parameters.values(), last]
+        signed: Any = __init__
+        signed.__signature__ = its_own.replace(parameters=parameters)
+        setattr(cls, "__init__", signed)  # noqa: B010
+
+    @property
+    def client_(self) -> Any:
+        """The client as given, or the one that Dask has for everybody."""
+        if self.client is not None:
+            return self.client
+        distributed = part_of_dask("distributed")
+        try:
+            return distributed.default_client()
+        except ValueError as error:
+            raise ValueError(
+                "client must be a Client of Dask where there is no default one: "
+                "dask.distributed.Client() makes one, with workers on this machine"
+            ) from error
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit all outputs at once, the features of all rows on the workers.
+
+        Parameters
+        ----------
+        X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
+            In chunks of rows, whose lengths need not be known.
+        y : dask.array.Array, or Series or DataFrame, of shape (n_samples,) or (n, n_outputs)
+            Targets, in the same chunks.
+        sample_weight : dask.array.Array or Series of shape (n_samples,), optional
+            Non-negative weights, in the same chunks.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For parameters or data that are not allowed; the sentence names which.
+        RuntimeError
+            Where there is no worker, or none for a minute.
+        """
+        model: Any = self
+        model.check_parameters()
+        check_elsewhere(model, "a collection of Dask")
+        data = OnWorkers.read(self.client_, X, y, sample_weight, model.random_state)
+        return super().fit(data, None)  # type: ignore[misc]
+
+    def predict(self, X: Any) -> Any:
+        """Predict: lazily, and in the kind of X, for a collection of Dask, else as ever."""
+        if not is_collection(X):
+            return super().predict(X)  # type: ignore[misc]
+        fitted = self.to_local()
+        n_outputs = len(fitted.offset_)
+        flat = n_outputs == 1 and self._flat
+        values = partial(_predicted, fitted)
+        return lazily(X, values, None if flat else n_outputs, fitted.n_features_in_)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """As without a cluster; workers predict, and targets and predictions are judged here."""
+        if not is_collection(X):
+            return super().score(X, y, sample_weight)  # type: ignore[misc]
+        fitted = self.to_local()
+        decided = lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
+        values, y, sample_weight = part_of_dask("dask").compute(decided, y, sample_weight)
+        fitted._decision = lambda _: np.asarray(values)
+        return float(fitted.score(None, y, sample_weight))
+
+    def to_local(self) -> Any:
+        """The fitted estimator without its cluster, with all fitted attributes."""
+        check_is_fitted(self)
+        found = object.__new__(self.local)
+        vars(found).update({name: value for name, value in vars(self).items() if name != "client"})
+        return found
+
+    def __sklearn_clone__(self) -> Any:
+        """A copy that is not fitted, with the same client."""
+        model: Any = self
+        given = model.get_params(deep=False)
+        client = given.pop("client")
+        copied = {name: clone(value, safe=False) for name, value in given.items()}
+        kind: Any = type(self)
+        return kind(**copied, client=client)
+
+    def __getstate__(self) -> Any:
+        """Without the client, which is a connection of this process."""
+        state: Any = super().__getstate__()
+        return {**state, "client": None}
+
+
+def _predicted(fitted: Any, X: Any) -> FloatArray:
+    return np.asarray(fitted.predict(X))
+
+
+def _decided(fitted: Any, X: Any) -> FloatArray:
+    return np.asarray(fitted._decision(X))
+
+
+class DaskQuantileRegressor(OnCluster, QuantileRegressor):
+    """:class:`fenchel.QuantileRegressor` of collections of Dask.
+
+    Its parameters and fitted attributes, and what this room adds: see :class:`OnCluster`.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; by default the one that Dask has.
+    """
+
+
+class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
+    """:class:`fenchel.ExpectileRegressor` of collections of Dask, see the class for quantiles."""
+
+
+class DaskSVR(OnCluster, SVR):
+    """:class:`fenchel.SVR` of collections of Dask, see the class for quantiles."""
+
+
+class DaskKernelRidge(OnCluster, KernelRidge):
+    """:class:`fenchel.KernelRidge` of collections of Dask, see the class for quantiles.
+
+    Solved by Newton's method, and without leave-one-out residuals.
+    """
+
+
+__all__ = [
+    "DaskExpectileRegressor",
+    "DaskKernelRidge",
+    "DaskQuantileRegressor",
+    "DaskSVR",
+    "OnCluster",
+]

@@ -1,0 +1,146 @@
+"""Fits of rows that are not in memory as a whole: what is learned from some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import random_of
+from fenchel.certificate import Callback
+from fenchel.design import Design
+from fenchel.estimator import KeptRows
+from fenchel.features import FeatureMap
+from fenchel.files import sample_of
+from fenchel.kernels import OperatorKernel
+from fenchel.regression._prepared import Prepared, middle
+
+SAMPLE_ROWS = 2**16
+"""Rows that kernel, alpha, and landmarks are read off."""
+_WORST = 2**13  # rows that are looked at for further landmarks, besides
+
+
+class KeptElsewhere(KeptRows):
+    """Rows of positive weight whose features are somewhere else.
+
+    Features have ``shape``, ``left`` and ``kernel_error``, what they leave out of the diagonal and
+    its share of the trace, ``worst(size)``, the numbers of rows of which they leave out the most,
+    and give those of some rows by ``features[rows]``.
+    """
+
+    __slots__ = ()
+
+    @property
+    def in_memory(self) -> bool:  # noqa: D102
+        return False
+
+    def made_by(self, feature_map: FeatureMap) -> Any:
+        """Features of the rows by a fitted map."""
+        raise NotImplementedError
+
+    def with_map(self, feature_map: FeatureMap) -> KeptRows:
+        """The same rows with the features of a fitted map, in one pass."""
+        features = self.made_by(feature_map)
+        feature_map.kernel_error_ = features.kernel_error
+        return self._replace(feature_map=feature_map, features=features)
+
+    def as_new(self) -> FloatArray:
+        """The features themselves, which are made as those of new rows are."""
+        return self.features
+
+    def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
+        """They are the features of new rows."""
+        return False
+
+    @property
+    def residual(self) -> FloatArray:
+        """As it was found when the features were made."""
+        features: Any = self.features
+        return np.asarray(features.left)
+
+    def forms(self, push: FloatArray) -> FloatArray:
+        """Of few rows, and of these in memory."""
+        return self.feature_map.forms(self.rows[:], push)
+
+    def design(self, features: Any, coupling: FloatArray) -> Design:
+        """The design of these features."""
+        raise NotImplementedError
+
+    def wider(self, share: float) -> KeptRows | None:
+        """The same rows with further landmarks, of those of which the most is left out."""
+        features: Any = self.features
+        some = np.union1d(features.worst(_WORST), sample_rows(len(self.rows), None))
+        found = self.feature_map.wider(self.rows[some], features[some], share)
+        return None if found is None else self.with_map(found[0])
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows of positive weight that are somewhere else, their targets and weights in memory.
+
+    A subclass defines :meth:`kept_rows`. Estimators take one in the place of X.
+    """
+
+    rows: Any
+    """Of ``shape`` (n, d), some of which are given by ``rows[numbers]``."""
+    targets: FloatArray
+    weight: FloatArray
+    kept: IntArray
+    """Their numbers among all rows."""
+    n_rows: int
+    """Number of all rows."""
+    names: list[str] | None
+    sample: IntArray
+    """Numbers of the rows that stand for all."""
+    flat: bool = True
+    """Whether y was of shape (n,)."""
+
+    def of_sample(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Rows, targets and weights of the sample."""
+        some = self.sample
+        return self.rows[some], self.targets[some], self.weight[some]
+
+    def kept_rows(self, feature_map: FeatureMap) -> KeptElsewhere:
+        """The rows, which have no features yet."""
+        raise NotImplementedError
+
+
+def sample_rows(n_rows: int, random_state: Any) -> IntArray:
+    """Numbers of the rows that stand for all."""
+    return sample_of(n_rows, SAMPLE_ROWS, random_of(random_state))
+
+
+def prepared_from(
+    model: Any, source: Source, watch: Callback | None
+) -> tuple[Prepared, FloatArray, FloatArray]:
+    """Rows that are somewhere else, ready for a fit of a model, and a sample with its targets.
+
+    What is learned or read off data is read off the sample: kernel, alpha and landmarks. To
+    these, rows are added of which the features leave out the most.
+    """
+    model.keep_columns(source.rows.shape[1], source.names, source.flat)
+    rows, targets, weight = source.of_sample()
+    feature_map = model.map_of_sample(
+        rows, targets, weight, (source.targets, source.weight), watch
+    )
+    inputs = source.kept_rows(feature_map).with_map(feature_map)
+    targets_of_all, shift = source.targets, np.zeros(source.targets.shape[1])
+    centre = None
+    if model.fit_intercept:
+        centre, shift = inputs.centre(), middle(targets_of_all)
+    idle = np.empty((0, rows.shape[1])), np.empty((0, targets.shape[1]))
+    return Prepared(inputs, targets_of_all - shift, shift, idle, centre=centre), rows, targets
+
+
+def check_elsewhere(model: Any, place: str) -> None:
+    """Refuse models that need all rows in memory."""
+    if isinstance(model.kernel, OperatorKernel) or model.given_gram:
+        raise ValueError(
+            "X must be rows in memory for kernel='precomputed' and for operator-valued kernels, "
+            f"got {place}"
+        )
+
+
+__all__ = ["KeptElsewhere", "Source", "check_elsewhere", "prepared_from", "sample_rows"]

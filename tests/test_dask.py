@@ -1,0 +1,296 @@
+"""Fits of Dask collections: those of rows in memory, however they are cut and whoever dies."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import signal
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel._validation import constraints_of
+from fenchel.kernels import Gaussian
+from fenchel.regression import elsewhere
+from fenchel.testing import check_design
+
+distributed = pytest.importorskip("distributed", reason="fits on a cluster need Dask")
+
+import dask.array as da  # noqa: E402
+import dask.dataframe as dd  # noqa: E402
+import pandas as pd  # noqa: E402
+
+from fenchel.dask import (  # noqa: E402
+    DaskExpectileRegressor,
+    DaskKernelRidge,
+    DaskQuantileRegressor,
+    DaskSVR,
+    _cluster,
+)
+from fenchel.dask._cluster import Cluster  # noqa: E402
+from fenchel.dask._design import Remote  # noqa: E402
+from fenchel.dask._rows import SpreadFeatures, SpreadRows  # noqa: E402
+from fenchel.features import PivotedCholesky  # noqa: E402
+
+RNG = np.random.default_rng(0)
+N = 900
+X = RNG.uniform(size=(N, 2))
+Y = np.sin(6 * X[:, 0]) + RNG.standard_normal(N) * (0.2 + X[:, 1])
+W = RNG.integers(0, 3, N).astype(float)
+SETTINGS = {"kernel": Gaussian(0.7), "alpha": 1e-3}
+LEVELS = [0.1, 0.5, 0.9]
+CUTS = (400, 100, 400)
+dX, dY, dW = da.from_array(X, (CUTS, 2)), da.from_array(Y, (CUTS,)), da.from_array(W, (CUTS,))
+FRAME = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": Y, "w": W}, index=np.arange(N) + 7)
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**options, silence_logs="CRITICAL") as cluster,
+        distributed.Client(cluster) as known,
+    ):
+        yield known
+
+
+def same(model, local):
+    """One model up to the gaps of both."""
+    bound = max(model.certificate_.gap, local.certificate_.gap) + 1e-12
+    assert abs(model.certificate_.primal - local.certificate_.primal) <= bound
+    assert model.status_.converged
+
+
+PAIRS = [
+    (DaskQuantileRegressor, QuantileRegressor, {"levels": LEVELS}),
+    (DaskExpectileRegressor, ExpectileRegressor, {"levels": LEVELS}),
+    (DaskSVR, SVR, {}),
+    (DaskKernelRidge, KernelRidge, {}),
+    (DaskQuantileRegressor, QuantileRegressor, {"levels": LEVELS, "non_crossing": "train"}),
+    (DaskSVR, SVR, {"kernel": "linear", "fit_intercept": False}),
+]
+
+
+@pytest.mark.parametrize(("kind", "local", "given"), PAIRS, ids=lambda each: str(each)[-40:])
+def test_a_fit_is_that_of_the_rows_in_memory(client, kind, local, given):
+    expected = local(**{**SETTINGS, **given}).fit(X, Y, W)
+    model = kind(**{**SETTINGS, **given}, client=client).fit(dX, dY, dW)
+    same(model, expected)
+    assert model.certified_kernel_ == "given"
+    lazy = model.predict(dX)
+    assert isinstance(lazy, da.Array)
+    found = lazy.compute()
+    scale = 2 * np.sqrt(2 * expected.certificate_.gap / 1e-3 + 1e-10)
+    np.testing.assert_allclose(found, expected.predict(X), atol=scale)
+    np.testing.assert_allclose(model.score(dX, dY, dW), model.score(X, Y, W), rtol=1e-9)
+    here = model.to_local()
+    assert type(here) is local
+    np.testing.assert_allclose(here.predict(X), found, rtol=1e-12)
+    assert here.certificate_ == model.certificate_
+    assert pickle.loads(pickle.dumps(model)).client is None
+
+
+def test_rows_far_from_zero_are_centred_on_the_workers(client):
+    given = {"kernel": "linear", "alpha": 1e-3}
+    far = da.from_array(X + 1e5, (CUTS, 2))
+    expected = SVR(**given).fit(X + 1e5, Y)
+    same(DaskSVR(**given, client=client).fit(far, dY), expected)
+
+
+def test_several_targets(client):
+    both = np.column_stack([Y, X[:, 0]])
+    expected = KernelRidge(**SETTINGS).fit(X, both)
+    model = DaskKernelRidge(**SETTINGS, client=client).fit(dX, da.from_array(both, (CUTS, 2)))
+    same(model, expected)
+    assert model.predict(dX).compute().shape == (N, 2)
+
+
+def test_chunks_change_nothing_but_the_gap(client):
+    local = ExpectileRegressor(0.3, **SETTINGS).fit(X, Y)
+    for chunk in (N, 130):
+        model = DaskExpectileRegressor(0.3, **SETTINGS, client=client)
+        same(model.fit(dX.rechunk((chunk, 2)), dY.rechunk(chunk)), local)
+
+
+def test_unknown_chunks_and_empty_partitions(client):
+    some = X[:, 0] < 0.8
+    some[400:500] = False  # a partition without rows
+    chosen = dX[:, 0] < 0.8
+    chosen = da.concatenate([chosen[:400], da.zeros(100, dtype=bool), chosen[500:]])
+    chosen = chosen.rechunk((CUTS,))
+    model = DaskKernelRidge(**SETTINGS, client=client).fit(dX[chosen], dY[chosen])
+    same(model, KernelRidge(**SETTINGS).fit(X[some], Y[some]))
+    assert model.predict(dX[chosen]).compute().shape == (some.sum(),)
+
+
+def test_data_frames(client):
+    frame = dd.from_pandas(FRAME, npartitions=2)
+    columns = ["a", "b"]
+    model = DaskExpectileRegressor(LEVELS, **SETTINGS, client=client)
+    model.fit(frame[columns], frame["y"], frame["w"])
+    same(model, ExpectileRegressor(LEVELS, **SETTINGS).fit(X, Y, W))
+    assert list(model.feature_names_in_) == columns
+    lazy = model.predict(frame[columns])
+    assert isinstance(lazy, dd.DataFrame)
+    found = lazy.compute()
+    np.testing.assert_array_equal(found.index, FRAME.index)
+    np.testing.assert_allclose(found, model.predict(FRAME[columns]), rtol=1e-12)
+    one = DaskKernelRidge(**SETTINGS, client=client).fit(frame[columns], frame["y"])
+    assert isinstance(one.predict(frame[columns]), dd.Series)
+
+
+def test_parameters_are_learned_from_the_sample(client):
+    expected = QuantileRegressor(LEVELS, tol=1e-3).fit(X, Y)
+    model = DaskQuantileRegressor(LEVELS, tol=1e-3, client=client).fit(dX, dY)
+    assert model.alpha_ == expected.alpha_
+    np.testing.assert_array_equal(model.kernel_.theta, expected.kernel_.theta)
+
+
+def test_landmarks_are_added_until_the_certificate_holds(client, monkeypatch):
+    monkeypatch.setattr(elsewhere, "SAMPLE_ROWS", 60)
+    monkeypatch.setattr(elsewhere, "_WORST", 400)
+    model = DaskQuantileRegressor(LEVELS, **SETTINGS, client=client).fit(dX, dY)
+    same(model, QuantileRegressor(LEVELS, **SETTINGS).fit(X, Y))
+
+
+def test_the_design_keeps_its_contract(client):
+    rows, coupling = X[:11], RNG.normal(size=(2, 2))
+    feature_map = PivotedCholesky(Gaussian(0.7), rank=3).fit(rows)
+    cluster = Cluster(client)
+    parts = [cluster.submit(np.array, rows[some]) for some in (slice(0, 4), slice(4, 11))]
+    features = SpreadFeatures(SpreadRows(cluster, parts, np.array([0, 4, 11]), 2), feature_map)
+    np.testing.assert_allclose(features[[10, 0, 5]], feature_map.transform(rows[[10, 0, 5]]))
+    design = Remote(features - np.full(3, 0.1), coupling)
+    few = Remote(features, np.eye(1))
+    few.blocks.block_rows = 3
+    push = RNG.normal(size=(11, 1))
+    np.testing.assert_allclose(
+        few.blocks.sum(lambda mine: (few.pull(mine, push[mine]), 1.0))[0],
+        feature_map.transform(rows).T @ push,
+    )
+    check_design(design)
+
+
+def test_the_attributes_of_the_other_and_its_copies(client):
+    model = DaskQuantileRegressor([0.2], **SETTINGS, client=client)
+    assert clone(model).client is client
+    names = set(model.get_params(deep=False))
+    assert names == {*QuantileRegressor().get_params(deep=False), "client"}
+    assert DaskQuantileRegressor().client_ is client  # the default of the process
+    ridge = DaskKernelRidge(**SETTINGS, client=client).fit(dX, dY)
+    with pytest.raises(AttributeError, match="rows that are in memory"):
+        ridge.loo_residuals_  # noqa: B018
+
+
+WRONG = {
+    "rows in memory": (lambda: (X, dY), "X must be an array or data frame of Dask"),
+    "targets in memory": (lambda: (dX, Y), "y must be an array or data frame of Dask"),
+    "one dimension": (lambda: (dY, dY), "X must be an array .* with 2 dimensions"),
+    "chunked columns": (lambda: (dX.rechunk((300, 1)), dY), "X must be in chunks of rows"),
+    "other number": (lambda: (dX, dY.rechunk(N)), "y must be in the same partitions as X"),
+    "other lengths": (
+        lambda: (dX, dY.rechunk(((100, 400, 400),))),
+        "y must be in partitions of as many rows as those of X, and has 100 in partition 0",
+    ),
+    "weights": (lambda: (dX, dY, dW.rechunk(N)), "sample_weight must be in the same partitions"),
+    "negative": (lambda: (dX, dY, -dW), "sample_weight must not be negative"),
+    "no weight": (lambda: (dX, dY, 0 * dW), "sample_weight must have a positive entry"),
+    "not finite": (lambda: (dX / 0, dY), "X must hold finite numbers, and does not in partition"),
+    "words": (
+        lambda: (dX.map_blocks(lambda x: x.astype(str) + "a", dtype="U9"), dY),
+        "X must hold numbers",
+    ),
+    "no rows": (lambda: (dX[:0], dY[:0]), "X must have a row"),
+    "huge": (lambda: (dX * 1e200, dY), "X must be at most"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_in_a_sentence(client, name):
+    make, sentence = WRONG[name]
+    model = DaskSVR(**SETTINGS, client=client)
+    with pytest.raises(ValueError, match=sentence):
+        model.fit(*make())
+    assert not hasattr(model, "certificate_")
+
+
+def test_models_and_predictions_that_are_refused(client):
+    with pytest.raises(ValueError, match="X must be rows in memory"):
+        DaskSVR(kernel="precomputed", client=client).fit(dX, dY)
+    with pytest.raises(ValueError, match="these are on workers; solver='newton'"):
+        DaskSVR(**SETTINGS, solver="augmented_lagrangian", client=client).fit(dX, dY)
+    with pytest.raises(TypeError, match="client must be"):
+        DaskSVR(client="here").fit(dX, dY)
+    model = DaskSVR(**SETTINGS, client=client).fit(dX, dY)
+    with pytest.raises(ValueError, match="X must have 2 columns"):
+        model.predict(dX[:, :1])
+
+
+def test_errors_of_reading_are_raised_as_they_are(client):
+    def missing(part):
+        raise FileNotFoundError("there is no file of this part")
+
+    with pytest.raises(FileNotFoundError, match="of this part"):
+        DaskSVR(**SETTINGS, client=client).fit(dX.map_blocks(missing, dtype=float), dY)
+
+
+def test_futures_that_were_cancelled_end_a_fit(client):
+    cluster = Cluster(client)
+    future = cluster.submit(time.sleep, 30.0)
+    client.cancel([future])
+    with pytest.raises(RuntimeError, match="has lost what the fit needs"):
+        cluster.gathered([future])
+
+
+@pytest.mark.parametrize("kind", [pair[0] for pair in PAIRS[:4]])
+def test_every_parameter_has_a_constraint(kind):
+    assert set(inspect.signature(kind).parameters) <= set(constraints_of(kind))
+    assert list(inspect.signature(kind).parameters)[-1] == "client"
+
+
+def test_a_cluster_without_workers_is_refused():
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as empty,
+        pytest.raises(RuntimeError, match="client must have a worker that runs"),
+    ):
+        DaskSVR(**SETTINGS, client=empty).fit(dX, dY)
+
+
+def test_a_fit_ends_where_all_workers_have_gone(monkeypatch):
+    monkeypatch.setattr(_cluster, "PATIENCE", 2.0)
+    monkeypatch.setattr(_cluster, "_LOOK", 0.2)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, processes=False, dashboard_address=":0", silence_logs="CRITICAL"
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as leaving,
+    ):
+        gone = []
+
+        def leave(progress):
+            if not gone:
+                gone.append(cluster.scale(0))
+
+        model = DaskQuantileRegressor(LEVELS, **SETTINGS, callback=leave, client=leaving)
+        with pytest.raises(RuntimeError, match="no worker that runs for 2 seconds"):
+            model.fit(dX, dY)
+
+
+def test_a_worker_that_is_killed_changes_nothing_but_time(client):
+    expected = QuantileRegressor(LEVELS, **SETTINGS).fit(X, Y)
+    victim = next(iter(client.run(os.getpid).values()))
+    killed = []
+
+    def kill(progress):
+        if progress.iteration > 0 and not killed:
+            killed.append(os.kill(victim, signal.SIGKILL))
+
+    model = DaskQuantileRegressor(LEVELS, **SETTINGS, callback=kill, client=client)
+    same(model.fit(dX, dY), expected)
+    assert killed
