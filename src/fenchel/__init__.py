@@ -73,6 +73,7 @@ _HOMES = {
 }
 _ROOMS = (
     "bounds",
+    "dask",
     "datasets",
     "design",
     "features",
@@ -126,6 +127,7 @@ __all__ = [
     "QuantileRegressor",
     "Ridge",
     "bounds",
+    "dask",
     "datasets",
     "design",
     "features",
