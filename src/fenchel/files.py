@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import check_weights
 from fenchel.spool import Spool
 
+_INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 _BLOCK_ROWS = 2**16
 _READ_ROWS = 2**18
 _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
@@ -358,7 +360,7 @@ def _opened(X: Any) -> _Table:
 
 
 def _of_arrow(source: Any, label: str) -> _Arrow:
-    names = [str(name) for name in source.schema.names]
+    names = [name for name in map(str, source.schema.names) if not _INDEX.fullmatch(name)]
     if not hasattr(source, "get_fragments"):
         source = importlib.import_module("pyarrow.dataset").dataset(source)
     return _Arrow(label, names, list(source.get_fragments()))

@@ -100,11 +100,6 @@ class SpreadFeatures(SpreadRows):
         shifted._shift = self._shift + shift
         return shifted
 
-    def worst(self, size: int) -> IntArray:
-        """Numbers of the rows of which the most is left out."""
-        size = min(size, len(self))
-        return np.sort(np.argpartition(self.left, len(self) - size)[len(self) - size :])
-
     def _of(self, part: int, rows: IntArray) -> Any:
         return self.cluster.submit(tasks.some_features, self.parts[part], self._shift, rows)
 

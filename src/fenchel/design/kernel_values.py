@@ -19,6 +19,7 @@ _TILE_BYTES, _TILE_COLUMNS = 2**21, 2048  # 2 MiB of kernel values stay in cache
 _STRIP = 128  # rows of a block at a time
 _PARTS = 16  # sums that are held at once, however many threads there are
 _LEAST_SHARED = 4096  # rows from which on threads save more than waking them costs
+_SMALLEST = 1e-30  # largest value of a kernel, or its inverse, that single precision has room for
 _Result = TypeVar("_Result")
 
 
@@ -158,7 +159,9 @@ class Computed:
 
     @cached_property
     def in_single(self) -> Computed:
-        """The same values in single precision, in half of the time."""
+        """The same values in single precision, in half of the time, where it can hold them."""
+        if not _SMALLEST < float(self.diagonal.max()) < 1.0 / _SMALLEST:
+            return self
         shift = self._rows.mean(axis=0) if self._kernel.is_stationary() else 0.0
         centred = self._rows - shift
         return Computed(centred.astype(np.float32), self._kernel, in_threads=self._in_threads)

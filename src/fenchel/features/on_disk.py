@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import FloatArray
 from fenchel.design import RowBlocks
 from fenchel.features.base import FeatureMap
 from fenchel.spool import RowsOnDisk, Spool, fits_on_disk
@@ -70,11 +70,6 @@ class FeaturesOnDisk(RowsOnDisk):
         else:
             found = self._map.transform(self._rows[start:stop])
         return found if self._shift is None else found - self._shift
-
-    def worst(self, size: int) -> IntArray:
-        """Numbers of the rows of which the most is left out."""
-        size = min(size, len(self))
-        return np.sort(np.argpartition(self.left, len(self) - size)[len(self) - size :])
 
 
 __all__ = ["FeaturesOnDisk"]

@@ -26,8 +26,7 @@ class KeptElsewhere(KeptRows):
     """Rows of positive weight whose features are somewhere else.
 
     Features have ``shape``, ``left`` and ``kernel_error``, what they leave out of the diagonal and
-    its share of the trace, ``worst(size)``, the numbers of rows of which they leave out the most,
-    and give those of some rows by ``features[rows]``.
+    its share of the trace, and give those of some rows by ``features[rows]``.
     """
 
     __slots__ = ()
@@ -71,7 +70,9 @@ class KeptElsewhere(KeptRows):
     def wider(self, share: float) -> KeptRows | None:
         """The same rows with further landmarks, of those of which the most is left out."""
         features: Any = self.features
-        some = np.union1d(features.worst(_WORST), sample_rows(len(self.rows), None))
+        size = min(_WORST, len(self.rows))
+        worst = np.argpartition(features.left, len(self.rows) - size)[-size:]
+        some = np.union1d(worst, sample_rows(len(self.rows), None))
         found = self.feature_map.wider(self.rows[some], features[some], share)
         return None if found is None else self.with_map(found[0])
 
