@@ -196,6 +196,10 @@ WRONG = {
         lambda: (dX, dY.rechunk(((100, 400, 400),))),
         "y must be in partitions of as many rows as those of X, and has 100 in partition 0",
     ),
+    "other lengths, not known": (
+        lambda: (dX[dX[:, 0] > -np.inf], dY[abs(dY) < 1.0]),
+        r"y must be in partitions of as many rows as those of X, and has \d+ in partition \d",
+    ),
     "weights": (lambda: (dX, dY, dW.rechunk(N)), "sample_weight must be in the same partitions"),
     "negative": (lambda: (dX, dY, -dW), "sample_weight must not be negative"),
     "no weight": (lambda: (dX, dY, 0 * dW), "sample_weight must have a positive entry"),

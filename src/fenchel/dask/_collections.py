@@ -154,6 +154,16 @@ def _check_same(given: dict[str, Any], pieces: dict[str, list[Any]]) -> None:
                 f"{name} must be in the same partitions as X, and has {len(pieces[name])} where X "
                 f"has {number}; rechunk or repartition one of them"
             )
+        for i, (ours, theirs) in enumerate(
+            zip(_lengths(given[name]), _lengths(given["X"]), strict=False)
+        ):
+            if ours < theirs or ours > theirs:  # neither is true of nan, a length not known yet
+                raise tasks.other_lengths(name, ours, i, theirs)
+
+
+def _lengths(values: Any) -> tuple[float, ...]:
+    """Rows in each partition, nan where that is not known; none of a data frame."""
+    return () if values is None or _is_frame(values) else tuple(values.chunks[0])
 
 
 def lazily(

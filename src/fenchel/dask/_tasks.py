@@ -33,10 +33,7 @@ def read(number: int, X: Any, y: Any, sample_weight: Any) -> Part:
     weight = None if sample_weight is None else _numbers(sample_weight, "sample_weight", number)
     for name, given in (("y", targets), ("sample_weight", weight)):
         if given is not None and len(given) != len(rows):
-            raise ValueError(
-                f"{name} must be in partitions of as many rows as those of X, and has "
-                f"{len(given)} in partition {number}, where X has {len(rows)}"
-            )
+            raise other_lengths(name, len(given), number, len(rows))
     n_rows = len(rows)
     kept = np.arange(n_rows)
     if weight is not None:
@@ -47,6 +44,14 @@ def read(number: int, X: Any, y: Any, sample_weight: Any) -> Part:
         if len(kept) < len(rows):
             rows, targets, weight = rows[kept], targets[kept], weight[kept]
     return Part(rows, targets, weight, kept, n_rows)
+
+
+def other_lengths(name: str, given: float, number: int, rows: float) -> ValueError:
+    """What is said of a partition with another number of rows than that of X."""
+    return ValueError(
+        f"{name} must be in partitions of as many rows as those of X, and has {given} in "
+        f"partition {number}, where X has {rows}"
+    )
 
 
 def _numbers(values: Any, name: str, number: int) -> FloatArray:
