@@ -73,7 +73,7 @@ def make_functional(
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    Lambert, Bouche, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
     convolution: exploring the Huber and ε-insensitive losses*, appendix B.2.1.
 
     Examples
@@ -135,7 +135,7 @@ def swap_outliers(
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    Lambert, Bouche, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
     convolution: exploring the Huber and ε-insensitive losses*, section 5.
 
     Examples
