@@ -375,7 +375,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
             warnings.warn(
                 f"n_components={self.n_components} is not used: eigenfunctions need {lacking}",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=6,
             )
 
     def _solver(self, problem: Problem) -> Solver:
