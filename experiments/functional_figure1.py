@@ -111,7 +111,7 @@ def averaged(results: pd.DataFrame) -> pd.DataFrame:
 def trade(results: pd.DataFrame, measure: str = "nmse") -> pd.DataFrame:
     """Best models without zeros, and the sparsest with a smaller λ and nearly their error."""
     means, rows = averaged(results), []
-    for loss in LOSSES:
+    for loss in [name for name in LOSSES if name in set(means.loss)]:
         own = means[means.loss == loss]
         best = own[own.epsilon == 0.0].nsmallest(1, measure).assign(what="ε = 0")
         allowed = own[
