@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -119,15 +120,24 @@ class KernelAdditive:
     def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """∫∫ k(s, s') k(a(s), b(s')) ds ds', on at most ``THINNED`` points s."""
         step = max(1, -(-A.shape[1] // THINNED))
+        parts = (np.ascontiguousarray(curves[:, ::step]).tobytes() for curves in (A, B))
         s = np.linspace(0.0, 1.0, A.shape[1])[::step]
-        A, B = A[:, ::step], B[:, ::step]
-        near = np.exp(-((s[:, None] - s) ** 2) / (2.0 * self.width_s**2))
-        total = np.zeros((len(A), len(B)))
-        for j, column in enumerate(A.T):
-            for k in np.flatnonzero(near[j] > 1e-6):
-                squares = np.subtract.outer(column, B[:, k]) ** 2
-                total += near[j, k] * np.exp(squares / (-2.0 * self.width**2))
-        return total / len(s) ** 2
+        return _additive(*parts, tuple(s), self.width, self.width_s)
+
+
+@lru_cache(maxsize=10)
+def _additive(
+    a: bytes, b: bytes, s: tuple[float, ...], width: float, width_s: float
+) -> np.ndarray:
+    """Values of the additive kernel, kept: strengths in turn need the same for each fold."""
+    A, B = (np.frombuffer(curves).reshape(-1, len(s)) for curves in (a, b))
+    near = np.exp(-(np.subtract.outer(s, s) ** 2) / (2.0 * width_s**2))
+    total = np.zeros((len(A), len(B)))
+    for j, column in enumerate(A.T):
+        for k in np.flatnonzero(near[j] > 1e-6):
+            squares = np.subtract.outer(column, B[:, k]) ** 2
+            total += near[j, k] * np.exp(squares / (-2.0 * width**2))
+    return total / len(s) ** 2
 
 
 @dataclass(frozen=True)
