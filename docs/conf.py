@@ -29,6 +29,7 @@ extensions = [
     "docstrings",
     "mathml",
     "pages",
+    "papers",
 ]
 fenchel_root = str(ROOT)
 exclude_patterns = ["_extensions", "_templates", "start.py"]

@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 WRITTEN = [
     path
     for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"), *DOCS.glob("extend/*.md")])
-    if path.name != "performance.md"
+    if path.name not in ("papers.md", "performance.md")
 ]
 WITH_CODE = [path for path in WRITTEN if "```python" in path.read_text(encoding="utf-8")]
 EXAMPLES = sorted((ROOT / "examples").glob("*/plot_*.py"))
