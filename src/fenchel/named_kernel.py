@@ -161,4 +161,4 @@ class _Bound(Generic[P]):
         return replace(solution, dual=self.dual, certificate=certificate, status=status)
 
 
-__all__ = ["Preparation", "solve_named"]
+__all__ = ["P", "Preparation", "solve_named"]

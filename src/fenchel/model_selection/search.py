@@ -403,6 +403,9 @@ def _are_candidates(values: Any) -> bool:
     return np.iterable(values) and not words and len(list(values)) > 0
 
 
+STRENGTHS = COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError)
+
+
 class KernelRidgeCV(PathSearchCV[KernelRidge]):
     """Kernel ridge regression that chooses its strength, and its width, by itself.
 
@@ -434,7 +437,7 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
 
     aggregation, refit = "mean", True
     constraints = declared(
-        alphas=COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError),
+        alphas=STRENGTHS,
         length_scales=NONE | That("a sequence of one or more candidates", _are_candidates),
         kernel=constraints_of(KernelRidge)["kernel"],
     )

@@ -30,6 +30,7 @@ class LevelRegressor(KernelRegressor):
         kernel: Any = None,
         alpha: float | None = None,
         learn: Any = True,
+        radius: float | None = None,
         level_gamma: float = 1.0,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
@@ -48,6 +49,7 @@ class LevelRegressor(KernelRegressor):
         self.kernel = kernel
         self.alpha = alpha
         self.learn = learn
+        self.radius = radius
         self.level_gamma = level_gamma
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
