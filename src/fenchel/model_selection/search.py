@@ -345,6 +345,7 @@ class PathSearchCV(
 
     predict = _delegated("predict")
     predict_interval = _delegated("predict_interval")
+    predict_distribution = _delegated("predict_distribution")
     predict_quantiles = _delegated("predict_quantiles")
     predict_gaps = _delegated("predict_gaps")
     crossing_loss = _delegated("crossing_loss")

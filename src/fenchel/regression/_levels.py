@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import Number, declared
 from fenchel.certificate import Callback
+from fenchel.distributions import QuantileDistribution
 from fenchel.features import KernelRowLimits
 from fenchel.kernels import level_coupling
 from fenchel.losses import Loss
@@ -65,6 +66,47 @@ class LevelRegressor(KernelRegressor):
     def _level_loss(self, levels: Any) -> Loss:
         """The loss that elicits the statistic at these levels."""
         raise NotImplementedError
+
+    def _distribution(self, curves: FloatArray) -> QuantileDistribution:
+        """The distributions with this statistic at the levels of the fit."""
+        raise NotImplementedError
+
+    def predict_distribution(self, X: ArrayLike) -> QuantileDistribution:
+        """Predict the whole distribution of the target at each row.
+
+        The curves of the fit are joined to a distribution, with exponential tails beyond the
+        outermost: :class:`fenchel.distributions.QuantileDistribution` says how, also for rows at
+        which curves cross. It has ``cdf``, ``pdf``, ``ppf`` at any levels, ``mean``, ``std``,
+        ``interval``, ``sample``, ``crps`` and ``log_prob``. The more levels, the less is assumed:
+        19 of them, ``np.arange(0.05, 1.0, 0.05)``, cost little more than three.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a table
+            Rows, as in ``predict``.
+
+        Returns
+        -------
+        QuantileDistribution
+            One distribution for each row.
+
+        Raises
+        ------
+        ValueError
+            If there are too few levels: two for quantiles; 0.5 and one on either side for
+            expectiles. Or if the fit has ``epsilon`` > 0.
+        """
+        curves = self._decision(X)
+        self._check_no_tube("distributions")
+        return self._distribution(curves)
+
+    def _check_no_tube(self, what: str) -> None:
+        if self.loss_.epsilon > 0.0:
+            raise ValueError(
+                f"epsilon must be 0 for {what}, got {self.loss_.epsilon:g}: rows inside of the "
+                "tube do not count, so that levels are not the shares of rows below; fit with "
+                "epsilon=0, or let ConformalQuantileRegressor calibrate"
+            )
 
     def make_loss(self, n_targets: int) -> Loss:
         return self._level_loss(self.levels_).insensitive(float(self.epsilon))

@@ -7,6 +7,7 @@ from typing import Any
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NONE, OneOf, declared
 from fenchel.certificate import Callback
+from fenchel.distributions import QuantileDistribution
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.regression._levels import LevelRegressor
@@ -243,17 +244,16 @@ class QuantileRegressor(LevelRegressor):
                 f"epsilon={self.epsilon!r}: insensitivity would let curves cross by that much"
             )
 
-    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
+    def _distribution(self, curves: FloatArray) -> QuantileDistribution:
+        return QuantileDistribution.from_quantiles(self.levels_, curves)
+
+    def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
         """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
         The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted,
-        with ``epsilon=0``. See the notes for how many training rows it holds.
+        with ``epsilon=0``; without a coverage they are the outermost such pair. See the notes
+        for how many training rows it holds, and :meth:`predict_distribution` for other coverages.
         """
         ends = central_interval(self._decision(X), self.levels_, coverage)
-        if self.loss_.epsilon > 0.0:
-            raise ValueError(
-                f"epsilon must be 0 for intervals, got {self.loss_.epsilon:g}: rows inside of the "
-                "tube do not count, so that levels are not the shares of rows below; fit with "
-                "epsilon=0, or let ConformalQuantileRegressor calibrate"
-            )
+        self._check_no_tube("intervals")
         return ends
