@@ -46,6 +46,12 @@ def outputs(model: Any, X: AnyArray, columns: Columns) -> Ends:
     prediction = np.asarray(model.predict(X), dtype=np.float64)
     if prediction.ndim == 1:
         prediction = prediction[:, None]
+    if columns[0] != columns[1] and prediction.shape[1] < 2:
+        raise TypeError(
+            "estimator must predict two quantiles: a parameter levels, as QuantileRegressor has, "
+            "a loss of quantiles, or several regressors from the lowest to the highest, got "
+            f"{type(model).__name__}, which predicts one number"
+        )
     return Ends(prediction[:, columns[0]], prediction[:, columns[1]])
 
 
