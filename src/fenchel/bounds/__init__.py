@@ -57,3 +57,7 @@ __all__ = [
     "rademacher_complexity",
     "svr_bound",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

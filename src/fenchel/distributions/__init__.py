@@ -6,3 +6,7 @@ from fenchel.distributions.normal import NormalDistribution
 from fenchel.distributions.quantiles import QuantileDistribution
 
 __all__ = ["Distribution", "GridDistribution", "NormalDistribution", "QuantileDistribution"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

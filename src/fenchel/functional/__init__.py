@@ -15,3 +15,7 @@ __all__ = [
     "quadrature_weights",
     "robustness_ratio",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,3 +9,7 @@ __all__ = [
     "KernelRidgeCV",
     "PathSearchCV",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

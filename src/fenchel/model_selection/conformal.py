@@ -56,6 +56,8 @@ class ConformalRegressor(Conformal):
         with "jackknife+". A number stands for folds at random.
     random_state : int, RandomState or None, default=None
         Seed of what is at random in ``cv``; None is a fixed seed.
+    verbose : int, default=0
+        If positive, lines on the models without folds or rows, with the time that is left.
 
     Attributes
     ----------
@@ -185,7 +187,7 @@ class ConformalQuantileRegressor(Conformal):
         - any that predicts several columns, of which the first and the last are the ends.
 
         With ``cv="prefit"`` they are fitted, where levels are known with those of the ends.
-    method, coverage, side, cv, random_state
+    method, coverage, side, cv, random_state, verbose
         As in :class:`ConformalRegressor`.
 
     Attributes

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import Number, declared
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
-from fenchel.features import KernelRowLimits
-from fenchel.kernels import level_coupling
+from fenchel.features import FeatureMap, KernelRowLimits
+from fenchel.kernels import OperatorKernel, level_coupling
+from fenchel.learning import Learning
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
 from fenchel.metrics import crossing_loss, d2_score
 from fenchel.regression._base import KernelRegressor
+from fenchel.solvers import Solver
 
 
 class LevelRegressor(KernelRegressor):
@@ -26,21 +30,21 @@ class LevelRegressor(KernelRegressor):
 
     def __init__(
         self,
-        levels: Any = 0.5,
+        levels: float | Sequence[float] | FloatArray = 0.5,
         *,
-        kernel: Any = None,
+        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
         alpha: float | None = None,
-        learn: Any = True,
+        learn: bool | Learning = True,
         level_gamma: float = 1.0,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
-        features: Any = "auto",
+        features: str | FeatureMap = "auto",
         rank: int | None = None,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         max_time: float | None = None,
