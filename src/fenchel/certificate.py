@@ -135,3 +135,7 @@ One with a method ``seconds_left`` is asked by solvers that take a limit on thei
 """
 
 __all__ = ["Callback", "Certificate", "Certified", "Progress", "Status"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -162,3 +162,7 @@ class _Bound(Generic[P]):
 
 
 __all__ = ["P", "Preparation", "solve_named"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

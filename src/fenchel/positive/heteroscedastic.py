@@ -10,6 +10,7 @@ from scipy.stats import norm
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import NUMBERS, SHARE, Number, check_weights, declared, targets_of
 from fenchel.certificate import Callback
+from fenchel.distributions import NormalDistribution
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
@@ -277,6 +278,10 @@ n_features_in_, feature_names_in_
             raise ValueError(f"levels must be numbers in (0, 1), got {levels!r}")
         mean, std = self._distribution(X)
         return mean[:, None] + std[:, None] * norm.ppf(levels)
+
+    def predict_distribution(self, X: ArrayLike) -> NormalDistribution:
+        """Predict the normal distributions of the targets at rows X, one for each row."""
+        return NormalDistribution(*self._distribution(X))
 
     def log_likelihood(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
