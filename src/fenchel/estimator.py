@@ -178,11 +178,17 @@ class Searchable:
         )
 
     def with_parameters(self, **parameters: Any) -> Self:
-        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel."""
-        if "length_scale" in parameters:
-            given = parameters.get("kernel", self.kernel)
+        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel.
+
+        So is ``gap_length_scale`` of ``gap_kernel``, and the like.
+        """
+        for name in [name for name in parameters if name.endswith("length_scale")]:
+            kernel_name = f"{name.removesuffix('length_scale')}kernel"
+            if kernel_name not in self.get_params(deep=False):
+                continue
+            given = parameters.get(kernel_name, getattr(self, kernel_name))
             kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
-            parameters["kernel"] = _scaled(kernel, parameters.pop("length_scale"))
+            parameters[kernel_name] = _scaled(kernel, parameters.pop(name))
         copied: Any = clone(self)
         if "learn" in copied.get_params(deep=False):
             parameters.setdefault("learn", False)
