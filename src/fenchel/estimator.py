@@ -182,15 +182,16 @@ class Searchable:
 
         So is ``gap_length_scale`` of ``gap_kernel``, and the like.
         """
+        copied: Any = clone(self)
+        known = copied.get_params(deep=False)
         for name in [name for name in parameters if name.endswith("length_scale")]:
             kernel_name = f"{name.removesuffix('length_scale')}kernel"
-            if kernel_name not in self.get_params(deep=False):
+            if kernel_name not in known:
                 continue
-            given = parameters.get(kernel_name, getattr(self, kernel_name))
+            given = parameters.get(kernel_name, known[kernel_name])
             kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
             parameters[kernel_name] = _scaled(kernel, parameters.pop(name))
-        copied: Any = clone(self)
-        if "learn" in copied.get_params(deep=False):
+        if "learn" in known:
             parameters.setdefault("learn", False)
         return copied.set_params(**parameters)
 

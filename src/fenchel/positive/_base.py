@@ -227,8 +227,8 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         kernel = as_kernel(kernel, str(name))
         if self._given_gram() or isinstance(kernel, Precomputed):
             raise ValueError(
-                f"{name} must be None or a kernel of rows, and None with kernel='precomputed', got "
-                f"{getattr(self, str(name))!r} with kernel={self.kernel!r}"
+                f"{name} must be None or a kernel of rows, and None with kernel='precomputed', "
+                f"got {getattr(self, str(name))!r} with kernel={self.kernel!r}"
             )
         if getattr(self.features, "kernel", None) is not None:
             raise ValueError(

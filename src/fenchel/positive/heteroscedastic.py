@@ -153,8 +153,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
     .. math:: \theta(x) = \chi(x)^\top A \chi(x) + \mathrm{max\_std}^{-2}, \qquad
               \eta(x) = w^\top \varphi(x)
 
-    with φ of ``kernel`` and χ of ``precision_kernel``, for y with its mean subtracted and divided by its standard deviation, so that the fit does
-    not depend on the units of y.
+    with φ of ``kernel`` and χ of ``precision_kernel``, for y with its mean subtracted and divided
+    by its standard deviation, so that the fit does not depend on the units of y.
 
     Parameters
     ----------
