@@ -108,7 +108,8 @@ class PathSearchCV(
         Candidates for parameters of the estimator, as in GridSearchCV. For ``"alpha"``, and for
         ``"kappa"`` and ``"epsilon"`` of :class:`fenchel.functional.FunctionalRegressor`, also a
         number of values, on a geometric grid in the units of the problem: ``{"alpha": 20}``.
-        ``"length_scale"`` is that of the kernel, or of the kernel within it: numbers, or rules
+        ``"length_scale"`` is that of the kernel, or of the kernel within it, and
+        ``"gap_length_scale"`` that of ``gap_kernel``, and the like: numbers, or rules
         such as "median", which are measured on each training fold. None is the estimator's own
         grid: 20 strengths for regressors, for curves 10, each with 10 values of κ or ε if the
         loss reads it, for non-negative models 9, each with and without ``trace_penalty``.
