@@ -60,6 +60,7 @@ _PLAIN: dict[str, Any] = {
     CURVES: FunctionalRegressor,
 }
 _OF_LEVELS = (QUANTILE, EXPECTILE)
+_FOLDS, _ENOUGH_TO_SPLIT = 5, 5000  # a quarter of that is off by a hundredth, as a rule
 _WORTH_HAVING = 0.1  # relative gap
 _WIDTHS = (1 / 3, 1.0, 3.0, 9.0, 27.0)
 
@@ -145,7 +146,7 @@ class _Ticks:
         """Nothing is left to do."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Steps:
     """Callback of an estimator: shows evaluations of learning and steps of the solver, and ends.
 
@@ -155,16 +156,31 @@ class _Steps:
 
     show: Show
     wish: Wish
+    n_models: int = 1
+    begun: int = 0
+    last: Progress | None = None
     asked_again = True
 
     def __call__(self, progress: Progress) -> str | None:
+        self._count(progress)
         if progress.is_learning:
             what = f"learning: held-out loss {progress.primal:.3f}"
         else:
             what = f"fitting: relative gap {progress.relative_gap:.0e}"
-        self.show(what, progress.iteration, None)
+        if self.n_models == 1:
+            self.show(what, progress.iteration, None)
+        else:
+            which = f"model {self.begun} of {self.n_models}"
+            self.show(f"{which}, {what}", self.begun - 1, self.n_models)
         enough = progress.is_learning or progress.relative_gap < _WORTH_HAVING
         return "interrupted" if self.wish.is_there and enough else None
+
+    def _count(self, progress: Progress) -> None:
+        """Take note of another model: its steps begin anew, after learning if there is any."""
+        last, self.last = self.last, progress
+        again = last is not None and progress.iteration <= last.iteration
+        learned = last is not None and last.is_learning and not progress.is_learning
+        self.begun += last is None or (again and not learned)
 
     def __deepcopy__(self, _: Any) -> _Steps:
         """Itself, in copies of estimators too: there is one terminal and one user."""
@@ -199,13 +215,17 @@ def make_estimator(settings: Settings) -> Any:
     return estimator.set_params(**given)
 
 
-def calibrated(settings: Settings, estimator: Any) -> Any:
-    """The estimator, in calibrated intervals if a coverage was asked for."""
+def calibrated(settings: Settings, estimator: Any, n_rows: int) -> Any:
+    """The estimator, in calibrated intervals if a coverage was asked for.
+
+    Of few rows all calibrate, at models without their fold: a share of them would say too little.
+    """
     if settings.coverage is None:
         return estimator
     of_levels = settings.model in _OF_LEVELS
     wrapper: Any = ConformalQuantileRegressor if of_levels else ConformalRegressor
-    return wrapper(estimator, coverage=settings.coverage, random_state=settings.seed)
+    how = {"method": "cv+", "cv": min(_FOLDS, n_rows)} if n_rows < _ENOUGH_TO_SPLIT else {}
+    return wrapper(estimator, coverage=settings.coverage, random_state=settings.seed, **how)
 
 
 def make_pipeline(estimator: Any) -> Pipeline:
@@ -239,12 +259,17 @@ def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> F
                 found = _search(settings, estimator, X, targets, ticks)
             search, early = _summary(settings, found), found.n_early_stops_
             estimator = estimator.with_parameters(**found.best_params_)
-        estimator.set_params(callback=_Steps(show, wish))
-        pipeline = make_pipeline(calibrated(settings, estimator))
+        steps = _Steps(show, wish)
+        model = calibrated(settings, estimator.set_params(callback=steps), _n_rows(X))
+        several = getattr(model, "method", "split") != "split"
+        steps.n_models += several * _FOLDS
+        pipeline = make_pipeline(model)
         options = {} if weight is None else {"model__sample_weight": weight}
         if settings.model == CURVES:
             options["model__theta"] = curve_points(list(y))
-        with warnings.catch_warnings(record=True) as caught, wish.listening():
+        # of several models none may be worse than the others: there is no best so far
+        listening = contextlib.nullcontext() if several else wish.listening()
+        with warnings.catch_warnings(record=True) as caught, listening:
             warnings.simplefilter("always")
             pipeline.fit(X, targets, **options)
         without_callbacks(pipeline)
@@ -255,10 +280,16 @@ def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> F
     return Fit(pipeline, time.perf_counter() - started, messages, search, wish.is_there)
 
 
+def _n_rows(X: Any) -> int:
+    """Of a table in memory; those in files have enough."""
+    return len(X) if hasattr(X, "__len__") else _ENOUGH_TO_SPLIT
+
+
 def without_callbacks(pipeline: Pipeline) -> None:
     """Leave to files and to other fits nothing of this one's terminal."""
-    for model in (pipeline[-1], certified(pipeline)):
-        getattr(model, "estimator", model).set_params(callback=None)
+    model = pipeline[-1]
+    for each in (getattr(model, "estimator", model), *getattr(model, "models_", [])):
+        each.set_params(callback=None)
 
 
 @contextlib.contextmanager

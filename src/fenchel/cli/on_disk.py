@@ -106,7 +106,9 @@ def _calibrated(
         plain = replace(plain, levels=",".join(f"{round(end, 12)!r}" for end in ends))
     found = fitting.fit(plain, table, target, show, weight)
     pipeline = found.pipeline
-    wrapper = fitting.calibrated(settings, pipeline[-1]).set_params(cv="prefit")
+    wrapper = fitting.calibrated(settings, pipeline[-1], len(y)).set_params(
+        method="split", cv="prefit"
+    )
     rows = pipeline[:-1].transform(_rows(table, chosen))
     wrapper.fit(rows, y[chosen])
     pipeline.steps[-1] = (pipeline.steps[-1][0], wrapper)

@@ -84,6 +84,7 @@ def _calibration_record(model: Any) -> dict[str, Any] | None:
         return None
     return {
         "coverage": model.coverage,
+        "method": model.method,
         "rows": int(model.n_calibration_),
         "margin": model.quantile_,
     }
@@ -174,14 +175,14 @@ def _print_columns(lines: dict[str, str], n_lines: int) -> None:
         else:
             alike.setdefault(line, []).append(one_line(name))
     plain = alike.pop(AS_IT_IS, None)
-    told = [(listed(names, 6), line) for line, names in alike.items()]
-    told += [(listed(plain, 6), AS_IT_IS)] if plain else []
+    told = [(listed(names, 4), line) for line, names in alike.items()]
+    told += [(listed(plain, 4), AS_IT_IS)] if plain else []
     told += [("left out", listed(left_out, 6))] if left_out else []
     cut = len(told) > max(n_lines, 2)
     shown = told[: max(n_lines, 2) - 1] if cut else told
     width = min(max(len(names) for names, _ in shown), 2 * _WIDEST)
     for names, line in shown:
-        console.print(f"  {names:<{width}}  {line}", markup=False)
+        console.print(_clipped(f"  {names:<{width}}  {line}", room=0), markup=False)
     if cut:
         console.print(f"  … and {len(told) - len(shown)} more lines, all of them with --json")
 
@@ -258,7 +259,8 @@ def _intervals(measures: Measures, wrapper: Any) -> list[tuple[str, str]]:
     words = f"cover {percent(found['coverage'], 3)} of these rows, mean width "
     facts = [("intervals", f"{words}{found['mean_width']:.4g}")]
     if wrapper is not None:
-        rows = f"{wrapper.n_calibration_} rows that the fit has not seen"
+        unseen = "that the fit has not seen" if wrapper.method == "split" else "in folds"
+        rows = f"{wrapper.n_calibration_} rows {unseen}"
         facts.append(("calibrated", f"for {percent(wrapper.coverage)}, on {rows}"))
     return facts
 
@@ -289,9 +291,9 @@ def _read(fit: Fit) -> list[tuple[str, str]]:
     return facts
 
 
-def _clipped(text: str) -> str:
-    """As much of a text as fits on a line beside the name of a fact."""
-    width = max(Console().width - _LABELS, 2 * _WIDEST)
+def _clipped(text: str, room: int = _LABELS) -> str:
+    """As much of a text as fits on a line, with room for the name of a fact."""
+    width = max(Console().width - room, 2 * _WIDEST)
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
@@ -330,5 +332,7 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
 
 
 def model_rows(fit: Fit, measures: Measures) -> int:
-    """Rows that the model has seen: of calibrated intervals, without those that calibrate."""
-    return measures.n_rows - int(getattr(fit.pipeline[-1], "n_calibration_", 0))
+    """Rows that the model has seen: without those that are kept from it to calibrate."""
+    wrapper = fit.pipeline[-1]
+    kept = int(wrapper.n_calibration_) if getattr(wrapper, "method", "") == "split" else 0
+    return measures.n_rows - kept

@@ -18,16 +18,20 @@ _SILENT = 10.0  # seconds before the first line, and between two
 _SLOWER = 1.5
 
 
+def _now() -> float:
+    return time.monotonic()
+
+
 @dataclass
 class Clock:
     """How long it has taken, and how long it may take."""
 
     max_time: float | None = None
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=_now)
 
     def left(self, done: int, total: int | None) -> str:
         """Words for the time that is left, empty where it is not known."""
-        elapsed = time.monotonic() - self.started
+        elapsed = _now() - self.started
         if total is not None and 0 < done < total:
             return f"about {_time(elapsed / done * (total - done))} left"
         if total is None and self.max_time is not None and elapsed < self.max_time:
@@ -37,7 +41,7 @@ class Clock:
     @property
     def elapsed(self) -> str:
         """Words for the time that has gone by."""
-        return _time(time.monotonic() - self.started)
+        return _time(_now() - self.started)
 
 
 def _time(seconds: float) -> str:
@@ -45,6 +49,10 @@ def _time(seconds: float) -> str:
     if whole < 60:
         return f"{whole} s"
     return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole / 3600:.1f} h"
+
+
+def _share(done: int, total: int | None) -> str:
+    return "" if total is None else f", {100.0 * done / total:.0f} %"
 
 
 @contextlib.contextmanager
@@ -70,9 +78,12 @@ def _on_a_terminal(console: Console, clock: Clock) -> Iterator[Show]:
         task = bar.add_task("reading", total=None, left="")
 
         def show(what: str, done: int, total: int | None) -> None:
-            of = what if total is None else f"{what}, {done} of {total}"
             bar.update(
-                task, description=of, completed=done, total=total, left=clock.left(done, total)
+                task,
+                description=what + _share(done, total),
+                completed=done,
+                total=total,
+                left=clock.left(done, total),
             )
 
         yield show
@@ -84,14 +95,13 @@ class _Lines:
 
     clock: Clock
     pause: float = _SILENT
-    last: float = field(default_factory=time.monotonic)
+    last: float = field(default_factory=_now)
 
     def show(self, what: str, done: int, total: int | None) -> None:
-        if time.monotonic() - self.last < self.pause:
+        if _now() - self.last < self.pause:
             return
-        self.last, self.pause = time.monotonic(), _SLOWER * self.pause
-        of = "" if total is None else f", {done} of {total}"
+        self.last, self.pause = _now(), _SLOWER * self.pause
         left = self.clock.left(done, total)
         after = f" after {self.clock.elapsed}" + (f", {left}" if left else "")
-        sys.stderr.write(f"fenchel: {what}{of}{after}\n")
+        sys.stderr.write(f"fenchel: {what}{_share(done, total)}{after}\n")
         sys.stderr.flush()
