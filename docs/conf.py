@@ -31,7 +31,7 @@ extensions = [
     "pages",
 ]
 fenchel_root = str(ROOT)
-exclude_patterns = ["_extensions", "_templates", "start.py"]
+exclude_patterns = ["_extensions", "_templates"]
 templates_path = ["_templates"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 
