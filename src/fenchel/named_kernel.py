@@ -161,7 +161,7 @@ class _Bound(Generic[P]):
         return replace(solution, dual=self.dual, certificate=certificate, status=status)
 
 
-__all__ = ["P", "Preparation", "solve_named"]
+__all__ = ["Preparation", "solve_named"]
 
 
 def __dir__() -> list[str]:
