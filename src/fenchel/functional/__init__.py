@@ -18,3 +18,7 @@ __all__ = [
     "quadrature_weights",
     "robustness_ratio",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
