@@ -24,7 +24,7 @@ TITLES = (
     "what a fit promises, and how rows are seen",
     "kernels, losses",
     "features, problems",
-    "algorithms",
+    "algorithms, what is predicted",
     "parameters from held-out rows",
     "the shell of estimators",
     "and of those that learn",

@@ -19,7 +19,7 @@ FLOORS: list[set[str]] = [
     {"certificate", "datasets", "design", "norms", "tables"},
     {"kernels", "losses", "repair"},
     {"features", "metrics", "norm_problem", "problem"},
-    {"solvers"},
+    {"distributions", "solvers"},
     {"learning"},
     {"estimator"},
     {"learning_estimator"},

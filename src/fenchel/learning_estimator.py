@@ -143,3 +143,7 @@ class LearningEstimator(KernelEstimator):
 
 
 __all__ = ["FEW_ROWS", "LearningEstimator"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

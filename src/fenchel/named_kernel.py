@@ -161,4 +161,8 @@ class _Bound(Generic[P]):
         return replace(solution, dual=self.dual, certificate=certificate, status=status)
 
 
-__all__ = ["P", "Preparation", "solve_named"]
+__all__ = ["Preparation", "solve_named"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

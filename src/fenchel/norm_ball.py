@@ -17,16 +17,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate, Certified
-from fenchel.named_kernel import P, solve_named
+from fenchel.named_kernel import Preparation, solve_named
 from fenchel.problem import Problem
 from fenchel.solvers import Iterate, Loop, Solution, WarmStart, solution_of
 
 TOLERANCE = 0.25
 """Of the fits with a penalty, in units of that of the constrained one."""
+P = TypeVar("P", bound=Preparation)
 _MOST_FITS = 60
 _LEAST = 1e-3  # norm in units of that of the ball, below which it is no guide
 _FURTHEST = 1e3  # factor of alpha from one fit to the next, while the ball is on one side
@@ -205,3 +206,7 @@ class _Search(Generic[P]):
 
 
 __all__ = ["TOLERANCE", "solve_in_ball"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -386,3 +386,7 @@ def _divided(weights: FloatArray, total: float) -> FloatArray:
 
 
 __all__ = ["Problem"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -67,3 +67,7 @@ __all__ = [
     "svr_bound",
     "truncation_bound",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

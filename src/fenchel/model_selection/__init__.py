@@ -13,3 +13,7 @@ __all__ = [
     "PathSearchCV",
     "RidgeCV",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -54,7 +54,7 @@ class RidgeCV(_LinearCV[Ridge]):
         Whether each output has a free offset.
     cv : int, splitter or iterable, optional
         Folds; None with ``scoring=None`` is the exact leave-one-out error.
-    scoring, selection, n_jobs
+    scoring, selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
     Attributes
@@ -83,6 +83,7 @@ class RidgeCV(_LinearCV[Ridge]):
         scoring: Any = None,
         selection: str = "auto",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.alphas = alphas
         self.fit_intercept = fit_intercept
@@ -90,6 +91,7 @@ class RidgeCV(_LinearCV[Ridge]):
         self.scoring = scoring
         self.selection = selection
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def tuned(self) -> Ridge:
         """Return the estimator whose strength is searched."""
@@ -114,7 +116,7 @@ class LassoCV(_LinearCV[Lasso]):
         Whether each output has a free offset.
     tol, max_iter
         As in :class:`fenchel.Lasso`.
-    cv, scoring, selection, n_jobs
+    cv, scoring, selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
     Attributes
@@ -146,6 +148,7 @@ class LassoCV(_LinearCV[Lasso]):
         scoring: Any = None,
         selection: str = "auto",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.alphas = alphas
         self.fit_intercept = fit_intercept
@@ -155,6 +158,7 @@ class LassoCV(_LinearCV[Lasso]):
         self.scoring = scoring
         self.selection = selection
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def tuned(self) -> Lasso:
         """Return the estimator whose strength is searched."""
@@ -172,7 +176,7 @@ class GroupLassoCV(_LinearCV[GroupLasso]):
         As in :class:`fenchel.GroupLasso`.
     alphas : int or sequence of float, default=50
         As in :class:`LassoCV`.
-    fit_intercept, tol, max_iter, cv, scoring, selection, n_jobs
+    fit_intercept, tol, max_iter, cv, scoring, selection, n_jobs, verbose
         As in :class:`LassoCV`.
 
     Attributes
@@ -216,6 +220,7 @@ class GroupLassoCV(_LinearCV[GroupLasso]):
         scoring: Any = None,
         selection: str = "auto",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.groups = groups
         self.alphas = alphas
@@ -229,6 +234,7 @@ class GroupLassoCV(_LinearCV[GroupLasso]):
         self.scoring = scoring
         self.selection = selection
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def tuned(self) -> GroupLasso:
         """Return the estimator whose strength is searched."""

@@ -25,3 +25,7 @@ __all__ = [
     "alpha_of",
     "lasso_path",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fenchel._typing import FloatArray
+from fenchel.distributions import QuantileDistribution
 from fenchel.losses import Loss, SquaredPinball
 from fenchel.regression._levels import LevelRegressor
 
@@ -65,3 +67,6 @@ kernel_, kernel_error_, feature_map_, levels_, n_iter_, history_, n_features_in_
 
     def _level_loss(self, levels: Any) -> Loss:
         return SquaredPinball(levels)
+
+    def _distribution(self, curves: FloatArray) -> QuantileDistribution:
+        return QuantileDistribution.from_expectiles(self.levels_, curves)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import BOOLEAN, NONE, OneOf, declared
 from fenchel.certificate import Callback
+from fenchel.distributions import QuantileDistribution
+from fenchel.features import FeatureMap
+from fenchel.kernels import OperatorKernel
+from fenchel.learning import Learning
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.problem import Problem
 from fenchel.regression._levels import LevelRegressor
-from fenchel.solvers import Solution
+from fenchel.solvers import Solution, Solver
 
 
 class QuantileRegressor(LevelRegressor):
@@ -216,24 +224,24 @@ class QuantileRegressor(LevelRegressor):
 
     def __init__(
         self,
-        levels: Any = 0.5,
+        levels: float | Sequence[float] | FloatArray = 0.5,
         *,
-        kernel: Any = None,
+        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
         alpha: float | None = None,
-        learn: Any = True,
+        learn: bool | Learning = True,
         radius: float | None = None,
         level_gamma: float = 1.0,
         epsilon: float = 0.0,
         refit_offsets: bool = False,
         non_crossing: str | None = None,
         fit_intercept: bool = True,
-        features: Any = "auto",
+        features: str | FeatureMap = "auto",
         rank: int | None = None,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         max_time: float | None = None,
@@ -295,18 +303,23 @@ class QuantileRegressor(LevelRegressor):
         without_tube = replace(problem, loss=Pinball(self.levels_))
         return without_tube.minimizing_offset(solution.weights) - solution.offset
 
-    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
+    _without_tube = "refit_offsets=True or epsilon=0"
+
+    @property
+    def _levels_are_shares(self) -> bool:
+        return self._shares
+
+    def _distribution(self, curves: FloatArray) -> QuantileDistribution:
+        return QuantileDistribution.from_quantiles(self.levels_, curves)
+
+    def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
         """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
         The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted,
-        with ``epsilon=0`` or with ``refit_offsets=True``. See the notes for how many training
-        rows it holds.
+        with ``epsilon=0`` or with ``refit_offsets=True``; without a coverage they are the
+        outermost such pair. See the notes for how many training rows it holds, and
+        :meth:`predict_distribution` for other coverages.
         """
         ends = central_interval(self._decision(X), self.levels_, coverage)
-        if not self._shares:
-            raise ValueError(
-                f"epsilon must be 0 for intervals, got {self.loss_.epsilon:g}: rows inside of the "
-                "tube do not count, so that levels are not the shares of rows below; fit with "
-                "refit_offsets=True or epsilon=0, or let ConformalQuantileRegressor calibrate"
-            )
+        self._check_shares("intervals")
         return ends

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
 from fenchel.certificate import Callback
 from fenchel.design import Factored
 from fenchel.features import FeatureMap, KernelRowLimits
 from fenchel.kernels import OperatorKernel, output_matrix
+from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor
 from fenchel.regression._prepared import Prepared
+from fenchel.solvers import Solver
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
 
 _MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
@@ -148,18 +152,18 @@ history_, n_features_in_, feature_names_in_
         self,
         alpha: float | None = None,
         *,
-        kernel: Any = None,
-        learn: Any = True,
+        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
+        learn: bool | Learning = True,
         radius: float | None = None,
-        coupling: Any = None,
+        coupling: ArrayLike | None = None,
         fit_intercept: bool = True,
-        features: Any = "auto",
+        features: str | FeatureMap = "auto",
         rank: int | None = None,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         max_time: float | None = None,
