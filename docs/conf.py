@@ -29,9 +29,10 @@ extensions = [
     "docstrings",
     "mathml",
     "pages",
+    "papers",
 ]
 fenchel_root = str(ROOT)
-exclude_patterns = ["_extensions", "_templates", "start.py"]
+exclude_patterns = ["_extensions", "_templates"]
 templates_path = ["_templates"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 

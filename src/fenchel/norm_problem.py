@@ -198,3 +198,7 @@ class NormProblem:
 
 
 __all__ = ["NormProblem", "Range"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

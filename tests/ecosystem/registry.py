@@ -25,8 +25,11 @@ from fenchel.functional import FunctionalRegressor
 from fenchel.model_selection import (
     ConformalQuantileRegressor,
     ConformalRegressor,
+    GroupLassoCV,
     KernelRidgeCV,
+    LassoCV,
     PathSearchCV,
+    RidgeCV,
 )
 from fenchel.online import OnlineLasso, OnlineQuadraticSVR, OnlineRidge, OnlineSVR, WidrowHoff
 from fenchel.positive import (
@@ -105,6 +108,9 @@ CASES = [
     Case(ConeRegressor(alpha=1e-2, rank=8), TWO),
     Case(DensityEstimator(1e-2, rank=8), None),
     Case(KernelRidgeCV(alphas=GRID["alpha"]), TWO),
+    Case(RidgeCV(alphas=GRID["alpha"]), TWO),
+    Case(LassoCV(alphas=GRID["alpha"])),
+    Case(GroupLassoCV(alphas=GRID["alpha"]), TWO),
     Case(PathSearchCV(KernelRidge(), GRID), TWO),
     Case(PathSearchCV(SVR(), GRID)),
     Case(PathSearchCV(QuantileRegressor(LEVELS), GRID)),

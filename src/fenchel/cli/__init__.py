@@ -66,3 +66,7 @@ def _complain(sentence: str) -> int:
 
 
 __all__ = ["main"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -31,3 +31,7 @@ __all__ = [
     "row_products",
     "subtract_from",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

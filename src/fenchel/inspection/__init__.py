@@ -38,3 +38,7 @@ __all__ = [
     "statistic_of",
     "target_name_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

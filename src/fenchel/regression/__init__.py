@@ -23,3 +23,7 @@ __all__ = [
     "Ridge",
     "lasso_path",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
