@@ -82,6 +82,12 @@ def label_axes(ax: Any, x: object, y: object, note: str = "") -> None:
         ax.spines[side].set_visible(False)
 
 
+def limit(set_limits: Any, low: float, high: float) -> None:
+    """Set limits with a little room around them."""
+    margin = 0.02 * (high - low)
+    set_limits(low - margin, high + margin)
+
+
 def legend(ax: Any, entries: Iterable[tuple[Any, object]], title: str = "", **options: Any) -> Any:
     """A legend of handles with their names, whatever letters these begin with."""
     handles, names = zip(*entries, strict=True)
@@ -100,6 +106,28 @@ def legend(ax: Any, entries: Iterable[tuple[Any, object]], title: str = "", **op
         made.set_title(" ")
         set_text(made.get_title(), title)
     made.set_alignment("left")
+    return made
+
+
+def free_legend(ax: Any, entries: list[tuple[Any, object]], title: str, points: Any) -> Any:
+    """A legend beside the points (n, 2) where there is room, or else in a row above them."""
+    made = legend(ax, entries, title)
+    ax.figure.draw_without_rendering()
+    seen = ax.transData.transform(points[np.isfinite(points).all(axis=1)])
+    if not made.get_window_extent().padded(4.0).count_contains(seen):
+        return made
+    columns = len(entries)
+    while True:
+        made = legend(ax, entries, title, loc="upper left", ncols=columns, borderaxespad=0.2)
+        ax.figure.draw_without_rendering()
+        box = made.get_window_extent()
+        if columns == 1 or box.width <= ax.bbox.width:
+            break
+        columns = -(-columns // 2)
+    scale = ax.yaxis.get_transform()
+    low, high = scale.transform(ax.get_ylim())
+    taken = min(box.height / ax.bbox.height + 0.02, 0.5)
+    ax.set_ylim(top=scale.inverted().transform(low + (high - low) / (1.0 - taken)))
     return made
 
 
