@@ -81,7 +81,11 @@ html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "convert": [], "index": []},
+    # pages of the reference have formulas that need the width
+    "secondary_sidebar_items": {
+        **dict.fromkeys(("*", "guide/*", "extend/*", "gallery/**", "reference/*"), ["page-toc"]),
+        **dict.fromkeys(("convert", "index"), []),
+    },
     "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
