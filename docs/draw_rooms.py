@@ -29,6 +29,7 @@ TITLES = (
     "the shell of estimators",
     "and of those that learn",
     "the kernel as given",
+    "bounds on norms",
     "estimators",
     "searches, intervals, clusters",
     "read off a fit",

@@ -24,6 +24,7 @@ FLOORS: list[set[str]] = [
     {"estimator"},
     {"learning_estimator"},
     {"named_kernel"},
+    {"norm_ball"},
     {"functional", "online", "positive", "regression"},
     {"dask", "model_selection"},
     {"bounds", "inspection", "persistence"},

@@ -176,16 +176,26 @@ class LinearPrecision(NormalMixin, BaseEstimator):
     no variance: it is nan.
     """
 
-    def __init__(self, free: bool = True, length_scale: float = 1.0, alpha: float = 1e-3) -> None:
+    def __init__(
+        self,
+        free: bool = True,
+        length_scale: float = 1.0,
+        alpha: float = 1e-3,
+        precision_length_scale: float | None = None,
+        precision_strength: float = 1.0,
+    ) -> None:
         self.free = free
         self.length_scale = length_scale
         self.alpha = alpha
+        self.precision_length_scale = precision_length_scale
+        self.precision_strength = precision_strength
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_, self.scale_ = float(y.mean()), float(y.std())
         y = (y - self.shift_) / self.scale_
         self.mean_ = Basis.of(X, self.length_scale, True)
-        self.precision_ = Basis.of(X, self.length_scale, self.free)
+        own = self.precision_length_scale or self.length_scale
+        self.precision_ = Basis.of(X, own, self.free)
         means, values = self.mean_.values(X), self.precision_.values(X)
         n, r, m = len(X), means.shape[1], values.shape[1]
         where = np.split(np.arange(r + m + 2 * n), [r, r + m, r + m + n])
@@ -194,7 +204,8 @@ class LinearPrecision(NormalMixin, BaseEstimator):
         unit = np.eye(program.linear.size)
         eta, theta = means @ unit[w], values @ unit[a]
         program.square[np.ix_(w, w)] = self.alpha * np.eye(r)
-        program.square[np.ix_(a, a)] = self.alpha * self.precision_.square()
+        own_alpha = self.alpha * self.precision_strength
+        program.square[np.ix_(a, a)] = own_alpha * self.precision_.square()
         program.linear += (0.5 * y**2 @ theta - y @ eta) / n
         program.linear[logs], program.linear[ratios] = -0.5 / n, 0.5 / n
         rows, offset = _exponentials(theta, unit[logs])
@@ -249,17 +260,21 @@ class NonNegativeGaps(QuantileMixin, BaseEstimator):
         levels: tuple[float, ...] = (0.25, 0.5, 0.75),
         length_scale: float = 1.0,
         alpha: float = 1e-3,
+        gap_length_scale: float | None = None,
+        gap_strength: float = 1.0,
     ) -> None:
         self.levels = levels
         self.length_scale = length_scale
         self.alpha = alpha
+        self.gap_length_scale = gap_length_scale
+        self.gap_strength = gap_strength
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_ = float(np.median(y))
         self.scale_ = float(np.abs(y - self.shift_).mean())
         y = (y - self.shift_) / self.scale_
         self.median_ = Basis.of(X, self.length_scale, True)
-        self.gaps_ = Basis.of(X, self.length_scale, False)
+        self.gaps_ = Basis.of(X, self.gap_length_scale or self.length_scale, False)
         medians, values = self.median_.values(X), self.gaps_.values(X)
         n, r = medians.shape
         sizes = [r, 1, n, 1, n, 1, 3 * n]
@@ -272,7 +287,7 @@ class NonNegativeGaps(QuantileMixin, BaseEstimator):
         gaps = [values @ unit[low] + one @ unit[c_low], values @ unit[high] + one @ unit[c_high]]
         program.square[np.ix_(w, w)] = self.alpha * np.eye(r)
         for a, c in ((low, c_low), (high, c_high)):
-            program.square[np.ix_(a, a)] = self.alpha * self.gaps_.square()
+            program.square[np.ix_(a, a)] = self.alpha * self.gap_strength * self.gaps_.square()
             program.square[c, c] = CONSTANT_STRENGTH
         # the pinball loss is τ ξ + s, s >= 0, s >= -ξ
         for j, curve in enumerate((median - gaps[0], median, median + gaps[1])):

@@ -180,13 +180,20 @@ class Searchable:
         )
 
     def with_parameters(self, **parameters: Any) -> Self:
-        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel."""
-        if "length_scale" in parameters:
-            given = parameters.get("kernel", self.kernel)
-            kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
-            parameters["kernel"] = _scaled(kernel, parameters.pop("length_scale"))
+        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel.
+
+        So is ``gap_length_scale`` of ``gap_kernel``, and the like.
+        """
         copied: Any = clone(self)
-        if "learn" in copied.get_params(deep=False):
+        known = copied.get_params(deep=False)
+        for name in [name for name in parameters if name.endswith("length_scale")]:
+            kernel_name = f"{name.removesuffix('length_scale')}kernel"
+            if kernel_name not in known:
+                continue
+            given = parameters.get(kernel_name, known[kernel_name])
+            kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
+            parameters[kernel_name] = _scaled(kernel, parameters.pop(name))
+        if "learn" in known:
             parameters.setdefault("learn", False)
         return copied.set_params(**parameters)
 

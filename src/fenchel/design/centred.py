@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from fenchel._typing import FloatArray
+from fenchel._typing import AnyArray, FloatArray
 
 _NOISE = 64 * np.finfo(float).eps  # of their mean: rows that differ by less are constant
 
@@ -31,14 +31,18 @@ class CentredRows:
     target_means: FloatArray
     """(p,), zero without intercept."""
     fit_intercept: bool
+    whole: tuple[FloatArray, FloatArray]
+    """All rows, those without weight as well."""
+    kept: AnyArray
+    """Which of them have a weight, (n,)."""
 
     @classmethod
     def of(
         cls, X: FloatArray, y: FloatArray, weight: FloatArray, fit_intercept: bool
     ) -> CentredRows:
         """Leave out rows of X (n, d) and y (n, p) without weight, and centre the others."""
-        if not np.all(weight > 0.0):
-            kept = weight > 0.0
+        whole, kept = (X, y), weight > 0.0
+        if not np.all(kept):
             X, y, weight = X[kept], y[kept], weight[kept]
         given = X, y
         if fit_intercept:
@@ -47,7 +51,8 @@ class CentredRows:
         else:
             features, means = np.asfortranarray(X), np.zeros(X.shape[1])
             targets, target_means = np.asfortranarray(y), np.zeros(y.shape[1])
-        return cls(given, features, targets, weight, means, target_means, fit_intercept)
+        averages = means, target_means
+        return cls(given, features, targets, weight, *averages, fit_intercept, whole, kept)
 
     @property
     def root(self) -> FloatArray:

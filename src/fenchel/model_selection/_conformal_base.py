@@ -146,6 +146,12 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
+    @property
+    def models_(self) -> list[Any]:
+        """All fitted models: ``estimator_``, and with "cv+" those without a fold."""
+        check_is_fitted(self)
+        return [self.estimator_, *getattr(self._held_out, "models", [])]
+
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict with ``estimator_`` for rows X (n_samples, n_features), (n_samples,)."""
         check_is_fitted(self)

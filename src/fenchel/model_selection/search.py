@@ -108,7 +108,8 @@ class PathSearchCV(
         Candidates for parameters of the estimator, as in GridSearchCV. For ``"alpha"``, and for
         ``"kappa"`` and ``"epsilon"`` of :class:`fenchel.functional.FunctionalRegressor`, also a
         number of values, on a geometric grid in the units of the problem: ``{"alpha": 20}``.
-        ``"length_scale"`` is that of the kernel, or of the kernel within it: numbers, or rules
+        ``"length_scale"`` is that of the kernel, or of the kernel within it, and
+        ``"gap_length_scale"`` that of ``gap_kernel``, and the like: numbers, or rules
         such as "median", which are measured on each training fold. None is the estimator's own
         grid: 20 strengths for regressors, for curves 10, each with 10 values of κ or ε if the
         loss reads it, for non-negative models 9, each with and without ``trace_penalty``.
@@ -417,6 +418,9 @@ def _are_candidates(values: Any) -> bool:
     return np.iterable(values) and not words and len(list(values)) > 0
 
 
+STRENGTHS = COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError)
+
+
 class KernelRidgeCV(PathSearchCV[KernelRidge]):
     """Kernel ridge regression that chooses its strength, and its width, by itself.
 
@@ -448,7 +452,7 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
 
     aggregation, refit = "mean", True
     constraints = declared(
-        alphas=COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError),
+        alphas=STRENGTHS,
         length_scales=NONE | That("a sequence of one or more candidates", _are_candidates),
         kernel=constraints_of(KernelRidge)["kernel"],
     )

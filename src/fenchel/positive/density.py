@@ -75,7 +75,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     volume_ : float
         The volume V.
     integral_error_ : float
-        Bound on |∫ f - 1|, of rounding and of what is not integrated in closed form.
+        Bound on ``|∫ f - 1|``, of rounding and of what is not integrated in closed form.
     certificate_ : Certificate
         Objectives, as above, of the density and of a feasible dual point; ``feasibility`` is at
         least ``integral_error_``, which ``status_`` says in words.

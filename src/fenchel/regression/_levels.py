@@ -35,6 +35,7 @@ class LevelRegressor(KernelRegressor):
         kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
         alpha: float | None = None,
         learn: bool | Learning = True,
+        radius: float | None = None,
         level_gamma: float = 1.0,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
@@ -53,6 +54,7 @@ class LevelRegressor(KernelRegressor):
         self.kernel = kernel
         self.alpha = alpha
         self.learn = learn
+        self.radius = radius
         self.level_gamma = level_gamma
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
@@ -101,15 +103,23 @@ class LevelRegressor(KernelRegressor):
             expectiles. Or if the fit has ``epsilon`` > 0.
         """
         curves = self._decision(X)
-        self._check_no_tube("distributions")
+        self._check_shares("distributions")
         return self._distribution(curves)
 
-    def _check_no_tube(self, what: str) -> None:
-        if self.loss_.epsilon > 0.0:
+    _without_tube = "epsilon=0"
+    """Parameters with which levels are shares of rows, for the message."""
+
+    @property
+    def _levels_are_shares(self) -> bool:
+        """Whether a tube leaves the levels what they say of the rows."""
+        return self.loss_.epsilon == 0.0
+
+    def _check_shares(self, what: str) -> None:
+        if not self._levels_are_shares:
             raise ValueError(
                 f"epsilon must be 0 for {what}, got {self.loss_.epsilon:g}: rows inside of the "
                 "tube do not count, so that levels are not the shares of rows below; fit with "
-                "epsilon=0, or let ConformalQuantileRegressor calibrate"
+                f"{self._without_tube}, or let ConformalQuantileRegressor calibrate"
             )
 
     def make_loss(self, n_targets: int) -> Loss:

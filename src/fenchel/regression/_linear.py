@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,12 +18,19 @@ from fenchel._validation import (
 )
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
-from fenchel.estimator import CertifiedEstimator, CheckedRegressor, all_or_nothing
+from fenchel.estimator import (
+    CertifiedEstimator,
+    CheckedRegressor,
+    Searchable,
+    all_or_nothing,
+    strengths,
+)
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.solvers import LeastSquares, Solution, judged_again
 
 _DEFAULT_ALPHA = 1e-3
+_WEAKEST = 1e-3  # of the strength at which all coefficients become zero, as elsewhere
 
 
 class LinearModel(CheckedRegressor, CertifiedEstimator):
@@ -55,14 +62,15 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
     def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
-        """Solve on prepared rows, from weights (d, p), and set the fitted attributes."""
+        """Solve on prepared rows, from weights of another fit, and set the fitted attributes."""
         with threads_that_pay(min(prepared.features.shape)):
             problem = self.make_problem(prepared)
             solution = self._solve(prepared, problem, start)
-        offset, loss = prepared.settled(solution.weights)
+        coef = self._coefficients(solution.weights)
+        offset, loss = prepared.settled(coef)
         primal = loss + problem.penalty(solution.weights)
         solution = judged_again(solution, primal, float(getattr(self, "tol", LeastSquares.tol)))
-        single, coef = self._flat, solution.weights
+        single = self._flat
         self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
         self.intercept_ = float(offset[0]) if single else offset
         self._keep_end(solution)
@@ -71,6 +79,10 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
     def make_problem(self, rows: CentredRows) -> Any:
         """Return the problem with the present parameters."""
         raise NotImplementedError
+
+    def _coefficients(self, weights: FloatArray) -> FloatArray:
+        """Coefficients (d, p) of the columns of X: what the problem has for weights, as a rule."""
+        return weights
 
     def _solve(self, rows: CentredRows, problem: Any, start: FloatArray | None) -> Solution:
         """Solve the problem of these rows, and keep what is not common to all linear models."""
@@ -81,9 +93,28 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
 
 
-class NormModel(LinearModel):
+class Penalized(Searchable, LinearModel):
+    """Base class of those with a strength, which a search may choose."""
+
+    feature_parameters = ("fit_intercept",)
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return the candidates where none are given: 50 strengths."""
+        return {"alpha": 50}
+
+    def path_grid(self, prepared: CentredRows, name: str, n: int) -> FloatArray:
+        """Return n strengths on a geometric grid in the units of the problem, largest first.
+
+        Squares have the curvature of the mean squared length of the rows.
+        """
+        lengths = np.einsum("ij,ij->i", prepared.features, prepared.features)
+        return strengths(n) * float(np.average(lengths, weights=prepared.weight) or 1.0)
+
+
+class NormModel(Penalized):
     """Base class of least squares with a norm as penalty or as bound."""
 
+    path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling", "radius": "rising"}
     constraints = declared(alpha=NONE | POSITIVE, radius=NONE | POSITIVE)
 
     alpha: float | None
@@ -113,3 +144,13 @@ class NormModel(LinearModel):
             return NormProblem.of(rows, norm, float(self.radius), constrained=True)
         alpha = _DEFAULT_ALPHA if self.alpha is None else float(self.alpha)
         return NormProblem.of(rows, norm, alpha)
+
+    def path_grid(self, prepared: CentredRows, name: str, n: int) -> FloatArray:
+        """Return n strengths on a geometric grid, from that at which all coefficients are zero."""
+        if name == "radius":
+            raise ValueError(
+                f"param_grid['radius'] must be a sequence of numbers, got their number {n}"
+            )
+        problem = self.make_problem(prepared)
+        pull = problem.norm.dual.value(problem.features.T @ problem.targets) / problem.count
+        return np.geomspace(1.0, _WEAKEST, n) * (pull or 1.0)

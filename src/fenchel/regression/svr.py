@@ -63,6 +63,8 @@ class SVR(KernelRegressor):
         :class:`QuantileRegressor`.
     learn : bool or Learning, default=True
         As in :class:`QuantileRegressor`.
+    radius : float, optional
+        Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`.
     fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose, \
 callback, max_time
         As in :class:`QuantileRegressor`.
@@ -79,7 +81,7 @@ callback, max_time
         The offsets b.
     epsilon_, kappa_ : float
         As given, or as read off y.
-    weights_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_, \
+    weights_, norm_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_, \
 status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
@@ -129,6 +131,7 @@ status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_
         kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
         alpha: float | None = None,
         learn: bool | Learning = True,
+        radius: float | None = None,
         fit_intercept: bool = True,
         features: str | FeatureMap = "auto",
         rank: int | None = None,
@@ -148,6 +151,7 @@ status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_
         self.kernel = kernel
         self.alpha = alpha
         self.learn = learn
+        self.radius = radius
         self.fit_intercept = fit_intercept
         self.features = features
         self.rank = rank
