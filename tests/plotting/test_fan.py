@@ -409,3 +409,14 @@ def test_legends_cover_no_points(ax, spread):
     assert box.y1 <= ax.bbox.y1 + 1.0
     assert ax.get_legend().get_texts()[0].get_text() == "90 %"
     assert len(display.lines_) == 3
+
+
+def test_notes_fit_narrow_axes(ax):
+    X = np.random.default_rng(1).uniform(size=(40, 3))
+    model = KernelRidge(alpha=1e-3, learn=False).fit(X, X[:, 0])
+    for side in (0.1, 0.55):
+        narrow = ax.figure.add_axes((side, 0.1, 0.4, 0.6))
+        FanDisplay.from_estimator(model, X, X[:, 0], ax=narrow)
+        note = narrow.title if narrow.title.get_text() else narrow._left_title
+        ax.figure.draw_without_rendering()
+        assert note.get_window_extent().width <= 1.05 * narrow.bbox.width

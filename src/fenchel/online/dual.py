@@ -52,6 +52,8 @@ class OnlineSVR(DualLearner):
         Whether a constant is added to the functions. It is penalized as they are, unlike the free
         offset of :class:`fenchel.SVR`: the kernel is then k + 1, and the offset Σ (α' - α). The
         textbook has none.
+    verbose : int, default=0
+        If positive, a line for each epoch.
 
     Attributes
     ----------
@@ -132,7 +134,7 @@ class OnlineQuadraticSVR(DualLearner):
         η > 0; below 1 / (k(x_t, x_t) + 1/(2 C s_t)), with intercept k + 1 in place of k, a step
         never makes the dual objective smaller. None is half of that, for each row its own.
     epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs, \
-shuffle, random_state
+shuffle, random_state, verbose
         As in :class:`OnlineSVR`.
 
     Attributes

@@ -6,7 +6,7 @@ Nothing here changes matplotlib's settings; all is set on the artists themselves
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 MANY = 1000  # points from which on they are drawn small, and as an image in vector files
 
 _NOTE_WIDTH, _NOTE_LINES = 72, 2
+_LETTERS = 14.6  # of a note, to an inch of the axes
 
 
 def line_style(k: int) -> dict[str, Any]:
@@ -76,7 +77,11 @@ def label_axes(ax: Any, x: object, y: object, note: str = "") -> None:
     set_text(ax.xaxis.label, short_name(x))
     set_text(ax.yaxis.label, short_name(y))
     if note:
-        lines = textwrap.wrap(note, _NOTE_WIDTH, max_lines=_NOTE_LINES, placeholder=" …")
+        inches = ax.get_position().width * ax.figure.get_figwidth()
+        narrow = int(_LETTERS * inches) < _NOTE_WIDTH
+        width = max(int(_LETTERS * inches), 24) if narrow else _NOTE_WIDTH
+        most = _NOTE_LINES + narrow
+        lines = textwrap.wrap(note, width, max_lines=most, placeholder=" …")
         set_text(ax.set_title("", fontsize="medium", loc="left"), "\n".join(lines))
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
@@ -109,7 +114,7 @@ def legend(ax: Any, entries: Iterable[tuple[Any, object]], title: str = "", **op
     return made
 
 
-def free_legend(ax: Any, entries: list[tuple[Any, object]], title: str, points: Any) -> Any:
+def free_legend(ax: Any, entries: Sequence[tuple[Any, object]], title: str, points: Any) -> Any:
     """A legend beside the points (n, 2) where there is room, or else in a row above them."""
     made = legend(ax, entries, title)
     ax.figure.draw_without_rendering()
