@@ -14,8 +14,11 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
 
 from fenchel import (
     SVR,
@@ -40,6 +43,7 @@ from fenchel.losses import Huber, Pinball, Squared
 from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor, PathSearchCV
 from fenchel.online import OnlineSVR
 from fenchel.plotting import ImportanceDisplay
+from fenchel.tables import table_encoder
 
 DOCS = Path(__file__).parent
 OUT = DOCS / "_static" / "guide"
@@ -313,6 +317,28 @@ def expectiles() -> Figure:
     return fig
 
 
+def flats() -> Figure:
+    """Calibrated ranges of the rents of flats that were held back, as in the tutorial."""
+    table = pd.read_csv(DOCS / "_static" / "flats.csv")
+    X, y = table.drop(columns="rent"), table["rent"]
+    X_train, X_new, y_train, y_new = train_test_split(X, y, test_size=800, random_state=0)
+    model = make_pipeline(table_encoder(), QuantileRegressor([0.1, 0.5, 0.9]))
+    ranges = ConformalQuantileRegressor(model, coverage=0.8).fit(X_train, y_train)
+    some = X_new.iloc[:60]
+    middle, (low, high) = ranges.predict(some), ranges.predict_interval(some).T
+    place = np.argsort(np.argsort(middle))
+    actual = y_new.iloc[:60].to_numpy()
+    inside = (low <= actual) & (actual <= high)
+    fig, ax = plt.subplots(figsize=(7.2, 3.4))
+    ax.vlines(place, low, high, color=BLUE, alpha=0.3, linewidth=5, label="8 of 10 flats")
+    ax.plot(place, middle, "_", color=BLUE, label="the median")
+    ax.plot(place[inside], actual[inside], ".", color="0.2", label="what was paid")
+    ax.plot(place[~inside], actual[~inside], "x", color=RED, label="outside of the range")
+    ax.set(xlabel="60 new flats, by their predicted rent", ylabel="rent (€)", xticks=[])
+    ax.legend(loc="upper left")
+    return fig
+
+
 PICTURES: tuple[Callable[[], Figure], ...] = (
     engel,
     quantiles,
@@ -329,6 +355,7 @@ PICTURES: tuple[Callable[[], Figure], ...] = (
     bounds,
     rows,
     expectiles,
+    flats,
 )
 
 

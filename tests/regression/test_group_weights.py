@@ -79,10 +79,10 @@ GROUPS = [[0, 1, 2], [2, 3, 4], [4, 5, 6]]
 
 def test_overlapping_groups_are_sums_of_parts():
     """Min over parts V_j that live on group j and sum to w of Σ ‖V_j‖, by definition."""
-    model = GroupLasso(GROUPS, 0.2).fit(X, Y)
+    model = GroupLasso(GROUPS, 0.6).fit(X, Y)
     np.testing.assert_array_equal(model.columns_, [0, 1, 2, 2, 3, 4, 4, 5, 6])
     np.testing.assert_array_equal(model.labels_, [0, 0, 0, 1, 1, 1, 2, 2, 2])
-    copied = GroupLasso(model.labels_, 0.2).fit(X[:, model.columns_], Y)
+    copied = GroupLasso(model.labels_, 0.6).fit(X[:, model.columns_], Y)
     assert model.certificate_.primal == pytest.approx(copied.certificate_.primal, rel=1e-12)
     summed = np.bincount(model.columns_, copied.coef_)
     np.testing.assert_allclose(model.coef_, summed, atol=1e-12)

@@ -259,3 +259,23 @@ def test_alpha_of_many_levels_is_carried_over_from_three(gamma):
     assert nine.alpha_ == pytest.approx(three.alpha_ * largest[1] / largest[0])
     if gamma == 0.0:
         assert nine.alpha_ == pytest.approx(3.0 * three.alpha_)
+
+
+def test_rows_beyond_the_tube_may_have_one_level_at_a_bound_only():
+    """2017, section 6.3, has all of them at a bound: that is so for a single level."""
+    fixed = {"alpha": 1e-2, "epsilon": 0.5, "learn": False, "tol": 1e-10}
+    model = QuantileRegressor(LEVELS, **fixed).fit(X, Y)
+    beta = np.zeros((80, 3))
+    beta[model.support_] = model.dual_coef_ * (1e-2 * 80)
+    length = np.linalg.norm(Y[:, None] - model.predict(X), axis=1)
+    beyond, off = length > 0.5 * (1 + 1e-3), 1e-6
+    free = (beta > np.subtract(LEVELS, 1.0) + off) & (beta < np.array(LEVELS) - off)
+    assert beyond.sum() > 20
+    assert not free[beyond].all(axis=1).any()
+    assert free[beyond].any(axis=1).sum() > 5
+    one = QuantileRegressor(0.3, **fixed).fit(X, Y)
+    beyond = np.abs(Y - one.predict(X)) > 0.5 * (1 + 1e-3)
+    alone = np.zeros(80)
+    alone[one.support_] = one.dual_coef_[:, 0] * (1e-2 * 80)
+    at_bound = np.isclose(alone, 0.3) | np.isclose(alone, -0.7)
+    assert at_bound[beyond].all()
