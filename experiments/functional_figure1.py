@@ -193,6 +193,9 @@ def picture(results: pd.DataFrame) -> Figure:
         axes.set_xticks(ticks, ["0", *[f"{tick:g}" for tick in ticks[1:]]])
         axes.minorticks_off()
         bare(axes)
+    errors = [0.26, 0.3, 0.35, 0.4, 0.5]
+    for row in panels:
+        row[0].set_yticks(errors, [f"{error:g}" for error in errors])
     for axes in panels[-1]:
         axes.set_xlabel("ε")
     handles, labels = panels[0, 0].get_legend_handles_labels()

@@ -51,7 +51,7 @@ SIZES = {"density": 50, "variance": 100, "quantiles": 100}
 TEST, SEEDS = 2000, 20
 LEVELS = (0.25, 0.5, 0.75)
 ALPHAS = {"density": [10.0**k for k in range(-6, 4)],
-          "variance": [10.0**k for k in range(-6, 1)],
+          "variance": [10.0**k for k in range(-5, 0)],
           "quantiles": [10.0**k for k in range(-4, 0)]}  # fmt: skip
 STRENGTHS = [10.0**k for k in range(-2, 3)]
 """Of the second function, in units of that of the first."""
@@ -100,12 +100,12 @@ def draw(problem: str, n: int, seed: int, hole: bool = True) -> tuple[np.ndarray
 
 
 def in_turn(model: Any, X: np.ndarray, y: np.ndarray, first: Any, second: Any, score: Any) -> Any:
-    """Search over one function's parameters, the other's, and those of the first again.
+    """Search over one function's parameters, and over the other's then.
 
     Five folds each, as for all models; ours by ``PathSearchCV``, which shares features.
     """
     model = clone(model)
-    for grid in [first, second, first] if second else [first]:
+    for grid in [first, second] if second else [first]:
         if hasattr(model, "path_grid"):
             search: Any = PathSearchCV(model, grid, cv=folds(), selection="min", scoring=score)
         else:

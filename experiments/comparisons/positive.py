@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from fenchel.features import PivotedCholesky
+from fenchel.features import FeatureMap, Nystroem, PivotedCholesky
 from fenchel.kernels import Gaussian
 from fenchel.positive import moment
 
@@ -65,15 +65,21 @@ class Program:
 class Basis(NamedTuple):
     """Functions whose combinations are a model, and the norm of the combinations."""
 
-    features: PivotedCholesky
+    features: FeatureMap
     free: bool
-    """Features of the map, with coefficients of any sign; else kernel functions at the rows."""
+    """Features of the map, with coefficients of any sign; else kernel functions at centres."""
     centres: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray, length_scale: float, free: bool) -> Basis:
-        features = PivotedCholesky(Gaussian(length_scale), FEATURE_TOL, min(len(X), 300), None)
-        return cls(features.fit(X), free, X)
+    def of(
+        cls, X: np.ndarray, length_scale: float, free: bool, n_centres: int | None = None
+    ) -> Basis:
+        """Functions at all rows, or at the centres of clusters where there are too many."""
+        kernel = Gaussian(length_scale)
+        if n_centres is None:
+            return cls(PivotedCholesky(kernel, FEATURE_TOL, min(len(X), 300)).fit(X), free, X)
+        features = Nystroem(kernel, n_centres, landmarks="kmeans").fit(X)
+        return cls(features, free, features.landmarks_)
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """All functions at rows, (n, m)."""
@@ -119,13 +125,20 @@ class LinearDensity(BaseEstimator):
     is no measure of anything; its score is that of least squares, 2 mean f(x_i) - ∫f².
     """
 
-    def __init__(self, free: bool = True, length_scale: float = 1.0, alpha: float = 1e-3) -> None:
+    def __init__(
+        self,
+        free: bool = True,
+        length_scale: float = 1.0,
+        alpha: float = 1e-3,
+        n_centres: int | None = None,
+    ) -> None:
         self.free = free
         self.length_scale = length_scale
         self.alpha = alpha
+        self.n_centres = n_centres
 
     def fit(self, X: np.ndarray, y: object = None) -> Self:
-        self.basis_ = Basis.of(X, self.length_scale, self.free)
+        self.basis_ = Basis.of(X, self.length_scale, self.free, self.n_centres)
         values, n = self.basis_.values(X), len(X)
         m = values.shape[1]
         program = Program(m + n)

@@ -397,8 +397,12 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
         self._kept = kept.kept
         self.certified_kernel_ = "given" if named and kept.feature_map.in_space else "features"
-        if self.certified_kernel_ == "features":
+        if self.certified_kernel_ == "features" and self._warns_of_truncation(kept.feature_map):
             warn_of_truncation(self.feature_map_, stacklevel)
+
+    def _warns_of_truncation(self, feature_map: FeatureMap) -> bool:
+        """Whether features that leave out much of the kernel are not what was asked for."""
+        return True
 
     def _new_features(self, X: FloatArray) -> FloatArray:
         """Features of rows that are validated."""

@@ -75,7 +75,14 @@ def test_calibrated_intervals_cover_held_out_rows(capsys):
     assert "for 80 %, on 300 rows in folds" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("enough", "method", "cv"), [(301, "cv+", 5), (300, "split", None)])
+def test_shares_that_calibrate():
+    wanted = {499: 5, 500: 0.5, 2000: 0.5, 2500: 0.4, 4000: 0.25, 10**6: 0.25}
+    given = fitting.Settings(coverage=0.8)
+    found = {n: fitting.calibrated(given, QuantileRegressor(), n).cv for n in wanted}
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("enough", "method", "cv"), [(301, "cv+", 5), (300, "split", 0.5)])
 def test_calibrated_intervals_are_those_of_the_library(enough, method, cv, capsys, monkeypatch):
     monkeypatch.setattr(fitting, "_ENOUGH_TO_SPLIT", enough)
     fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.7", "--seed", "3")

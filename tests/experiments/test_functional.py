@@ -21,11 +21,10 @@ from experiments.functional_common import (
 )
 from experiments.functional_figure1 import trade, verdict
 from experiments.functional_figures5to8 import by_directions
-from experiments.functional_speech import FUNCTIONS, make_words
 from experiments.functional_synthetic import RANK, at_ends, synthetic
 from sklearn.model_selection import KFold
 
-from experiments import functional_figure2, functional_speech, functional_synthetic, harness
+from experiments import functional_figure2, functional_synthetic
 from fenchel.functional import FunctionalRegressor
 from fenchel.losses import CurveHuber, CurveInsensitive
 from fenchel.model_selection import PathSearchCV
@@ -134,37 +133,6 @@ def test_losses_are_those_of_the_definition(p):
     np.testing.assert_allclose(by_directions(points, p, 4000), huber, rtol=1e-4)
     tube = CurveInsensitive(0.5, p, np.ones(2)).value(points)
     np.testing.assert_allclose(by_directions(points, p, 4000, 0.5), tube, rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.parametrize("ran", ["functional_speech"], indirect=True)
-def test_speech(ran):
-    results, page = read(ran)
-    first = page.split("\n\n")[1].replace("\n", " ")
-    assert "synthetic words" in first.split(".")[0]
-    assert "stand-in" in first.split(".")[0]
-    clean = results[results.outliers == "none"]
-    assert set(clean.loss) == {"square", "H2", "H1", "eps2", "epsinf"}
-    assert set(results.function) == set(FUNCTIONS)
-    assert (clean.mse < clean.constant).mean() > 0.9
-    published = harness.published("functional_tables34_speech")
-    assert len(published) == 8 * 11
-    assert "15.06 ± 2.22" in page
-    square = results[results.loss == "square"].groupby("outliers").mse.mean()
-    assert square["type 1"] > 1.1 * square["none"]
-    means = clean.groupby(["loss", "function"]).mse.mean()
-    for loss in ("eps2", "epsinf"):  # tubes of at most 0.1 in curves between -1 and 1
-        assert (means[loss] / means["square"]).mean() == pytest.approx(1.0, abs=0.2)
-
-
-def test_words():
-    words = make_words(30)
-    longest = int(words.lengths.max())
-    assert words.sounds.shape == (30, longest, functional_speech.CHANNELS)
-    assert np.abs(words.functions).max() == pytest.approx(1.0)
-    short = int(words.lengths.argmin())
-    m = int(words.lengths[short])
-    mirrored = words.functions[short, m : 2 * m]
-    np.testing.assert_array_equal(mirrored, words.functions[short, :m][::-1][: len(mirrored)])
 
 
 @pytest.mark.parametrize(

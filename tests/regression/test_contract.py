@@ -50,7 +50,7 @@ def test_tags_of_linear_models(estimator):
     tags = estimator.__sklearn_tags__()
     assert tags.estimator_type == "regressor"
     assert tags.target_tags.multi_output
-    assert not tags.input_tags.sparse
+    assert tags.input_tags.sparse
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

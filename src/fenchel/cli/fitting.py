@@ -60,7 +60,8 @@ _PLAIN: dict[str, Any] = {
     CURVES: FunctionalRegressor,
 }
 _OF_LEVELS = (QUANTILE, EXPECTILE)
-_FOLDS, _ENOUGH_TO_SPLIT = 5, 1000  # a quarter of that is off by 0.025, as a rule
+_FOLDS, _ENOUGH_TO_SPLIT = 5, 500
+_LEAST_SHARE, _MOST_SHARE, _ENOUGH_ROWS = 0.25, 0.5, 1000  # which leave 0.013 to chance
 _WORTH_HAVING = 0.1  # relative gap
 _WIDTHS = (1 / 3, 1.0, 3.0, 9.0, 27.0)
 
@@ -218,13 +219,16 @@ def make_estimator(settings: Settings) -> Any:
 def calibrated(settings: Settings, estimator: Any, n_rows: int) -> Any:
     """The estimator, in calibrated intervals if a coverage was asked for.
 
-    Of few rows all calibrate, at models without their fold: a share of them would say too little.
+    A share of the rows calibrates. Of few rows it would say too little: then all of them do, at
+    models without their fold.
     """
     if settings.coverage is None:
         return estimator
     of_levels = settings.model in _OF_LEVELS
     wrapper: Any = ConformalQuantileRegressor if of_levels else ConformalRegressor
-    how = {"method": "cv+", "cv": min(_FOLDS, n_rows)} if n_rows < _ENOUGH_TO_SPLIT else {}
+    share = min(max(_LEAST_SHARE, _ENOUGH_ROWS / n_rows), _MOST_SHARE)
+    folds = n_rows < _ENOUGH_TO_SPLIT
+    how = {"method": "cv+", "cv": min(_FOLDS, n_rows)} if folds else {"cv": share}
     return wrapper(estimator, coverage=settings.coverage, random_state=settings.seed, **how)
 
 

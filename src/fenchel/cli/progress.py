@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 Show = Callable[[str, int, int | None], None]
 """Is told what is being done, and how many parts of it of how many, None if that is not known."""
 
-_SILENT = 10.0  # seconds before the first line, and between two
+_SILENT = 20.0  # seconds before the first line
 _SLOWER = 1.5
 
 
@@ -91,7 +91,7 @@ def _on_a_terminal(console: Console, clock: Clock) -> Iterator[Show]:
 
 @dataclass
 class _Lines:
-    """A line on what is being done, after ten seconds, and then after ever longer times."""
+    """A line on what is being done, after twenty seconds, and then after ever longer times."""
 
     clock: Clock
     pause: float = _SILENT

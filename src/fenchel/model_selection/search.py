@@ -401,6 +401,7 @@ class PathSearchCV(
         tags.estimator_type, tags.regressor_tags = inner.estimator_type, inner.regressor_tags
         tags.target_tags = inner.target_tags
         tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = inner.input_tags.sparse
         return tags
 
 

@@ -157,15 +157,18 @@ class PositiveEstimator(KernelEstimator):
         """The fitted map of a kernel, and the features of the rows."""
         rank = self.rank
         if isinstance(self.features, str) and self.features == "cholesky":
-            cholesky = PivotedCholesky(
-                kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state
-            )
-            return cholesky, cholesky.fit_transform(rows)
+            return self._cholesky(kernel, rows)
         if rank is None and self._most_features is not None:
             rank = min(self._most_features, len(rows))
         return fit_feature_map(
             self.features, kernel, rank, self.random_state, rows, NO_KERNEL_ROWS
         )
+
+    def _cholesky(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        """The pivoted Cholesky factorization that products of two features need."""
+        rank = self.rank or MOST_FEATURES
+        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank, self.random_state)
+        return cholesky, cholesky.fit_transform(rows)
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
         """Features of new rows, validated."""

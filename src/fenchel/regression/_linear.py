@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
@@ -13,8 +15,11 @@ from fenchel._validation import (
     POSITIVE,
     check_magnitude,
     check_spread,
+    check_targets,
     check_weights,
     declared,
+    rows_of,
+    targets_of,
 )
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
@@ -30,6 +35,7 @@ from fenchel.norms import GroupNorm
 from fenchel.solvers import LeastSquares, Solution, judged_again
 
 _DEFAULT_ALPHA = 1e-3
+_LARGEST_ARRAY = 2**27  # numbers: 1 GiB
 _WEAKEST = 1e-3  # of the strength at which all coefficients become zero, as elsewhere
 
 
@@ -37,11 +43,13 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
     """Base class: subclasses check their parameters, make a problem and name its solver."""
 
     _multi_output = True
+    _keeps_sparse: ClassVar[bool] = False
+    """Whether sparse rows are never made dense."""
     fit_intercept: bool
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows X (n_samples, n_features) and targets y.
+        """Fit to rows X (n_samples, n_features), which may be sparse, and targets y.
 
         y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
         is the same as repeating the row. Parameters or data that are not allowed raise a
@@ -56,6 +64,8 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
     ) -> CentredRows:
         """Validate data, and do what does not depend on strength."""
         X, targets = self._validated(X, y)
+        if sparse.issparse(X) and not self._keeps_sparse:
+            X = self._dense(X)
         check_magnitude(X, "X")
         check_spread(X, "X")
         weight = check_weights(X, sample_weight)
@@ -88,6 +98,36 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         """Solve the problem of these rows, and keep what is not common to all linear models."""
         raise NotImplementedError
 
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, FloatArray]:
+        if not sparse.issparse(X):
+            return super()._validated(X, y)
+        rows = rows_of(self, X, sparse=True)
+        y = targets_of(type(self).__name__, y, rows.shape[0], self._multi_output)
+        check_targets(y)
+        self._flat = y.ndim == 1
+        return rows, y[:, None] if y.ndim == 1 else y
+
+    def _new_rows(self, X: Any) -> Any:
+        if not sparse.issparse(X):
+            return super()._new_rows(X)
+        check_is_fitted(self)
+        return rows_of(self, X, reset=False, sparse=True)
+
+    def _dense(self, X: Any) -> FloatArray:
+        """Sparse rows as an array, where that is not large."""
+        if X.shape[0] * X.shape[1] > _LARGEST_ARRAY:
+            raise ValueError(
+                f"X must have at most {_LARGEST_ARRAY} entries as an array for "
+                f"{type(self).__name__}, which makes sparse rows dense, got shape {X.shape}: "
+                "Lasso and GroupLasso keep them sparse"
+            )
+        return np.asarray(X.toarray(), order="C")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict for rows X (n_samples, n_features): (n_samples,), or (n_samples, n_outputs)."""
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
@@ -114,6 +154,7 @@ class Penalized(Searchable, LinearModel):
 class NormModel(Penalized):
     """Base class of least squares with a norm as penalty or as bound."""
 
+    _keeps_sparse = True
     path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling", "radius": "rising"}
     constraints = declared(alpha=NONE | POSITIVE, radius=NONE | POSITIVE)
 

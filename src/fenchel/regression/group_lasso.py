@@ -169,6 +169,8 @@ class GroupLasso(NormModel):
         scales = _weights(self.group_weights, labels)[labels]
         if len(columns) == n_features and np.all(scales == 1.0):
             return problem
+        if not isinstance(problem.features, np.ndarray):
+            return replace(problem, features=problem.features.copies(columns, scales))
         copies = problem.features[:, columns] / scales
         return replace(problem, features=np.asfortranarray(copies), sizes=None)
 
