@@ -83,8 +83,13 @@ html_theme_options = {
     "navigation_with_keys": False,
     # pages of the reference have formulas that need the width
     "secondary_sidebar_items": {
-        **dict.fromkeys(("*", "guide/*", "extend/*", "gallery/**", "reference/*"), ["page-toc"]),
-        **dict.fromkeys(("convert", "index"), []),
+        "*": ["page-toc"],
+        "convert": [],
+        "index": [],
+        "guide/*": ["page-toc"],
+        "extend/*": ["page-toc"],
+        "gallery/**": ["page-toc"],
+        "reference/*": ["page-toc"],
     },
     "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],

@@ -32,7 +32,9 @@ def flats(n_rows: int = 2400, seed: int = 0) -> pd.DataFrame:
     spread = np.exp((0.06 + 0.0012 * area) * random.standard_t(6, n_rows))
     table = pd.DataFrame(
         {
-            "listed": (pd.Timestamp("2019-01-01") + pd.to_timedelta(day, "D")).strftime("%d.%m.%Y"),
+            "listed": (pd.Timestamp("2019-01-01") + pd.to_timedelta(day, "D")).strftime(
+                "%d.%m.%Y"
+            ),
             "district": district,
             "area": area,
             "rooms": rooms,

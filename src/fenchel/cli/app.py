@@ -127,7 +127,8 @@ def fit(
 
     With --target alone, length scales and alpha are learned from held-out rows.
 
-    Words, dates, true and false, and missing values become numbers, and a line for each column says how.
+    Words, dates, true and false, and missing values become numbers; a line for each column says
+    how.
     Without --out nothing is kept. Messages count rows from 1, without the header.
     """
     from fenchel.cli import commands, fitting  # noqa: PLC0415

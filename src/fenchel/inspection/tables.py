@@ -68,9 +68,7 @@ class FeatureTable:
             if not 0 <= place < len(names):
                 raise ValueError(f"feature must be in 0..{len(names) - 1}, got {feature!r}")
         if place not in numeric:
-            raise ValueError(
-                f"feature must be numeric to draw along it, got {names[place]!r}"
-            )
+            raise ValueError(f"feature must be numeric to draw along it, got {names[place]!r}")
         return place
 
     def numbers(self, position: int) -> FloatArray:

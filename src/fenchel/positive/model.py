@@ -251,7 +251,9 @@ class PSDModel:
         if not isinstance(other, PSDModel):
             return NotImplemented
         if other.feature_map_ is not self.feature_map_:
-            raise ValueError("models to be added must share their feature map, got two different ones")
+            raise ValueError(
+                "models to be added must share their feature map, got two different ones"
+            )
         if not np.array_equal(self.support_.bounds, other.support_.bounds):
             raise ValueError("models to be added must share their support, got two different ones")
         factor = np.concatenate([self.factor_, other.factor_], axis=1)
