@@ -29,6 +29,7 @@ extensions = [
     "docstrings",
     "mathml",
     "pages",
+    "papers",
 ]
 fenchel_root = str(ROOT)
 exclude_patterns = ["_extensions", "_templates"]
@@ -83,13 +84,8 @@ html_theme_options = {
     "navigation_with_keys": False,
     # pages of the reference have formulas that need the width
     "secondary_sidebar_items": {
-        "*": ["page-toc"],
-        "convert": [],
-        "index": [],
-        "guide/*": ["page-toc"],
-        "extend/*": ["page-toc"],
-        "gallery/**": ["page-toc"],
-        "reference/*": ["page-toc"],
+        **{key: ["page-toc"] for key in ("*", "guide/*", "extend/*", "gallery/**", "reference/*")},
+        **{key: [] for key in ("convert", "index")},
     },
     "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],

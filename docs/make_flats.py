@@ -30,11 +30,10 @@ def flats(n_rows: int = 2400, seed: int = 0) -> pd.DataFrame:
     level *= pd.Series(heating).map(HEATING).to_numpy() * (1.0 + 0.04 * day / 365)
     level *= 1.0 + 0.05 * balcony + 0.0025 * np.abs(built - 1955) / 2
     spread = np.exp((0.06 + 0.0012 * area) * random.standard_t(6, n_rows))
+    first = pd.Timestamp("2019-01-01")
     table = pd.DataFrame(
         {
-            "listed": (pd.Timestamp("2019-01-01") + pd.to_timedelta(day, "D")).strftime(
-                "%d.%m.%Y"
-            ),
+            "listed": (first + pd.to_timedelta(day, "D")).strftime("%d.%m.%Y"),
             "district": district,
             "area": area,
             "rooms": rooms,

@@ -28,7 +28,8 @@ PERFORMANCE = """# Performance
 
 `make bench` measures these on your machine; `benchmarks/results.json` holds the numbers of this
 page with versions and hardware. Measured {date} with NumPy {numpy} and SciPy {scipy}. Where a line
-says "faster than", the number is how many times; the Intel extension's times are those it states.
+says "faster than", the number is how many times; the times of the Intel extension are those that
+it states.
 
 {table}
 """

@@ -21,7 +21,7 @@ from fenchel.tables.parts import (
     key,
 )
 
-AS_IT_IS = "number"
+AS_IT_IS, LEFT_OUT = "number", "left out: "
 _SHOWN = 3  # labels in a notice
 
 
@@ -32,7 +32,7 @@ def label_of(label: str | None) -> str:
 
 def described(columns: ColumnTransformer, parts: list[Part], kinds: Kinds) -> dict[str, str]:
     """For each column of the table one line on what was done to it."""
-    lines = {name: f"left out: {reason}" for name, reason in kinds.left_out.items()}
+    lines = {name: f"{LEFT_OUT}{reason}" for name, reason in kinds.left_out.items()}
     for part, encoder, place in _places(columns, parts):
         lines[part.source] = _line(part, encoder, place, kinds.dates.get(part.source))
     return lines
@@ -49,8 +49,7 @@ def _line(part: Part, encoder: Any, place: int, calendar: dict[str, Any] | None)
         )
     if part.block == CATEGORIES:
         n_values = sum(label is not None for label in encoder.categories_[place])
-        line = f"category of {counted(n_values, 'value')}, a column for each; "
-        line += "unseen values get 0 in all"
+        line = f"category of {counted(n_values, 'value')}, a column for each; unseen values get 0 in all"
         return line + (
             f"; {counted(n_holes, 'missing value')} as one more category" if n_holes else ""
         )
@@ -82,7 +81,7 @@ def _is_hole(part: Part) -> npt.NDArray[np.bool_]:
 
 
 def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
-    """A sentence for each column with words or missing values that the fit has not seen."""
+    """A sentence for each column with words, or with missing values, of which the fit has seen none."""
     found = []
     for part, encoder, place in _places(columns, parts):
         n_holes = int(_is_hole(part).sum())
