@@ -56,5 +56,5 @@ docs: $(DOCS_STAMP) ## the documentation as web pages, in build/docs
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	rm -rf docs/gallery docs/generated docs/results docs/performance.md docs/reference/generated
+	rm -rf docs/gallery docs/generated docs/results docs/papers.md docs/performance.md docs/reference/generated
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

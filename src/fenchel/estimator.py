@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from html import escape
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from fenchel._validation import (
     check_weights,
     declared,
     rows_of,
+    shown,
     targets_of,
 )
 from fenchel.certificate import Callback, Certificate, Progress, Status
@@ -256,6 +258,30 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
             return None
         return Watch(name, verbose, callback, max_time)
 
+    def _html_repr(self) -> str:
+        """What notebooks show: what came out, if fitted, before scikit-learn's diagram."""
+        facts = [
+            f"<tr><th>{name}</th><td>{escape(fact)}</td></tr>" for name, fact in self._facts()
+        ]
+        table = f"<table>{''.join(facts)}</table>" if facts else ""
+        return f"{table}{super()._html_repr()}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Kernel, certificate and scores of a fit in words."""
+        known = vars(self)
+        if "status_" not in known:
+            return []
+        facts = [("Kernel", shown(self.kernel_))] if "kernel_" in known else []
+        if "alpha_" in known:
+            facts.append(("Strength", f"alpha = {self.alpha_:.3g}"))
+        end = "" if self.status_.converged else f"; {self.status_.message}"
+        gap = self.certificate_.relative_gap
+        facts.append(("Certificate", f"relative gap at most {gap:.1e} from the optimum{end}"))
+        if (learned := known.get("learned_")) is not None:
+            loss = f"held-out loss {learned.criterion:.3f} of the best constant's"
+            facts.append(("Score", f"{loss}, while parameters were learned"))
+        return facts
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._multi_output
@@ -404,3 +430,7 @@ __all__ = [
     "Searchable",
     "strengths",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

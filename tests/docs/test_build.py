@@ -23,7 +23,7 @@ NEEDED = (
 # what pages are made from
 READ = ("src", "examples", "experiments", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md")
 # written while the site is built
-MADE = ("gallery", "generated", "results", "performance.md")
+MADE = ("gallery", "generated", "results", "papers.md", "performance.md")
 
 
 @pytest.fixture(scope="module")

@@ -452,9 +452,7 @@ def test_bad_parameters_get_one_sentence(params, sentence):
 def test_bad_weights_and_estimators_get_one_sentence():
     with pytest.raises(TypeError, match="estimator must take sample_weight in fit, or be fitted"):
         ConformalRegressor(KNeighborsRegressor()).fit(X, Y, WEIGHT)
-    with pytest.raises(
-        TypeError, match=r"estimator must have a parameter levels.* got KernelRidge"
-    ):
+    with pytest.raises(TypeError, match=r"estimator must predict two quantiles.* got KernelRidge"):
         ConformalQuantileRegressor(SMOOTH).fit(X, Y)
     with pytest.raises(ValueError, match=r"level 0.05 among its levels, got \[0.5\]"):
         ConformalQuantileRegressor(QuantileRegressor().fit(X, Y), cv="prefit").fit(X, Y)

@@ -11,7 +11,7 @@ from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegress
 ESTIMATORS = [
     ConformalRegressor(),
     ConformalRegressor(KernelRidge(learn=False), method="cv+", side="lower"),
-    ConformalRegressor(KernelRidge(), method="jackknife+"),
+    ConformalRegressor(KernelRidge(learn=False), method="jackknife+"),
     ConformalQuantileRegressor(),
     ConformalQuantileRegressor(QuantileRegressor(alpha=1e-4, learn=False), method="cv+", cv=3),
 ]

@@ -42,6 +42,7 @@ from fenchel.model_selection._conformal_models import (
     outputs,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
+from fenchel.model_selection._progress import Told
 
 METHODS = ("split", "cv+", "jackknife+")
 SIDES = ("two-sided", "lower", "upper")
@@ -69,6 +70,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         side: str = "two-sided",
         cv: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -76,6 +78,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self.side = side
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     _default: type  # of the estimator, where none is given
 
@@ -142,6 +145,12 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
+
+    @property
+    def models_(self) -> list[Any]:
+        """All fitted models: ``estimator_``, and with "cv+" those without a fold."""
+        check_is_fitted(self)
+        return [self.estimator_, *getattr(self._held_out, "models", [])]
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict with ``estimator_`` for rows X (n_samples, n_features), (n_samples,)."""
@@ -228,8 +237,11 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None, rows: IntArray
     ) -> FloatArray:
         """Set the estimator fitted to all rows and the models without some; the ends there."""
+        told = Told(type(self).__name__, bool(self.verbose))
         if self.method == "jackknife+":
-            self.estimator_, held_out = leave_one_out(plain, X, y, weight, rows, self._columns)
+            self.estimator_, held_out = leave_one_out(
+                plain, X, y, weight, rows, self._columns, told
+            )
         else:
             folds = self._folds(X, y)
             whole = np.concatenate([fold for _, fold in folds])
@@ -237,7 +249,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 raise ValueError(
                     f"cv must hold each row out once for method='cv+', got {_described(self.cv)}"
                 )
-            held_out = FoldModels(plain, X, y, weight, folds, rows, self._columns)
+            held_out = FoldModels(plain, X, y, weight, folds, rows, self._columns, told)
             self._fold = held_out.member
             self.estimator_ = fit_part(plain, X, y, np.arange(len(y)), weight)
         self._held_out = held_out

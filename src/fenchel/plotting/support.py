@@ -156,7 +156,8 @@ class SupportDisplay(Display):
         share = percent(carrying / len(idle), 3)
         note = f"{carrying} of {len(idle)} rows ({share}) carry the model"
         _style.label_axes(ax, self.feature_name, self.target_name, note)
-        made = _style.legend(ax, zip([*self.carrying_, self.idle_], names, strict=True))
+        shown = list(zip([*self.carrying_, self.idle_], names, strict=True))
+        made = _style.free_legend(ax, shown, "", np.column_stack([self.values, self.targets]))
         for handle in made.legend_handles:
             handle.set_sizes([30.0])
 

@@ -13,9 +13,11 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import WITH_DATA, check_weights, declared, rows_of
 from fenchel.certificate import Callback, Status
+from fenchel.distributions import GridDistribution
 from fenchel.features import FeatureMap, Nystroem
 from fenchel.kernels import Box, Gaussian, as_box, resolve
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
+from fenchel.positive._conditional import conditional_density
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import check_conditions
 from fenchel.positive.integrals import moment
@@ -90,7 +92,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     volume_ : float
         The volume V.
     integral_error_ : float
-        Bound on |∫ f - 1|, of rounding and of what is not integrated in closed form.
+        Bound on ``|∫ f - 1|``, of rounding and of what is not integrated in closed form.
     certificate_ : Certificate
         Objectives, as above, of the density and of a feasible dual point; ``feasibility`` is at
         least ``integral_error_``, which ``status_`` says in words.
@@ -246,6 +248,33 @@ feature_names_in_
         """Draw rows from the density, (n_samples, n_features)."""
         check_is_fitted(self)
         return self.model_.sample(n_samples, random_state)
+
+    def predict_distribution(self, X: ArrayLike, column: int = -1) -> GridDistribution:
+        """Predict one column of the rows from the others: its conditional distributions.
+
+        The density of the column at each row is proportional to that of the fit, on 1025 points
+        of a grid that reaches as far as the fit does, and piecewise linear between them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features - 1)
+            All columns of the fit but this one, in their order.
+        column : int, default=-1
+            Which column of the fit is predicted; the last one by default.
+
+        Returns
+        -------
+        GridDistribution
+            One distribution for each row.
+
+        Raises
+        ------
+        ValueError
+            If the fit has a single column, or its density is zero at a row whatever the column
+            is; or if neither ``support`` nor the kernel bound the column.
+        """
+        check_is_fitted(self)
+        return conditional_density(self.model_, X, column)
 
     def marginal(self, columns: Any) -> PSDModel:
         """Return the density of some columns, numbers from 0, see :meth:`PSDModel.marginal`."""

@@ -18,6 +18,7 @@ from fenchel._validation import (
     targets_of,
 )
 from fenchel.certificate import Callback
+from fenchel.distributions import NormalDistribution
 from fenchel.kernels import as_kernel
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
@@ -305,6 +306,10 @@ n_features_in_, feature_names_in_
             raise ValueError(f"levels must be numbers in (0, 1), got {levels!r}")
         mean, std = self._distribution(X)
         return mean[:, None] + std[:, None] * norm.ppf(levels)
+
+    def predict_distribution(self, X: ArrayLike) -> NormalDistribution:
+        """Predict the normal distributions of the targets at rows X, one for each row."""
+        return NormalDistribution(*self._distribution(X))
 
     def log_likelihood(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

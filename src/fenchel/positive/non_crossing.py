@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, declared
 from fenchel.certificate import Callback
+from fenchel.distributions import QuantileDistribution
 from fenchel.kernels import as_kernel
 from fenchel.losses import Loss, Pinball
 from fenchel.losses.atoms import check_levels
@@ -220,10 +221,20 @@ n_features_in_, feature_names_in_
         """
         return self._gaps(self._both_features(X)[1])
 
-    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
+    def predict_distribution(self, X: ArrayLike) -> QuantileDistribution:
+        """Predict the distributions with these quantiles, one for each row.
+
+        Two levels or more must have been fitted; see
+        :class:`fenchel.distributions.QuantileDistribution` for what is between and beyond them.
+        """
+        curves = np.asarray(self.predict(X)).reshape(-1, len(self.levels_))
+        return QuantileDistribution.from_quantiles(self.levels_, curves)
+
+    def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
         """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
-        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted.
+        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted;
+        without a coverage they are the outermost such pair.
         """
         return central_interval(self.predict(X), self.levels_, coverage)
 

@@ -90,7 +90,7 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
         name = table.names[j]
         what = "predictions" if facts.levels is None else f"{len(facts.levels)} {facts.statistic}"
         others = (
-            " The other features are held where the title says." if len(table.names) > 1 else ""
+            " The title says what is done with the other features." if len(table.names) > 1 else ""
         )
         yield Picture(
             "pictures",

@@ -5,3 +5,7 @@ from __future__ import annotations
 from fenchel.tables.encoder import TableEncoder, table_encoder
 
 __all__ = ["TableEncoder", "table_encoder"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

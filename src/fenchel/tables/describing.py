@@ -21,7 +21,7 @@ from fenchel.tables.parts import (
     key,
 )
 
-AS_IT_IS = "number"
+AS_IT_IS, LEFT_OUT = "number", "left out: "
 _SHOWN = 3  # labels in a notice
 
 
@@ -32,7 +32,7 @@ def label_of(label: str | None) -> str:
 
 def described(columns: ColumnTransformer, parts: list[Part], kinds: Kinds) -> dict[str, str]:
     """For each column of the table one line on what was done to it."""
-    lines = {name: f"left out: {reason}" for name, reason in kinds.left_out.items()}
+    lines = {name: f"{LEFT_OUT}{reason}" for name, reason in kinds.left_out.items()}
     for part, encoder, place in _places(columns, parts):
         lines[part.source] = _line(part, encoder, place, kinds.dates.get(part.source))
     return lines

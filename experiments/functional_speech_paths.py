@@ -1,0 +1,277 @@
+"""Whole grids of strengths and thresholds for curves, with every fit from its neighbours.
+
+For small λ the solutions of Huber losses depend on κ/λ alone, and those of ε-insensitive ones are
+multiples of λ. So each λ begins where the one before has been: its path, rescaled and
+interpolated, is a dual point of every problem of the next, and the certificate says which
+of them are good enough as they are. The solver goes on from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from experiments.functional_common import make_loss
+from fenchel.design import Gram
+from fenchel.losses import CurveHuber, Loss, Squared
+from fenchel.problem import Problem
+from fenchel.solvers import ClosedForm, Solution, Splitting, WarmStart
+
+SELECTION_TOL = 3e-3
+"""Gap over the objective: for small λ this is small beside that of the best constant."""
+SMALL = 1e-2
+"""The same in units of the best constant's, where no objective is known."""
+TURNS = 2000
+HOPELESS = 1.25
+"""Times the least error on a path so far: the rest of the path is left out from there on."""
+EXACT = 1e-9
+
+
+class Coordinates(NamedTuple):
+    """How curves become rows of numbers, and what weights of these stand for."""
+
+    basis: np.ndarray
+    """(m, p): coordinates are scaled curves times this."""
+    eigenvalues: np.ndarray | None
+    """Of the output kernel in these coordinates, (p,), or None where ``between`` says it."""
+    between: np.ndarray
+    """The output kernel between the points, times the roots of their weights, (m, m)."""
+    measure: np.ndarray
+    """Of the coordinates in the losses."""
+    coupling: np.ndarray
+
+    def of(self, Y: np.ndarray) -> np.ndarray:
+        """Coordinates of curves (n, m)."""
+        scaled = Y / np.sqrt(Y.shape[1])
+        return scaled if self.eigenvalues is None else scaled @ self.basis
+
+    def curves(self, weights: np.ndarray) -> np.ndarray:
+        """What kernel values are multiplied with, (n, m), from weights (n, p)."""
+        m = len(self.basis)
+        if self.eigenvalues is None:
+            return np.sqrt(m) * weights @ self.between
+        return np.sqrt(m) * (weights * self.eigenvalues) @ self.basis.T
+
+
+def coordinates(kernel: np.ndarray, n_components: int | None) -> Coordinates:
+    """Values at the points, or coefficients of the leading eigenfunctions.
+
+    Losses do not see what curves have outside of the span of these, as in problem (5) of the
+    paper. ``kernel`` (m, m) is that between the points, which have equal weights.
+    """
+    m = len(kernel)
+    between = kernel / m
+    values, vectors = np.linalg.eigh(between)
+    values = np.maximum(values, 0.0)
+    if n_components is None:
+        coupling = vectors * np.sqrt(values)
+        return Coordinates(np.eye(m), None, between, np.full(m, 1.0 / m), coupling)
+    leading = slice(None, -n_components - 1, -1)
+    coupling = np.diag(np.sqrt(values[leading]))
+    ones = np.ones(len(coupling))
+    return Coordinates(vectors[:, leading], values[leading], between, ones, coupling)
+
+
+class Point(NamedTuple):
+    """A solution in the scale of its path, and what is linear in it."""
+
+    start: np.ndarray
+    """Dual point for the solver to start from, not always feasible."""
+    dual: np.ndarray
+    image: np.ndarray
+    """Values at the rows of the function with these coefficients."""
+    model: np.ndarray
+    """Dual point whose function the model is."""
+    fitted: np.ndarray
+    """Values of the model at the rows."""
+    predicted: np.ndarray
+    """Its curves for the rows to judge by."""
+
+    def between(self, other: Point, share: float) -> Point:
+        """The point that lies at a share of the way to another; beyond it if that is above one."""
+        return Point(*(a + share * (b - a) for a, b in zip(self, other, strict=True)))
+
+
+@dataclass
+class Fold:
+    """Rows to fit, rows to judge by, and the last two paths of dual points."""
+
+    gram: np.ndarray
+    cross: np.ndarray
+    """Kernel between the rows to judge by and those to fit."""
+    outputs: Coordinates
+    Y: np.ndarray
+    held_out: np.ndarray
+    counted: np.ndarray
+    """Which points of the curves that are held out count."""
+    tol: float = SELECTION_TOL
+    before: list[tuple[float, Point]] = field(default_factory=list)
+    now: list[tuple[float, Point]] = field(default_factory=list)
+    solved: int = 0
+    """Fits that the solver had to go on with."""
+
+    @cached_property
+    def design(self) -> Gram:
+        """All rows; its spectrum is kept."""
+        return Gram(self.gram, self.outputs.coupling)
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """Coordinates of the curves to fit."""
+        return self.outputs.of(self.Y)
+
+    def problem(self, loss: Loss, alpha: float) -> Problem:
+        """The problem of a loss and a strength."""
+        ones = np.ones(len(self.Y))
+        return Problem(loss, self.design, self.targets, ones, alpha, fit_intercept=False)
+
+    def squared(self, alpha: float) -> Solution:
+        """Solution for the square loss."""
+        return ClosedForm(EXACT).solve(self.problem(Squared(), alpha))
+
+    def predict(self, weights: np.ndarray) -> np.ndarray:
+        """Curves of the rows to judge by."""
+        return self.cross @ self.outputs.curves(weights)
+
+    def error(self, predicted: np.ndarray) -> float:
+        """Mean over words of the sum of squares over their frames."""
+        squares = (predicted - self.held_out) ** 2
+        return float(np.mean(np.sum(squares, axis=1, where=self.counted)))
+
+    def turn_over(self) -> None:
+        """Begin the path of another strength."""
+        self.before, self.now = self.now, []
+
+    def near(self, place: float) -> Point | None:
+        """Point at a place of the path: from the last path, or on this one."""
+        places = [at for at, _ in self.before]
+        if len(places) > 1 and min(places) <= place <= max(places):
+            order = np.argsort(places)
+            j = int(np.clip(np.searchsorted(np.sort(places), place), 1, len(places) - 1))
+            (low, first), (high, last) = self.before[order[j - 1]], self.before[order[j]]
+            return first.between(last, (place - low) / (high - low))
+        if len(self.now) < 2:
+            return self.now[-1][1] if self.now else None
+        return self.now[-2][1].between(self.now[-1][1], 2.0)
+
+    def fit(
+        self, loss: Loss, alpha: float, place: float, scale: float, square: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions and dual point within the tolerance; ``square`` is the dual point of the
+        square loss.
+        """
+        problem, near = self.problem(loss, alpha), self.near(place)
+        unit = scale / (len(self.Y) * alpha)  # of coefficients
+        good, size = self._judged(problem, near, scale, unit)
+        if near is None or not good:
+            self.solved += 1
+            start = square if near is None else scale * near.start
+            warm = WarmStart(start, np.zeros(start.shape[1]), alpha)
+            solver = Splitting(self.tol * size / problem.baseline, TURNS)
+            near = self._scaled(solver.solve(problem, warm), scale)
+        self.now.append((place, near))
+        return unit * near.predicted, scale * near.start
+
+    def _scaled(self, solution: Solution, scale: float) -> Point:
+        dual = solution.dual / scale
+        start = dual if solution.nearby is None else solution.nearby / scale
+        model = dual if solution.source is None else solution.source / scale
+        image, fitted = self.design.image(dual), self.design.image(model)
+        return Point(start, dual, image, model, fitted, self.predict(model))
+
+    def _judged(
+        self, problem: Problem, near: Point | None, scale: float, unit: float
+    ) -> tuple[bool, float]:
+        """Whether the gap of a point is small, and the objective of its model.
+
+        No product with the kernel is needed for it.
+        """
+        if near is None:
+            return False, SMALL * problem.baseline
+        weights, image = unit * near.model, unit * near.fitted
+        self.design.remember(weights, image)
+        primal = min(problem.objective(weights, image), problem.baseline)
+        dual, weights, image = scale * near.dual, unit * near.dual, unit * near.image
+        earned = np.einsum("ij,ij->i", dual, self.targets) - problem.loss.conjugate(dual)
+        if not np.all(np.isfinite(earned)):
+            return False, primal
+        self.design.remember(weights, image)
+        lower = float(np.mean(earned)) - problem.penalty(weights)
+        return primal - lower <= self.tol * primal, primal
+
+
+class Chosen(NamedTuple):
+    """The best point of a grid."""
+
+    alpha: float
+    value: float
+    error: float
+    duals: list[np.ndarray]
+    """Of the folds."""
+
+
+@dataclass
+class Surface:
+    """Errors of a loss on a grid, (alphas, values), NaN where a path was left before."""
+
+    errors: np.ndarray
+    chosen: Chosen
+
+
+def search(
+    folds: Sequence[Fold],
+    name: str,
+    alphas: Sequence[float],
+    values: Sequence[float],
+    robust: bool,
+    hopeless: float = HOPELESS,
+) -> Surface:
+    """Errors of a Huber or insensitive loss; mean over the folds, or the median if ``robust``.
+
+    Paths begin at the square loss. Where κ is no less than the largest norm of its dual curves,
+    its solution is that of the Huber loss.
+    """
+    middle = np.median if robust else np.mean
+    huber, measure = name.startswith("H"), folds[0].outputs.measure
+    errors = np.full((len(alphas), len(values)), np.nan)
+    chosen: Chosen | None = None
+    for i in np.argsort(alphas)[::-1]:
+        alpha, least, places = alphas[i], np.inf, np.argsort(values)
+        squares = [fold.squared(alpha) for fold in folds]
+        widest = _widest(name, squares, measure)
+        plain = []
+        for fold, square in zip(folds, squares, strict=True):
+            fold.turn_over()
+            plain.append((fold.predict(square.weights), square.dual))
+        for j in places[::-1] if huber else places:
+            value = float(values[j])
+            if huber and value >= widest:
+                fits = plain
+            else:
+                scale, place = (value, value / alpha) if huber else (alpha, value)
+                loss, at = make_loss(name, value, measure), float(np.log(place))
+                fits = [
+                    fold.fit(loss, alpha, at, scale, square.dual)
+                    for fold, square in zip(folds, squares, strict=True)
+                ]
+            judged = [fold.error(found) for fold, (found, _) in zip(folds, fits, strict=True)]
+            errors[i, j] = error = float(middle(judged))
+            least = min(error, least)
+            if chosen is None or error < chosen.error:
+                chosen = Chosen(alpha, value, error, [dual for _, dual in fits])
+            if error > hopeless * least:
+                break
+    assert chosen is not None
+    return Surface(errors, chosen)
+
+
+def _widest(name: str, squares: Sequence[Solution], measure: np.ndarray) -> float:
+    """The κ from which on the Huber loss is the square loss at the solution of all folds."""
+    if not name.startswith("H"):
+        return np.inf
+    loss = CurveHuber(1.0, float(name[1]), measure)
+    return max(float(loss.dual_norm(square.dual).max()) for square in squares)

@@ -1,0 +1,227 @@
+"""The speech study: its pieces, its grids against fits one by one, and its quick form."""
+
+from __future__ import annotations
+
+import wave
+
+import numpy as np
+import pandas as pd
+import pytest
+from experiments.functional_common import Curves, Points
+from experiments.functional_speech import FUNCTIONS_BY_NAME, main, output_kernel, whole
+from experiments.functional_speech_page import FUNCTIONS, cells, pairs_in_order, printed
+from experiments.functional_speech_paths import SELECTION_TOL, Fold, coordinates, search
+
+from experiments import functional_speech_data as data
+from experiments import harness
+
+absent = data.missing()
+needs_data = pytest.mark.skipif(absent is not None, reason=absent or "")
+TABLES = [harness.published(f"functional_table{k}_speech") for k in (3, 4)]
+M = 24
+
+
+def fold(n_components=None, tol=SELECTION_TOL):
+    rng = np.random.default_rng(0)
+    theta = np.linspace(0.0, 1.0, M)
+    X = rng.uniform(size=(40, 2))
+    Y = np.sin(6.0 * (theta + X[:, :1])) * X[:, 1:] + 0.05 * rng.standard_normal((40, M))
+    gram = np.exp(-3.0 * np.sum((X[:, None] - X) ** 2, axis=2))
+    Y[:3] *= -1.0
+    counted = np.arange(M) < rng.integers(12, M, (10, 1))
+    outputs = coordinates(output_kernel(M), n_components)
+    return Fold(gram[:30, :30], gram[30:, :30], outputs, Y[:30], Y[30:], counted, tol)
+
+
+def one_by_one(own, name, alpha, value):
+    """Error of a fit of its own, by other means: as values at the points."""
+    points = Points(output_kernel(M), np.full(M, 1.0 / M))
+    curves = Curves(own.gram, points)
+    missed = curves.predict(curves.fit(own.Y, name, alpha, value, 1e-9), own.cross) - own.held_out
+    return np.mean([row[seen] @ row[seen] for row, seen in zip(missed, own.counted, strict=True)])
+
+
+def grid(name):
+    huber = name.startswith("H")
+    values = np.geomspace(1e-3, 1.0, 8) if huber else np.geomspace(1e-3, 0.3, 8)
+    return (1e-5, 1e-4, 1e-3), values
+
+
+@pytest.mark.parametrize("name", ["H1", "H2", "eps2", "epsinf"])
+def test_paths_have_the_errors_of_single_fits(name):
+    (alphas, values), n_components = grid(name), M if name in ("H2", "eps2") else None
+    expected = [[one_by_one(fold(), name, a, v) for v in values] for a in alphas]
+    exact, usual = (fold(n_components, tol=tol) for tol in (1e-6, SELECTION_TOL))
+    surface = search([exact], name, alphas, values, robust=False, hopeless=np.inf)
+    np.testing.assert_allclose(surface.errors, expected, rtol=0.01)
+    assert surface.chosen.error == surface.errors.min()
+    surface = search([usual], name, alphas, values, robust=False, hopeless=np.inf)
+    assert usual.solved < surface.errors.size
+    i, j = alphas.index(surface.chosen.alpha), list(values).index(surface.chosen.value)
+    assert expected[i][j] <= 1.02 * np.min(expected)
+
+
+def test_paths_are_left_where_errors_grow():
+    values = np.geomspace(1e-4, 1.0, 12)
+    whole_path = search([fold()], "H1", [1e-4], values, False, np.inf)
+    left = search([fold()], "H1", [1e-4], values, False)
+    missing = np.isnan(left.errors)
+    assert missing.any()
+    assert not missing[0, -1]
+    np.testing.assert_array_equal(left.errors[~missing], whole_path.errors[~missing])
+    assert left.chosen[:3] == whole_path.chosen[:3]
+
+
+def test_all_eigenfunctions_are_the_points():
+    one, other = fold(), fold(M)
+    first, second = (own.predict(own.squared(1e-4).weights) for own in (one, other))
+    np.testing.assert_allclose(first, second, atol=1e-8)
+    few = fold(3)
+    assert few.outputs.of(few.Y).shape == (30, 3)
+    assert np.abs(few.predict(few.squared(1e-4).weights) - first).max() > 1e-3
+
+
+def test_scaling():
+    rng = np.random.default_rng(1)
+    curves = data.scaled(rng.normal(5.0, 3.0, (6, 8, 20)))
+    np.testing.assert_allclose(curves.min(axis=(0, 2)), -1.0)
+    np.testing.assert_allclose(curves.max(axis=(0, 2)), 1.0)
+    series = data.standardized(rng.normal(-2.0, 7.0, (6, 20, 13)))
+    np.testing.assert_allclose(series.mean(axis=(0, 1)), 0.0, atol=1e-12)
+    np.testing.assert_allclose(series.std(axis=(0, 1)), 1.0)
+
+
+def test_splits():
+    train, test = data.split(data.WORDS, 3)
+    assert (len(train), len(test)) == (250, 163)
+    assert set(train) | set(test) == set(range(413))
+    assert set(train) != set(data.split(data.WORDS, 4)[0])
+
+
+@pytest.mark.parametrize(
+    ("outliers", "curves", "points"),
+    [("none", 0, 0), ("type1", 4, 30), ("type3", 4, 3), ("type3_all", 40, 3)],
+)
+def test_outliers(outliers, curves, points):
+    Y = np.random.default_rng(0).uniform(-1.0, 1.0, (40, 30))
+    changed = data.contaminate(Y, outliers, 0) != Y
+    assert changed.any(axis=1).sum() == curves
+    assert set(changed.sum(axis=1)) <= {0, points}
+
+
+def test_cepstra_are_of_frames():
+    pytest.importorskip("python_speech_features")
+    signal = 1000.0 * np.random.default_rng(0).standard_normal(14501)
+    found = data.cepstra(signal)
+    assert found.shape == (290, 13)
+    # the first coefficient is replaced by the log energy of the frame
+    sharpened = np.append(signal[0], signal[1:] - 0.97 * signal[:-1])
+    for k in (0, 7, 200):
+        spectrum = np.abs(np.fft.rfft(sharpened[50 * k : 50 * k + 100], 512)) ** 2 / 512
+        assert found[k, 0] == pytest.approx(np.log(spectrum.sum()))
+
+
+def pronounce(where, word, samples, n_frames, rng):
+    with wave.open(str(where / f"{word}.wav"), "wb") as recording:
+        recording.setnchannels(1)
+        recording.setsampwidth(2)
+        recording.setframerate(data.RATE)
+        recording.writeframes(samples.astype("<i2").tobytes())
+    np.savetxt(
+        where / f"{word}.csv", rng.normal(size=(14, n_frames)).cumsum(axis=1), delimiter=","
+    )
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """A folder of short words, of which two are pronounced alike."""
+    where = tmp_path / "speech"
+    where.mkdir()
+    rng = np.random.default_rng(0)
+    for k, word in enumerate(["a", *(f"w{k:02d}" for k in range(43))]):
+        m = int(rng.integers(12, 25))
+        samples = 3000.0 * np.sin(np.arange(50 * m + 1) * (0.05 + 0.01 * k))
+        pronounce(where, word, samples, m, rng)
+        if word == "a":
+            pronounce(where, "b", samples, m, rng)
+    monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+    data.load.cache_clear()
+    data.gram.cache_clear()
+    yield where
+    data.load.cache_clear()
+    data.gram.cache_clear()
+
+
+def test_quick_form(made_up, tmp_path):
+    pytest.importorskip("python_speech_features")
+    assert data.distinct(made_up) == ["a", *(f"w{k:02d}" for k in range(43))]
+    out = tmp_path / "out"
+    main(["--quick", "--splits", "1", "--out", str(out)])
+    assert {path.name for path in out.iterdir()} == {"page.md", "results.csv", "picture.png"}
+    results, page = pd.read_csv(out / "results.csv"), (out / "page.md").read_text()
+    assert len(results) == 8 * (5 + 3 + 3 + 3)
+    assert results.relative_gap.max() <= 1e-4
+    assert "not run" not in page
+    assert "15.06 ± 2.22" in page
+    speech = data.load(40)
+    m = int(speech.lengths.max())
+    assert speech.curves.shape == (40, 8, m)
+    assert speech.sounds.shape == (40, m, 13)
+    short = int(speech.lengths.argmin())
+    n = int(speech.lengths[short])
+    mirrored = speech.curves[short, :, n : 2 * n]
+    np.testing.assert_array_equal(mirrored, speech.curves[short, :, :n][:, ::-1][:, : m - n])
+
+
+def test_missing_data_are_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("FENCHEL_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"the speech data are not at .*set FENCHEL_DATA"):
+        main(["--quick", "--out", str(tmp_path)])
+
+
+def test_published_tables():
+    published = printed(TABLES)
+    assert [len(table) for table in TABLES] == [40, 48]
+    assert published.groupby("outliers").size().to_dict() == {
+        "none": 40, "type1": 24, "type3": 24, "type3_all": 24,
+    }  # fmt: skip
+    assert set(published.function) == set(FUNCTIONS)
+
+
+def test_cells_complete_what_was_run_on_fewer_splits():
+    square = [{"split": k, "loss": "square", "mse": 5.0 + k} for k in range(4)]
+    huber = [{"split": 1, "loss": "H1", "mse": 5.5}]
+    results = pd.DataFrame(square + huber).assign(outliers="none", function="LP")
+    table = cells(results, printed(TABLES)).set_index(["outliers", "function", "loss"])
+    assert table["mean"]["none", "LP", "square"] == 6.5
+    assert table["mean"]["none", "LP", "H1"] == 6.0
+    assert table.splits["none", "LP", "H1"] == 1
+    assert table.off["none", "LP", "H1"] == pytest.approx((6.0 - 6.59) / 0.64)
+    assert table.splits["none", "LA", "H1"] == 0
+
+
+def test_pairs_in_order():
+    part = printed(TABLES).query("outliers == 'type1' and function == 'TTCL'").assign(splits=1)
+    # the two Huber losses are as good as equal in print
+    assert pairs_in_order(part.assign(mean=part.published)) == (2, 2)
+    assert pairs_in_order(part.assign(mean=-part.published)) == (0, 2)
+
+
+@needs_data
+def test_words():
+    speech = data.load()
+    assert len(speech.words) == 413
+    assert not {"two", "by", "sun"} & set(speech.words)
+    assert (speech.lengths.min(), speech.lengths.max()) == (60, 290)
+    assert speech.sounds.shape == (413, 290, 13)
+
+
+@needs_data
+def test_published_error_of_one_function():
+    outputs = coordinates(output_kernel(290), None)
+    rho = float(data.RHOS[4])
+    velum = whole(data.WORDS, rho, outputs, 0, FUNCTIONS_BY_NAME["VEL"], "none")
+    error = velum.error(velum.predict(velum.squared(1e-10).weights))
+    line = printed(TABLES).query("outliers == 'none' and function == 'VEL' and loss == 'square'")
+    assert abs(error - line.published.item()) < line.sd.item()
+    assert velum.error(np.zeros_like(velum.held_out)) > 4.0 * error
