@@ -32,7 +32,7 @@ extensions = [
     "papers",
 ]
 fenchel_root = str(ROOT)
-exclude_patterns = ["_extensions", "_templates", "start.py"]
+exclude_patterns = ["_extensions", "_templates"]
 templates_path = ["_templates"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 
@@ -82,12 +82,16 @@ html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    # pages of the reference have formulas that need the width
+    "secondary_sidebar_items": {
+        **{key: ["page-toc"] for key in ("*", "guide/*", "extend/*", "gallery/**", "reference/*")},
+        **{key: [] for key in ("convert", "index")},
+    },
     "header_links_before_dropdown": 5,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_sidebars = {"index": [], "choose": [], "convert": [], "performance": []}
+html_sidebars = {"index": [], "tutorial": [], "choose": [], "convert": [], "performance": []}
 copyright = "The fenchel developers, BSD-3-Clause"
 
 

@@ -217,7 +217,7 @@ def measure(pair: str, k: int, quick: bool) -> list[dict[str, Any]]:
 def _means(results: pd.DataFrame) -> pd.DataFrame:
     groups = results.groupby(["pair", "method", "epsilon"])
     means = groups[["loss_x100", "support_percent"]].mean()
-    return means.assign(deviation=groups.loss_x100.std(ddof=0)).reset_index()
+    return means.assign(deviation=groups.loss_x100.std()).reset_index()
 
 
 def _table(means: pd.DataFrame, pair: str) -> str:

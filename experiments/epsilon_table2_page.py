@@ -106,7 +106,7 @@ def compared(results: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """A row for each data set and ε: measured and published, and whether they agree."""
     groups = results.groupby(["data_set", "epsilon"], sort=False)
     means = groups[["pinball_x100", "support_percent", "constant_x100", "zero_optimal"]].mean()
-    means["deviation"] = groups["pinball_x100"].std(ddof=0)
+    means["deviation"] = groups["pinball_x100"].std()
     names = {
         "pinball_x100": "published_loss",
         "sd": "published_sd",

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from experiments.epsilon_common import BLUE, GREEN, GREY, SKY, VERMILION
-from fenchel.datasets import local_outliers, make_functional, process_outliers
+from fenchel.datasets import local_outliers, process_outliers
 from fenchel.design import Gram
-from fenchel.kernels import BetweenCurves, Gaussian
+from fenchel.kernels import Gaussian
 from fenchel.losses import CurveHuber, CurveInsensitive, Loss, Squared
 from fenchel.problem import Problem
 from fenchel.solvers import ClosedForm, Solution, Splitting, first_that_can
@@ -108,30 +108,6 @@ def sparsity(solution: Solution) -> Sparsity:
     """Count exact zeros of the dual curves."""
     zero = solution.dual == 0.0
     return Sparsity(100.0 * float(zero.mean()), 100.0 * float(zero.all(axis=1).mean()))
-
-
-class Synthetic(NamedTuple):
-    """Curves of appendix B.2, clean ones, and the kernels between them."""
-
-    train: Curves
-    gram_test: np.ndarray
-    Y: np.ndarray
-    Y_test: np.ndarray
-    theta: np.ndarray
-
-
-def synthetic(draw: int, noise: float = 0.0, n: int = SIZE) -> Synthetic:
-    """Draw curves to train on and as many to test on; only the former have noise.
-
-    The norms in the kernel of the inputs are plain sums over the points.
-    """
-    X, Y, theta = make_functional(2 * n, noise=noise, random_state=draw)
-    clean = make_functional(2 * n, random_state=draw)[1]
-    kernel = BetweenCurves(gaussian(INPUT_RHO), quadrature=np.ones(len(theta)))
-    gram = kernel(X)
-    between = gaussian(OUTPUT_RHO)(theta[:, None])
-    outputs = Points(between, np.full(len(theta), 1.0 / len(theta)))
-    return Synthetic(Curves(gram[:n, :n], outputs), gram[n:, :n], Y[:n], clean[n:], theta)
 
 
 def contaminate(Y: np.ndarray, condition: Condition, seed: int) -> np.ndarray:

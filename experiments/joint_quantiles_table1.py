@@ -42,7 +42,9 @@ QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle", "CobarOre"), 3
 QUICK_STRENGTHS, QUICK_GAMMAS = (1e-2, 1.0, 1e2), (0.0, 1.0, np.inf)
 
 Predict = Callable[[np.ndarray], np.ndarray]
-Path = Callable[[np.ndarray, np.ndarray, Sequence[float], float], Iterator[Predict]]
+Fit = tuple[Predict, float | None]
+"""What predicts, and the relative gap of its certificate where the method has one."""
+Path = Callable[[np.ndarray, np.ndarray, Sequence[float], float], Iterator[Fit]]
 
 
 def pinball(y: np.ndarray, prediction: np.ndarray) -> float:
@@ -74,23 +76,24 @@ def quantiles(n: int, strength: float, gamma: float, tol: float, **more: Any) ->
 
 def non_crossing_path(
     X: np.ndarray, y: np.ndarray, strengths: Sequence[float], tol: float
-) -> Iterator[Predict]:
+) -> Iterator[Fit]:
     """IND_NC for increasing strengths, each fit starting from the one before."""
     model = quantiles(len(X), 1.0, np.inf, tol, non_crossing="train", warm_start=True)
     for strength in strengths:
-        yield model.set_params(alpha=1.0 / (strength * len(X))).fit(X, y).predict
+        model.set_params(alpha=1.0 / (strength * len(X))).fit(X, y)
+        yield model.predict, model.certificate_.relative_gap
 
 
 def mtfl_path(
     X: np.ndarray, y: np.ndarray, strengths: Sequence[float], tol: float
-) -> Iterator[Predict]:
+) -> Iterator[Fit]:
     """MTFL for increasing strengths, each fit starting from the one before."""
     features_of = mtfl.row_features(X)
     features, start = features_of(X), None
     for strength in strengths:
         learned = mtfl.learn(features, y, LEVELS, strength, start, tol=tol)
         start = learned.start
-        yield lambda Z, learned=learned: learned.predict(features_of(Z))
+        yield (lambda Z, learned=learned: learned.predict(features_of(Z))), None
 
 
 PATHS: dict[str, Path] = {"IND_NC": non_crossing_path, "MTFL": mtfl_path}
@@ -102,7 +105,7 @@ def best_strength(path: Path, X: np.ndarray, y: np.ndarray, quick: bool) -> floa
     loss = np.zeros(len(strengths))
     for train, test in KFold(QUICK_FOLDS if quick else FOLDS).split(X):
         fits = path(X[train], y[train], strengths, CV_TOL)
-        loss += [pinball(y[test], predict(X[test])) for predict in fits]
+        loss += [pinball(y[test], predict(X[test])) for predict, _ in fits]
     return strengths[int(np.argmin(loss))]
 
 
@@ -153,9 +156,8 @@ def one_split(name: str, k: int, methods: Sequence[str], quick: bool) -> list[di
         seconds = time.perf_counter() - started
         records = []
         for method, (strength, gamma) in chosen.items():
-            gap = None
             if method in PATHS:
-                predict = next(PATHS[method](X[train], y[train], [strength], TOL))
+                predict, gap = next(PATHS[method](X[train], y[train], [strength], TOL))
             else:
                 model = quantiles(len(train), strength, gamma, TOL).fit(X[train], y[train])
                 predict, gap = model.predict, model.certificate_.relative_gap

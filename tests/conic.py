@@ -8,7 +8,7 @@ The program: minimize over V (r, q), b (p,), d, e (n, p) and parts of d
     ½ ‖V‖² + Σ_i c_i ℓ(d_i)    such that    S Vᵀ φ_i + b + d_i + e_i = y_i,   ‖e_i‖₂ <= ε,
 
 c_i = s_i / (α Σ_k s_k), which is the problem with the ε-insensitive loss by definition of the
-infimal convolution.
+infimal convolution. With a radius Λ there is no ½ ‖V‖², and ‖V‖₂ <= Λ.
 """
 
 from __future__ import annotations
@@ -150,7 +150,10 @@ def conic_optimum(problem: Problem, design: np.ndarray | None = None) -> Optimum
         sizes["e"] = m
     program = _Program(sizes)
     weight = problem.sample_weight / (problem.alpha * problem.sample_weight.sum())
-    program.square[program.slices["V"]] = 1.0
+    if problem.radius is None:
+        program.square[program.slices["V"]] = 1.0
+    else:
+        program.longest(None, "V", 1, design.shape[1], radius=problem.radius)
 
     identity = sparse.identity(m)
     parts = {"V": design, "b": np.tile(np.eye(p), (n, 1)), "d": identity}

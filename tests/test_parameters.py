@@ -195,7 +195,16 @@ def test_scores_refuse_negative_weights():
 
 
 def test_the_number_of_components_is_not_ignored():
-    """Under the name "auto" it is only where curves or loss allow no eigenfunctions, as stated."""
+    curves = np.column_stack([Y, Y, Y])
     model = FunctionalRegressor("huber", norm=1, representation="spline", n_components=2)
     with pytest.raises(ValueError, match=r"n_components .* got .*n_components=2"):
-        model.fit(X, np.column_stack([Y, Y, Y]))
+        model.fit(X, curves)
+    model.set_params(representation="auto")
+    with pytest.warns(UserWarning, match="n_components=2 is not used: .* norm=1") as said:
+        model.fit(X, curves)
+    assert said[0].filename == __file__
+    gaps = curves.copy()
+    gaps[0, 0] = np.nan
+    with pytest.warns(UserWarning, match="n_components=2 is not used: .* without gaps"):
+        model.set_params(norm=2).fit(X, gaps)
+    model.fit(X, curves)  # warnings are errors: used

@@ -1,18 +1,15 @@
 """Pages that are made from other files of the project while the site is built.
 
-The results of the experiments, the table of the benchmarks, and the picture of the start page.
-Nothing of this is kept in git.
+The results of the experiments and the table of the benchmarks. Neither is kept in git.
 """
 
 from __future__ import annotations
 
 import json
-import runpy
 import shutil
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 from benchmarks.readme import table
 from sphinx.application import Sphinx
 
@@ -30,8 +27,9 @@ it as CSV files.
 PERFORMANCE = """# Performance
 
 `make bench` measures these on your machine; `benchmarks/results.json` holds the numbers of this
-page with versions and hardware. Measured {date} with NumPy {numpy} and SciPy {scipy}. "Asked for"
-is the aim that was set before measuring.
+page with versions and hardware. Measured {date} with NumPy {numpy} and SciPy {scipy}. Where a line
+says "faster than", the number is how many times; the times of the Intel extension are those that
+it states.
 
 {table}
 """
@@ -70,22 +68,10 @@ def write_performance(source: Path, file: Path) -> None:
     _write(source / "performance.md", text)
 
 
-def draw_start(source: Path) -> None:
-    """Run the lines of the start page, which leave a display."""
-    matplotlib.use("agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415  (after the choice of the back end)
-
-    display = runpy.run_path(str(source / "start.py"))["display"]
-    (source / "generated").mkdir(exist_ok=True)
-    display.figure_.savefig(source / "generated" / "start.png", dpi=150)
-    plt.close(display.figure_)
-
-
 def _build(app: Sphinx) -> None:
     source, root = Path(app.srcdir), Path(app.config.fenchel_root)
     write_results(source, root / "experiments" / "results")
     write_performance(source, root / "benchmarks" / "results.json")
-    draw_start(source)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from fenchel.features import PivotedCholesky
+from fenchel.features import FeatureMap, Nystroem, PivotedCholesky
 from fenchel.kernels import Gaussian
 from fenchel.positive import moment
 
@@ -65,15 +65,21 @@ class Program:
 class Basis(NamedTuple):
     """Functions whose combinations are a model, and the norm of the combinations."""
 
-    features: PivotedCholesky
+    features: FeatureMap
     free: bool
-    """Features of the map, with coefficients of any sign; else kernel functions at the rows."""
+    """Features of the map, with coefficients of any sign; else kernel functions at centres."""
     centres: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray, length_scale: float, free: bool) -> Basis:
-        features = PivotedCholesky(Gaussian(length_scale), FEATURE_TOL, min(len(X), 300), None)
-        return cls(features.fit(X), free, X)
+    def of(
+        cls, X: np.ndarray, length_scale: float, free: bool, n_centres: int | None = None
+    ) -> Basis:
+        """Functions at all rows, or at the centres of clusters where there are too many."""
+        kernel = Gaussian(length_scale)
+        if n_centres is None:
+            return cls(PivotedCholesky(kernel, FEATURE_TOL, min(len(X), 300)).fit(X), free, X)
+        features = Nystroem(kernel, n_centres, landmarks="kmeans").fit(X)
+        return cls(features, free, features.landmarks_)
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """All functions at rows, (n, m)."""
@@ -119,13 +125,20 @@ class LinearDensity(BaseEstimator):
     is no measure of anything; its score is that of least squares, 2 mean f(x_i) - ∫f².
     """
 
-    def __init__(self, free: bool = True, length_scale: float = 1.0, alpha: float = 1e-3) -> None:
+    def __init__(
+        self,
+        free: bool = True,
+        length_scale: float = 1.0,
+        alpha: float = 1e-3,
+        n_centres: int | None = None,
+    ) -> None:
         self.free = free
         self.length_scale = length_scale
         self.alpha = alpha
+        self.n_centres = n_centres
 
     def fit(self, X: np.ndarray, y: object = None) -> Self:
-        self.basis_ = Basis.of(X, self.length_scale, self.free)
+        self.basis_ = Basis.of(X, self.length_scale, self.free, self.n_centres)
         values, n = self.basis_.values(X), len(X)
         m = values.shape[1]
         program = Program(m + n)
@@ -176,16 +189,26 @@ class LinearPrecision(NormalMixin, BaseEstimator):
     no variance: it is nan.
     """
 
-    def __init__(self, free: bool = True, length_scale: float = 1.0, alpha: float = 1e-3) -> None:
+    def __init__(
+        self,
+        free: bool = True,
+        length_scale: float = 1.0,
+        alpha: float = 1e-3,
+        precision_length_scale: float | None = None,
+        precision_strength: float = 1.0,
+    ) -> None:
         self.free = free
         self.length_scale = length_scale
         self.alpha = alpha
+        self.precision_length_scale = precision_length_scale
+        self.precision_strength = precision_strength
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_, self.scale_ = float(y.mean()), float(y.std())
         y = (y - self.shift_) / self.scale_
         self.mean_ = Basis.of(X, self.length_scale, True)
-        self.precision_ = Basis.of(X, self.length_scale, self.free)
+        own = self.precision_length_scale or self.length_scale
+        self.precision_ = Basis.of(X, own, self.free)
         means, values = self.mean_.values(X), self.precision_.values(X)
         n, r, m = len(X), means.shape[1], values.shape[1]
         where = np.split(np.arange(r + m + 2 * n), [r, r + m, r + m + n])
@@ -194,7 +217,8 @@ class LinearPrecision(NormalMixin, BaseEstimator):
         unit = np.eye(program.linear.size)
         eta, theta = means @ unit[w], values @ unit[a]
         program.square[np.ix_(w, w)] = self.alpha * np.eye(r)
-        program.square[np.ix_(a, a)] = self.alpha * self.precision_.square()
+        own_alpha = self.alpha * self.precision_strength
+        program.square[np.ix_(a, a)] = own_alpha * self.precision_.square()
         program.linear += (0.5 * y**2 @ theta - y @ eta) / n
         program.linear[logs], program.linear[ratios] = -0.5 / n, 0.5 / n
         rows, offset = _exponentials(theta, unit[logs])
@@ -249,17 +273,21 @@ class NonNegativeGaps(QuantileMixin, BaseEstimator):
         levels: tuple[float, ...] = (0.25, 0.5, 0.75),
         length_scale: float = 1.0,
         alpha: float = 1e-3,
+        gap_length_scale: float | None = None,
+        gap_strength: float = 1.0,
     ) -> None:
         self.levels = levels
         self.length_scale = length_scale
         self.alpha = alpha
+        self.gap_length_scale = gap_length_scale
+        self.gap_strength = gap_strength
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_ = float(np.median(y))
         self.scale_ = float(np.abs(y - self.shift_).mean())
         y = (y - self.shift_) / self.scale_
         self.median_ = Basis.of(X, self.length_scale, True)
-        self.gaps_ = Basis.of(X, self.length_scale, False)
+        self.gaps_ = Basis.of(X, self.gap_length_scale or self.length_scale, False)
         medians, values = self.median_.values(X), self.gaps_.values(X)
         n, r = medians.shape
         sizes = [r, 1, n, 1, n, 1, 3 * n]
@@ -272,7 +300,7 @@ class NonNegativeGaps(QuantileMixin, BaseEstimator):
         gaps = [values @ unit[low] + one @ unit[c_low], values @ unit[high] + one @ unit[c_high]]
         program.square[np.ix_(w, w)] = self.alpha * np.eye(r)
         for a, c in ((low, c_low), (high, c_high)):
-            program.square[np.ix_(a, a)] = self.alpha * self.gaps_.square()
+            program.square[np.ix_(a, a)] = self.alpha * self.gap_strength * self.gaps_.square()
             program.square[c, c] = CONSTANT_STRENGTH
         # the pinball loss is τ ξ + s, s >= 0, s >= -ξ
         for j, curve in enumerate((median - gaps[0], median, median + gaps[1])):

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
 
 from experiments.comparisons.positive import (
@@ -40,8 +41,9 @@ def from_starts(objective: Objective, size: int, starts: int) -> tuple[np.ndarra
 class ExponentialDensity(BaseEstimator):
     r"""The density exp(wᵀφ(x) - log Z) on a box, by penalized maximum likelihood (GLM).
 
-    Convex, but Z has no closed form: it is a Monte Carlo mean over ``draws`` uniform points of
-    the box, and the integral is one only up to its error.
+    Convex, but Z has no closed form: it is a Monte Carlo mean over ``draws`` points of the box,
+    and the integral is one only up to its error. The points are uniform, or with ``near=True``
+    half of them normal, with the mean of the rows and 1.5 times their deviations.
     """
 
     def __init__(
@@ -50,29 +52,53 @@ class ExponentialDensity(BaseEstimator):
         alpha: float = 1e-3,
         box: tuple[float, float] = (-4.0, 4.0),
         draws: int = 1000,
+        near: bool = False,
+        n_centres: int | None = None,
     ) -> None:
         self.length_scale = length_scale
         self.alpha = alpha
         self.box = box
         self.draws = draws
+        self.near = near
+        self.n_centres = n_centres
 
     def fit(self, X: np.ndarray, y: object = None) -> Self:
-        self.basis_ = Basis.of(X, self.length_scale, True)
-        random, (low, high) = np.random.default_rng(0), self.box
-        drawn = self.basis_.values(random.uniform(low, high, (self.draws, X.shape[1])))
-        volume = X.shape[1] * np.log(high - low) - np.log(self.draws)
+        self.basis_ = Basis.of(X, self.length_scale, True, self.n_centres)
+        self.centre_, self.width_ = X.mean(axis=0), 1.5 * X.std(axis=0)
+        points, logs = self.points(self.draws, 0)
+        drawn = self.basis_.values(points)
         middle = self.basis_.values(X).mean(axis=0)
 
         def objective(w: np.ndarray) -> tuple[float, np.ndarray]:
-            heights = drawn @ w
+            heights = drawn @ w - logs
             normalizer = logsumexp(heights)
-            value = normalizer + volume - middle @ w + 0.5 * self.alpha * w @ w
+            value = normalizer - middle @ w + 0.5 * self.alpha * w @ w
             share = np.exp(heights - normalizer)
             return float(value), share @ drawn - middle + self.alpha * w
 
         self.weights_, _ = from_starts(objective, len(middle), 1)
-        self.normalizer_ = float(logsumexp(drawn @ self.weights_) + volume)
+        self.normalizer_ = float(logsumexp(drawn @ self.weights_ - logs))
         return self
+
+    def points(self, number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points of the box, and the logarithms of their densities times their number."""
+        random, (low, high), d = np.random.default_rng(seed), self.box, len(self.centre_)
+        points = random.uniform(low, high, (number, d))
+        logs = np.full(number, -d * np.log(high - low))
+        if self.near:
+            half = self.centre_ + self.width_ * random.standard_normal((number // 2, d))
+            points[: number // 2] = half
+            normal = norm.logpdf(points, self.centre_, self.width_).sum(axis=1)
+            logs = np.logaddexp(logs, normal) - np.log(2.0)
+            inside = np.all((low <= points) & (points <= high), axis=1)
+            points, logs = points[inside], logs[inside]
+        return points, logs + np.log(number)
+
+    def integral(self, number: int = 100_000) -> float:
+        """An estimate of ∫ f from points of its own."""
+        points, logs = self.points(number, 1)
+        exponents = self.basis_.values(points) @ self.weights_ - self.normalizer_ - logs
+        return float(np.exp(logsumexp(exponents)))
 
     def density(self, X: np.ndarray) -> np.ndarray:
         inside = np.all((self.box[0] <= X) & (self.box[1] >= X), axis=1)
@@ -88,36 +114,46 @@ class ExponentialPrecision(NormalMixin, BaseEstimator):
     Not convex: the best of several starts. ``values_`` are the objectives at their ends.
     """
 
-    def __init__(self, length_scale: float = 1.0, alpha: float = 1e-3, starts: int = 3) -> None:
+    def __init__(
+        self,
+        length_scale: float = 1.0,
+        alpha: float = 1e-3,
+        starts: int = 3,
+        precision_length_scale: float | None = None,
+        precision_strength: float = 1.0,
+    ) -> None:
         self.length_scale = length_scale
         self.alpha = alpha
         self.starts = starts
+        self.precision_length_scale = precision_length_scale
+        self.precision_strength = precision_strength
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_, self.scale_ = float(y.mean()), float(y.std())
         y = (y - self.shift_) / self.scale_
         self.basis_ = Basis.of(X, self.length_scale, True)
-        values, n = self.basis_.values(X), len(X)
-        r = values.shape[1]
+        self.own_ = Basis.of(X, self.precision_length_scale or self.length_scale, True)
+        values, own, n = self.basis_.values(X), self.own_.values(X), len(X)
+        r, strength = values.shape[1], self.alpha * self.precision_strength
 
         def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
             w, u, b = point[:r], point[r:-1], point[-1]
-            exponential = np.exp(np.minimum(values @ u + b, LARGEST))
+            exponential = np.exp(np.minimum(own @ u + b, LARGEST))
             theta, eta = exponential + MAX_STD**-2, values @ w
             value = 0.5 * (theta * y**2 - 2.0 * eta * y + eta**2 / theta - np.log(theta))
             slope_eta = (eta / theta - y) / n
             slope = 0.5 * (y**2 - (eta / theta) ** 2 - 1.0 / theta) * exponential / n
-            penalty = 0.5 * self.alpha * (w @ w + u @ u)
-            gradient = [slope_eta @ values + self.alpha * w, slope @ values + self.alpha * u]
+            penalty = 0.5 * self.alpha * w @ w + 0.5 * strength * u @ u
+            gradient = [slope_eta @ values + self.alpha * w, slope @ own + strength * u]
             return float(value.mean() + penalty), np.concatenate([*gradient, [slope.sum()]])
 
-        found, self.values_ = from_starts(objective, 2 * r + 1, self.starts)
+        found, self.values_ = from_starts(objective, r + own.shape[1] + 1, self.starts)
         self.mean_weights_, self.weights_, self.offset_ = found[:r], found[r:-1], found[-1]
         return self
 
     def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = self.basis_.values(X)
-        exponent = np.minimum(values @ self.weights_ + self.offset_, LARGEST)
+        exponent = np.minimum(self.own_.values(X) @ self.weights_ + self.offset_, LARGEST)
         theta = np.exp(exponent) + MAX_STD**-2
         mean = values @ self.mean_weights_ / theta
         return self.shift_ + self.scale_ * mean, self.scale_ / np.sqrt(theta)
@@ -137,24 +173,29 @@ class ExponentialGaps(QuantileMixin, BaseEstimator):
         alpha: float = 1e-3,
         rounding: float = 0.02,
         starts: int = 3,
+        gap_length_scale: float | None = None,
+        gap_strength: float = 1.0,
     ) -> None:
         self.levels = levels
         self.length_scale = length_scale
         self.alpha = alpha
         self.rounding = rounding
         self.starts = starts
+        self.gap_length_scale = gap_length_scale
+        self.gap_strength = gap_strength
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_ = float(np.median(y))
         self.scale_ = float(np.abs(y - self.shift_).mean())
         y = (y - self.shift_) / self.scale_
         self.basis_ = Basis.of(X, self.length_scale, True)
-        values, n = self.basis_.values(X), len(X)
-        r, width = values.shape[1], self.rounding
+        self.own_ = Basis.of(X, self.gap_length_scale or self.length_scale, True)
+        values, own, n = self.basis_.values(X), self.own_.values(X), len(X)
+        r, width, strength = values.shape[1], self.rounding, self.alpha * self.gap_strength
 
         def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
-            w, u, b, c = point[:r], point[r : 3 * r].reshape(2, r), point[3 * r], point[-2:]
-            gaps = np.exp(np.minimum(values @ u.T + c, LARGEST))
+            w, u, b, c = point[:r], point[r:-3].reshape(2, -1), point[-3], point[-2:]
+            gaps = np.exp(np.minimum(own @ u.T + c, LARGEST))
             median = values @ w + b
             curves = np.stack([median - gaps[:, 0], median, median + gaps[:, 1]], axis=1)
             residual = y[:, None] - curves
@@ -163,21 +204,24 @@ class ExponentialGaps(QuantileMixin, BaseEstimator):
             slope = (expit(-residual / width) - self.levels) / n  # of the curves
             low, high = -slope[:, 0] * gaps[:, 0], slope[:, 2] * gaps[:, 1]
             common = slope.sum(axis=1)
-            penalty = 0.5 * self.alpha * (w @ w + np.sum(u**2)) + 0.5 * CONSTANT_STRENGTH * c @ c
-            gradient = [common @ values + self.alpha * w, low @ values + self.alpha * u[0],
-                        high @ values + self.alpha * u[1], [common.sum()],
+            penalty = 0.5 * (self.alpha * w @ w + strength * np.sum(u**2)
+                             + CONSTANT_STRENGTH * c @ c)  # fmt: skip
+            gradient = [common @ values + self.alpha * w, low @ own + strength * u[0],
+                        high @ own + strength * u[1], [common.sum()],
                         np.array([low.sum(), high.sum()]) + CONSTANT_STRENGTH * c]  # fmt: skip
             return float(value.sum() / n + penalty), np.concatenate(gradient)
 
-        found, self.values_ = from_starts(objective, 3 * r + 3, self.starts)
-        self.weights_, self.offset_ = found[:r], found[3 * r]
-        self.gap_weights_, self.gap_offsets_ = found[r : 3 * r].reshape(2, r), found[-2:]
+        size = r + 2 * own.shape[1] + 3
+        found, self.values_ = from_starts(objective, size, self.starts)
+        self.weights_, self.offset_ = found[:r], found[-3]
+        self.gap_weights_, self.gap_offsets_ = found[r:-3].reshape(2, -1), found[-2:]
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         values = self.basis_.values(X)
         median = values @ self.weights_ + self.offset_
-        gaps = np.exp(np.minimum(values @ self.gap_weights_.T + self.gap_offsets_, LARGEST))
+        exponents = self.own_.values(X) @ self.gap_weights_.T + self.gap_offsets_
+        gaps = np.exp(np.minimum(exponents, LARGEST))
         curves = np.stack([median - gaps[:, 0], median, median + gaps[:, 1]], axis=1)
         return self.shift_ + self.scale_ * curves
 

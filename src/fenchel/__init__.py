@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -10,6 +13,7 @@ if TYPE_CHECKING:
         bounds,
         datasets,
         design,
+        distributions,
         features,
         functional,
         inspection,
@@ -30,6 +34,12 @@ if TYPE_CHECKING:
         testing,
     )
     from fenchel.functional import FunctionalRegressor
+    from fenchel.model_selection import (
+        ConformalQuantileRegressor,
+        ConformalRegressor,
+        KernelRidgeCV,
+        PathSearchCV,
+    )
     from fenchel.persistence import load, save
     from fenchel.positive import (
         ConeRegressor,
@@ -49,24 +59,30 @@ if TYPE_CHECKING:
         Ridge,
         lasso_path,
     )
+    from fenchel.tables import TableEncoder
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "ConeRegressor": "fenchel.positive",
+    "ConformalQuantileRegressor": "fenchel.model_selection",
+    "ConformalRegressor": "fenchel.model_selection",
     "DensityEstimator": "fenchel.positive",
     "ExpectileRegressor": "fenchel.regression",
     "FunctionalRegressor": "fenchel.functional",
     "GroupLasso": "fenchel.regression",
     "HeteroscedasticRegressor": "fenchel.positive",
     "KernelRidge": "fenchel.regression",
+    "KernelRidgeCV": "fenchel.model_selection",
     "Lasso": "fenchel.regression",
     "LinearRegression": "fenchel.regression",
     "NonCrossingQuantileRegressor": "fenchel.positive",
     "NonNegativeRegressor": "fenchel.positive",
+    "PathSearchCV": "fenchel.model_selection",
     "QuantileRegressor": "fenchel.regression",
     "Ridge": "fenchel.regression",
     "SVR": "fenchel.regression",
+    "TableEncoder": "fenchel.tables",
     "lasso_path": "fenchel.regression",
     "load": "fenchel.persistence",
     "save": "fenchel.persistence",
@@ -76,6 +92,7 @@ _ROOMS = (
     "dask",
     "datasets",
     "design",
+    "distributions",
     "features",
     "functional",
     "inspection",
@@ -103,33 +120,54 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOMES[name]), name)
     if name in _ROOMS:
         return importlib.import_module(f"fenchel.{name}")
-    raise AttributeError(f"module 'fenchel' has no attribute {name!r}")
+    rooms = [] if name.startswith("_") else [room for room in _ROOMS if name in _names_in(room)]
+    homes = " or ".join(f"fenchel.{room}.{name}" for room in rooms)
+    hint = f": it is {homes}" if rooms else ""
+    message = f"module 'fenchel' has no attribute {name!r}{hint}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
+
+
+def _names_in(room: str) -> list[str]:
+    """What a room offers, read off its source: to import all of them would take seconds."""
+    try:
+        text = (Path(__file__).parent / room / "__init__.py").read_text(encoding="utf-8")
+    except OSError:  # an installation without sources
+        return []
+    assigned = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
+    lists = [node.value for node in assigned if ast.unparse(node.targets[0]) == "__all__"]
+    return [name for each in lists for name in ast.literal_eval(each)]
 
 
 def __dir__() -> list[str]:
     """Everything public, imported or not."""
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
 __all__ = [
     "SVR",
     "ConeRegressor",
+    "ConformalQuantileRegressor",
+    "ConformalRegressor",
     "DensityEstimator",
     "ExpectileRegressor",
     "FunctionalRegressor",
     "GroupLasso",
     "HeteroscedasticRegressor",
     "KernelRidge",
+    "KernelRidgeCV",
     "Lasso",
     "LinearRegression",
     "NonCrossingQuantileRegressor",
     "NonNegativeRegressor",
+    "PathSearchCV",
     "QuantileRegressor",
     "Ridge",
+    "TableEncoder",
     "bounds",
     "dask",
     "datasets",
     "design",
+    "distributions",
     "features",
     "functional",
     "inspection",

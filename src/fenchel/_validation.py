@@ -270,8 +270,16 @@ def said_of(name: str) -> Iterator[None]:
         raise type(error)(message) from error
 
 
-def rows_of(estimator: BaseEstimator, X: Any, *, reset: bool = True, least: int = 1) -> FloatArray:
-    """Rows as an array (n, d) of finite numbers; those of a fit say what is expected of others."""
+def rows_of(
+    estimator: BaseEstimator, X: Any, *, reset: bool = True, least: int = 1, sparse: bool = False
+) -> Any:
+    """Rows as an array (n, d) of finite numbers; those of a fit say what is expected of others.
+
+    With ``sparse`` they are a sparse array by columns.
+    """
+    if sparse:
+        with said_of("X"):
+            return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse="csc")
     if not reset and _is_clean(estimator, X, least):
         return np.asarray(X)
     with said_of("X"):

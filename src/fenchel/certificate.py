@@ -131,7 +131,12 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], object]
 """Called for each certificate; a truthy return value stops the solver, and a string says why.
 
-One with a method ``seconds_left`` is asked by solvers that take a limit on their time.
+One with a method ``seconds_left`` is asked by solvers that take a limit on their time. One with a
+true attribute ``asked_again`` that ends learning is asked again whether the fit is to end too.
 """
 
 __all__ = ["Callback", "Certificate", "Certified", "Progress", "Status"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Callable
 from functools import wraps
+from html import escape
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ from fenchel._validation import (
     check_weights,
     declared,
     rows_of,
+    shown,
     targets_of,
 )
 from fenchel.certificate import Callback, Certificate, Progress, Status
@@ -178,13 +180,20 @@ class Searchable:
         )
 
     def with_parameters(self, **parameters: Any) -> Self:
-        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel."""
-        if "length_scale" in parameters:
-            given = parameters.get("kernel", self.kernel)
-            kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
-            parameters["kernel"] = _scaled(kernel, parameters.pop("length_scale"))
+        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel.
+
+        So is ``gap_length_scale`` of ``gap_kernel``, and the like.
+        """
         copied: Any = clone(self)
-        if "learn" in copied.get_params(deep=False):
+        known = copied.get_params(deep=False)
+        for name in [name for name in parameters if name.endswith("length_scale")]:
+            kernel_name = f"{name.removesuffix('length_scale')}kernel"
+            if kernel_name not in known:
+                continue
+            given = parameters.get(kernel_name, known[kernel_name])
+            kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
+            parameters[kernel_name] = _scaled(kernel, parameters.pop(name))
+        if "learn" in known:
             parameters.setdefault("learn", False)
         return copied.set_params(**parameters)
 
@@ -248,6 +257,30 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
         if not verbose and callback is None and max_time is None:
             return None
         return Watch(name, verbose, callback, max_time)
+
+    def _html_repr(self) -> str:
+        """What notebooks show: what came out, if fitted, before scikit-learn's diagram."""
+        facts = [
+            f"<tr><th>{name}</th><td>{escape(fact)}</td></tr>" for name, fact in self._facts()
+        ]
+        table = f"<table>{''.join(facts)}</table>" if facts else ""
+        return f"{table}{super()._html_repr()}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """Kernel, certificate and scores of a fit in words."""
+        known = vars(self)
+        if "status_" not in known:
+            return []
+        facts = [("Kernel", shown(self.kernel_))] if "kernel_" in known else []
+        if "alpha_" in known:
+            facts.append(("Strength", f"alpha = {self.alpha_:.3g}"))
+        end = "" if self.status_.converged else f"; {self.status_.message}"
+        gap = self.certificate_.relative_gap
+        facts.append(("Certificate", f"relative gap at most {gap:.1e} from the optimum{end}"))
+        if (learned := known.get("learned_")) is not None:
+            loss = f"held-out loss {learned.criterion:.3f} of the best constant's"
+            facts.append(("Score", f"{loss}, while parameters were learned"))
+        return facts
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -364,8 +397,12 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         self.kernel_error_ = float(self.feature_map_.kernel_error_)
         self._kept = kept.kept
         self.certified_kernel_ = "given" if named and kept.feature_map.in_space else "features"
-        if self.certified_kernel_ == "features":
+        if self.certified_kernel_ == "features" and self._warns_of_truncation(kept.feature_map):
             warn_of_truncation(self.feature_map_, stacklevel)
+
+    def _warns_of_truncation(self, feature_map: FeatureMap) -> bool:
+        """Whether features that leave out much of the kernel are not what was asked for."""
+        return True
 
     def _new_features(self, X: FloatArray) -> FloatArray:
         """Features of rows that are validated."""
@@ -393,3 +430,7 @@ __all__ = [
     "Searchable",
     "strengths",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,7 +6,7 @@ import importlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,12 +84,13 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
         if given is not None and len(given) != n:
             raise _wrong_length(name, len(given))
     if n == 0:
-        raise ValueError(f"{table.label} must have a row, and has none")
+        raise ValueError(f"{table.label} must have at least one row, got an empty table")
     numbers, weight = np.concatenate(kept), np.broadcast_to(1.0, n)  # one number in memory
     if of_rows[1]:
         weight = check_weights(np.empty((n, 0)), np.concatenate(of_rows[1]))[numbers]
     found = np.concatenate(of_rows[0])[:, None]
-    return Columns(spool, found, weight, numbers, n, list(names) if table.named else None)
+    told = list(names) if table.features_named else None
+    return Columns(spool, found, weight, numbers, n, told)
 
 
 def _some(values: FloatArray, rows: slice, name: str) -> FloatArray:
@@ -105,6 +106,8 @@ def _wrong_length(name: str, length: int) -> ValueError:
 def read_blocks(X: Any, names: list[str] | None, n_columns: int) -> Iterator[FloatArray]:
     """Rows of the named columns of a table, block by block; in an array there are no names."""
     table = _opened(X)
+    if names is None and table.named and not table.features_named:
+        names = table.features
     if table.named != (names is not None):
         kind = "columns with names" if names is not None else "an array without names"
         raise ValueError(f"X must be {kind}, as in the fit, got {table.label}")
@@ -141,6 +144,11 @@ class _Table:
     label: str
     names: list[str]
     named = True
+
+    @property
+    def features_named(self) -> bool:
+        """Whether models know the features by name, as they know those of a data frame."""
+        return self.named
 
     @property
     def features(self) -> list[str]:
@@ -226,6 +234,10 @@ class _Encoded(_Table):
     encode: Callable[[Any], FloatArray]
 
     @property
+    def features_named(self) -> bool:
+        return False  # transformers make arrays of rows in memory, which have no names
+
+    @property
     def features(self) -> list[str]:
         return self.made
 
@@ -270,8 +282,22 @@ def sample_frame(X: Any, target: Any, size: int) -> Any:
         chosen.append(batch.take(_arrow().array(some)))
         row += batch.num_rows
     if not chosen:
-        raise ValueError(f"{source.label} must have a row, and has none")
+        raise ValueError(f"{source.label} must have at least one row, got an empty table")
     return _arrow().Table.from_batches(chosen).to_pandas()
+
+
+def only(X: Any, names: list[str]) -> Any:
+    """The same table with some of its columns alone."""
+    source = _with_columns(X)
+    for name in names:
+        source.check_name(name)
+    return replace(source, names=list(names))
+
+
+def read_frames(X: Any, names: list[str]) -> Iterator[Any]:
+    """Data frames of some columns of a table, block by block."""
+    for batch in only(X, names).batches(names, []):
+        yield batch.to_pandas()
 
 
 def _with_columns(X: Any) -> _Arrow:

@@ -136,7 +136,14 @@ class LearningEstimator(KernelEstimator):
         and the coverage of conformal intervals is no longer guaranteed.
         """
         check_is_fitted(self)
-        return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
+        known = {"kernel": settled(self.kernel_), "alpha": self.alpha_}
+        if getattr(self, "radius", None) is not None:  # which takes the place of alpha
+            del known["alpha"]
+        return self.with_parameters(**known)
 
 
 __all__ = ["FEW_ROWS", "LearningEstimator"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

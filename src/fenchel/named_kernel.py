@@ -162,3 +162,7 @@ class _Bound(Generic[P]):
 
 
 __all__ = ["Preparation", "solve_named"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import qr, solve_triangular, svd, svdvals
@@ -51,7 +51,7 @@ class NormProblem:
     Parameters
     ----------
     features, targets : ndarray of shape (rows, d) and (rows, outputs)
-        X and Y.
+        X and Y; X may be :class:`fenchel.design.SparseRows`.
     count : float
         m.
     norm : GroupNorm
@@ -67,7 +67,7 @@ class NormProblem:
         rounding errors; by default those of X.
     """
 
-    features: FloatArray
+    features: Any
     targets: FloatArray
     count: float
     norm: GroupNorm
@@ -198,3 +198,7 @@ class NormProblem:
 
 
 __all__ = ["NormProblem", "Range"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

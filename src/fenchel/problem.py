@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,17 @@ class Problem:
               h_\beta = \sum_i c_i K(\cdot, x_i) \beta_i, \quad c_i = \bar s_i / \alpha, \quad
               \sum_i c_i \beta_i = 0
 
+    With a ``radius`` Λ the norm has a bound in the place of its penalty,
+
+    .. math:: P(h, b) = \sum_i \bar s_i\, \ell(y_i - h(x_i) - b)
+              \quad\text{where}\quad \|h\| \le \Lambda, \qquad
+              D(\beta) = \sum_i \bar s_i \left(\langle \beta_i, y_i\rangle
+              - \ell^*(\beta_i)\right) - \Lambda \alpha \|h_\beta\|,
+
+    which does not depend on alpha, as :math:`\alpha h_\beta` does not: alpha is its multiplier
+    then, and says how large the function is that a dual point stands for. Such a problem
+    certifies; solvers are for the one with the penalty.
+
     Dual vectors β are in units of the subgradient of the loss, so they do not depend on weights
     or strength; the usual dual coefficients are :math:`c_i \beta_i`. The constraint is there
     only with an intercept.
@@ -46,6 +58,8 @@ class Problem:
         Strength of the regularization.
     fit_intercept : bool
         Whether b is free or zero.
+    radius : float, optional
+        The bound Λ.
     """
 
     loss: Loss
@@ -54,6 +68,7 @@ class Problem:
     sample_weight: FloatArray
     alpha: float
     fit_intercept: bool = True
+    radius: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse strengths with which the weights of the losses overflow."""
@@ -154,7 +169,26 @@ class Problem:
 
     def penalty(self, weights: FloatArray) -> float:
         """What the objective has beside the losses."""
+        if self.radius is not None:
+            return 0.0
         return 0.5 * self.alpha * self.design.squared_norm(weights)
+
+    def norm(self, weights: FloatArray) -> float:
+        """‖h‖ of the function with these weights."""
+        return math.sqrt(max(self.design.squared_norm(weights), 0.0))
+
+    def within(self, weights: FloatArray) -> FloatArray:
+        """The weights, brought back to the ball where there is one."""
+        if self.radius is None:
+            return weights
+        size = self.norm(weights)
+        return weights * (self.radius / size) if size > self.radius else weights
+
+    def _paid(self, linked: FloatArray) -> float:
+        """What the dual objective loses for the function of its point."""
+        if self.radius is None:
+            return self.penalty(linked)
+        return self.radius * self.alpha * self.norm(linked)
 
     def _losses(self, predict: Callable[[slice], FloatArray], offset: FloatArray) -> float:
         """Weighted mean of the losses of predictions and offset, block by block."""
@@ -189,11 +223,11 @@ class Problem:
 
         pulled, earned = self.design.blocks.sum(task)
         linked = self.design.weights_of(pulled)
-        return linked, float(earned) - self.penalty(linked)
+        return linked, float(earned) - self._paid(linked)
 
     def _dual(self, dual: FloatArray, linked: FloatArray) -> float:
         earned = self.design.blocks.sum(lambda rows: (self._earned(rows, dual[rows]),))[0]
-        return float(earned) - self.penalty(linked)
+        return float(earned) - self._paid(linked)
 
     def _earned(self, rows: slice, beta: FloatArray) -> float:
         """What the dual objective has of some rows beside the norm."""
@@ -258,11 +292,11 @@ class Problem:
             if self.fit_intercept:
                 offset = repair.of_offset(weights, offset)
             elif (push := repair.of_function(weights, offset)) is not None:
-                weights = weights + self.design.link(push)
-                push = push / self.weight[:, None]
+                moved = weights + self.design.link(push)
+                weights, push = self.within(moved), push / self.weight[:, None]
                 if source is not None:  # with these multipliers it is better, and feasible
                     source = balanced = balanced + push
-                    lower = self._dual(balanced, weights)
+                    lower = self._dual(balanced, moved)
         if self._parallel:
             offset = self.loss.rearranged(offset)
         primal = self.primal(weights, offset)
@@ -288,6 +322,8 @@ class Problem:
         With e its linear part, D(t β) is at least t e - t² α/2 ‖h_β‖², by concavity where a
         residual of zero costs nothing, and that is largest at t = e / (α ‖h_β‖²).
         """
+        if self.radius is not None:  # the point zero, whose bound is zero, is feasible as well
+            return np.zeros_like(dual), self.design.zero(), 0.0
         square = self.alpha * self.design.squared_norm(linked)
         t = max(lower + 0.5 * square, 0.0) / square if square > 0.0 else 1.0
         if not t < 1.0:
@@ -350,3 +386,7 @@ def _divided(weights: FloatArray, total: float) -> FloatArray:
 
 
 __all__ = ["Problem"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -79,3 +79,7 @@ def _least_distance(gram: FloatArray, wanted: FloatArray) -> FloatArray:
 
 
 __all__ = ["Repair"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
 
 import fenchel
 from attacks import Outcome
@@ -88,6 +89,9 @@ ESTIMATORS: list[Any] = [
     online.OnlineQuadraticSVR(),
     model_selection.PathSearchCV(fenchel.KernelRidge(), {"alpha": [0.1]}, cv=2),
     model_selection.KernelRidgeCV([0.1]),
+    model_selection.RidgeCV([0.1]),
+    model_selection.LassoCV([0.1], cv=2),
+    model_selection.GroupLassoCV(None, [0.1], cv=2),
     model_selection.ConformalRegressor(fenchel.KernelRidge()),
     model_selection.ConformalQuantileRegressor(coverage=0.5),
     features.PivotedCholesky(),
@@ -260,6 +264,11 @@ def of_parameters(estimator: Any) -> Iterator[Try]:
             yield Try(label, name, call, fitted(number))
 
 
+def takes_sparse(estimator: Any) -> bool:
+    """Whether sparse rows are allowed."""
+    return bool(get_tags(estimator).input_tags.sparse)
+
+
 def of_data(estimator: Any) -> Iterator[Try]:
     """Rows, targets and weights of fit and predict, replaced by what they must not be."""
     number, given, name = ESTIMATORS.index(estimator), data_of(estimator), name_of(estimator)
@@ -270,6 +279,8 @@ def of_data(estimator: Any) -> Iterator[Try]:
             continue
         for what, change in table.items():
             if (type(estimator).__name__, argument, what) in FINE:
+                continue
+            if argument == "X" and what == "sparse" and takes_sparse(estimator):
                 continue
             if what == "one row less" and argument == "X" and "y" not in given:
                 continue
@@ -282,6 +293,8 @@ def of_data(estimator: Any) -> Iterator[Try]:
     method = method if hasattr(model, method) else "score_samples"
     for what, change in DATA.items():
         if what == "one row less" or (type(estimator).__name__, "X", what) in FINE:
+            continue
+        if what == "sparse" and takes_sparse(estimator):
             continue
         rows = change(X)
         yield Try(f"{name}.{method}({what})", "X", lambda r=rows: getattr(model, method)(r), model)

@@ -20,8 +20,8 @@ from fenchel import (
     QuantileRegressor,
 )
 from fenchel.bounds import bound
+from fenchel.bounds._applied import ball_around, share_of
 from fenchel.bounds._losses import local
-from fenchel.bounds.fitted import _ball, share_of
 from fenchel.features import Explicit
 from fenchel.kernels import Decomposable, Laplacian, Linear
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared, SquaredPinball
@@ -319,7 +319,7 @@ def fitted(sample):
         ("given", {"target_bound": 2.0}, "radius must be given.*Precomputed"),
         ("lasso", {"target_bound": 2.0}, "radius must be given, with .x_j. <= radius"),
         ("weighted", {"target_bound": 2.0}, "all rows with the same weight"),
-        ("operator", {"target_bound": 2.0}, "estimator must have a scalar kernel"),
+        ("operator", {"target_bound": 2.0}, "radius must be given for an operator"),
     ],
 )
 def test_refusals(sample, fitted, name, more, match):
@@ -406,7 +406,7 @@ def test_the_ball_contains_the_fit_at_the_edge_too():
         for k in (-3, 0, 5):
             edge = unit * 2.0**k
             for needed, step in ((edge, k), (np.nextafter(edge, np.inf), k + 1)):
-                size, share = _ball("norm_bound", None, needed, unit)
+                size, share = ball_around("norm_bound", None, needed, unit)
                 assert size == unit * 2.0**step
                 assert share == share_of(step)
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import fenchel
-from fenchel.cli import commands, main, models
+from fenchel.cli import commands, fitting, main, models
 
 SOURCE = Path(fenchel.__file__).parent.parent
 FIT = ["fit", "engel", "--out", "m.skops", "--plot", "m.png"]
@@ -44,7 +44,7 @@ def interrupt(*_, **__):
 @pytest.mark.parametrize(
     ("room", "name", "said", "files"),
     [
-        (commands, "_fit_with_progress", "nothing was written", set()),
+        (fitting, "fit", "nothing was written", set()),
         (models, "save", "nothing was written", set()),
         (commands, "draw", "m.skops was written", {"m.skops"}),
         (

@@ -81,6 +81,22 @@ def test_coefficients_are_uniform():
     assert stats.kstest((ratio - low) / (high - low), "uniform").pvalue > 1e-3
 
 
+def test_processes_may_stay_over_repetitions():
+    first, again = (
+        np.hstack(make_functional(50, random_state=seed, process_state=7)[:2]) for seed in (0, 1)
+    )
+    assert np.linalg.matrix_rank(np.vstack([first, again]), tol=1e-10) == 4  # one set for both
+    assert not np.allclose(first, again)
+    other = np.hstack(make_functional(50, random_state=0, process_state=8)[:2])
+    assert np.linalg.matrix_rank(np.vstack([first, other]), tol=1e-10) == 8
+    # the coefficients depend on random_state alone
+    assert np.linalg.matrix_rank(np.hstack([first, other]), tol=1e-10) == 4
+    same = make_functional(50, random_state=np.random.RandomState(0), process_state=7)
+    np.testing.assert_array_equal(np.hstack(same[:2]), first)
+    with pytest.raises(ValueError, match="'typo'"):
+        make_functional(5, process_state="typo")
+
+
 def test_noise():
     X, Y, _ = make_functional(400, random_state=5)
     X_noisy, Y_noisy, _ = make_functional(400, noise=0.5, random_state=5)

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-import fenchel
-
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-WRITTEN = [
-    path
-    for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"), *DOCS.glob("extend/*.md")])
-    if path.name not in ("papers.md", "performance.md")
-]
+MADE = ("papers.md", "performance.md")
+PAGES = [*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"), *DOCS.glob("extend/*.md")]
+WRITTEN = [ROOT / "README.md", *(page for page in sorted(PAGES) if page.name not in MADE)]
 WITH_CODE = [path for path in WRITTEN if "```python" in path.read_text(encoding="utf-8")]
 EXAMPLES = sorted((ROOT / "examples").glob("*/plot_*.py"))
+
+
+def _module(name: str) -> ModuleType:
+    """One of the scripts beside the pages."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+outputs = _module("outputs")
 
 
 def _name(path: Path) -> str:
@@ -25,27 +36,44 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=_name)
-def test_code_of_a_page_runs(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_of_a_page_runs_and_prints_what_is_shown(page: Path) -> None:
     """Blocks of a page are run one after the other, as a reader would."""
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    names: dict[str, object] = {"__name__": "page"}
-    for block in blocks:
-        exec(compile(block, str(page), "exec"), names)
-    assert capsys.readouterr().out
+    blocks = outputs.blocks_of(page.read_text(encoding="utf-8"))
+    printed = list(outputs.printed_by(blocks, _name(page)))
+    assert any(printed)
+    for block, said in zip(blocks, printed, strict=True):
+        assert outputs.agree(block.shown, said), f"shown: {block.shown}\nprinted: {said}"
 
 
-def test_start_page_has_ten_lines() -> None:
-    """Ten lines, and they leave the picture's display with one curve for each level."""
-    pytest.importorskip("matplotlib").use("agg")
-    pytest.importorskip("pandas")
-    code = (DOCS / "start.py").read_text(encoding="utf-8")
-    assert len(code.splitlines()) <= 11
-    names: dict[str, object] = {}
-    exec(compile(code, "start.py", "exec"), names)
-    display, model = names["display"], names["model"]
-    assert isinstance(model, fenchel.QuantileRegressor)
-    assert model.certificate_.relative_gap < 1e-6  # as the page says
-    assert len(display.lines_) == 5  # type: ignore[attr-defined]
+def test_outputs_that_differ_are_seen() -> None:
+    """Words must be the same, and numbers nearly."""
+    assert outputs.agree("gap 1.00e-07, 3 rows\n", "gap  1.01e-07, 3 rows")
+    assert not outputs.agree("gap 1.00e-07", "gap 1.10e-07")
+    assert not outputs.agree("3 rows", "4 rows")
+    assert not outputs.agree("[1.0 2.0]", "[1.0 2.0 3.0]")
+    assert not outputs.agree("fitted", "not fitted")
+    shown = "```python\nprint(6 * 7)\n```\n\n```text\n41\n```\nend\n"
+    assert outputs.with_outputs(shown, "page") == shown.replace("41", "42")
+
+
+def test_each_picture_of_a_page_is_drawn_by_the_script() -> None:
+    """Nothing is shown that draw_pictures.py does not draw, and nothing is drawn for no page."""
+    pytest.importorskip("matplotlib")
+    drawn = {draw.__name__ for draw in _module("draw_pictures").PICTURES}
+    shown = set()
+    for page in [ROOT / "README.md", *DOCS.glob("**/*.md")]:
+        text = page.read_text(encoding="utf-8")
+        shown |= set(re.findall(r"_static/guide/(\w+)\.png", text))
+    assert shown == drawn == {path.stem for path in (DOCS / "_static" / "guide").glob("*.png")}
+
+
+def test_the_start_page_is_the_readme() -> None:
+    """The same sentence, picture and code."""
+    start, readme = (
+        path.read_text(encoding="utf-8") for path in (DOCS / "index.md", ROOT / "README.md")
+    )
+    head = start[: start.index("- {doc}")].replace("_static", "docs/_static").strip()
+    assert readme.startswith(head)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=_name)

@@ -10,19 +10,21 @@ import pandas as pd
 import pytest
 from experiments.functional_common import (
     OUTPUT_RHO,
+    Curves,
+    Points,
     choose,
     contaminate,
     gaussian,
     make_loss,
     sparsity,
-    synthetic,
     validation_errors,
 )
-from experiments.functional_figure1 import trade
+from experiments.functional_figure1 import trade, verdict
 from experiments.functional_figures5to8 import by_directions
+from experiments.functional_synthetic import RANK, at_ends, synthetic
 from sklearn.model_selection import KFold
 
-from experiments import functional_figure2
+from experiments import functional_figure2, functional_synthetic
 from fenchel.functional import FunctionalRegressor
 from fenchel.losses import CurveHuber, CurveInsensitive
 from fenchel.model_selection import PathSearchCV
@@ -49,17 +51,39 @@ def test_figure1(ran):
     results, page = read(ran)
     assert results.relative_gap.max() <= 1e-6
     means = results.groupby(["loss", "epsilon"]).mean(numeric_only=True)
-    for loss in ("eps2", "epsinf"):
+    for loss in ("eps2", "epsinf", "eps2 whole"):
         zeros = means.loc[loss].coefficients
         assert zeros[0.0] == 0.0
         assert (np.diff(zeros) >= 0.0).all()
-    curves = results[results.loss == "eps2"]
+    curves = results[results.loss != "epsinf"]
     assert (curves.coefficients == curves.rows).all()  # whole curves or none of it
     assert means.loc["epsinf"].coefficients.iloc[-1] > 80.0
-    # the noise has the norm 0.5, so that a smaller tube holds no curve
-    assert (curves.coefficients[curves.epsilon < 0.35] == 0.0).all()
+    # the noise has the norm 0.5, so that a smaller tube holds no curve, and half of it projected
+    narrow = curves[curves.epsilon < 0.35].groupby("loss").coefficients.max()
+    assert narrow["eps2 whole"] == 0.0
+    assert narrow["eps2"] > 20.0
+    # what the noise adds to the error of all models
+    assert (results.nmse - results.clean).mean() == pytest.approx(0.25, abs=0.01)
     for line in trade(results).itertuples():
-        assert f"{line.mse:.4f}" in page
+        assert f"{line.nmse:.4f}" in page
+
+
+def test_claim_of_figure1():
+    rows = pd.DataFrame(
+        [
+            *(("eps2", a, e, n, z) for a, e, n, z in [(1e-4, 0.0, 1.0, 0), (1e-5, 0.3, 1.09, 30)]),
+            ("eps2", 1e-4, 0.5, 1.0, 60),  # with the λ of the best, not with a smaller one
+            ("eps2", 1e-6, 0.9, 1.2, 90),  # too bad
+            *(
+                ("epsinf", a, e, n, z)
+                for a, e, n, z in [(1e-4, 0.0, 1.0, 0), (1e-5, 0.3, 1.0, 19)]
+            ),
+        ],
+        columns=["loss", "alpha", "epsilon", "nmse", "coefficients"],
+    )
+    found = trade(rows)
+    assert found.coefficients.tolist() == [0, 30, 0, 19]
+    assert verdict(found) == "confirmed for ε-insensitive, p = 2 only"
 
 
 @pytest.mark.parametrize("ran", ["functional_figure2"], indirect=True)
@@ -76,7 +100,9 @@ def test_figure2(ran):
         assert mean[2, loss] - clean < 0.5 * (mean[2, "square"] - clean)
     assert mean[3, "H1"] < 0.5 * mean[3, "H2"]
     assert "at least halve the excess is **confirmed**" in page
-    assert "not run" in page  # of the whole grids
+    huber = results[results.loss == "H1"]
+    first, last = ((huber.alpha == end).sum() for end in (1e-6, 1e-3))
+    assert f"p = 1: for λ {first} and {last} of 6 times" in page
 
 
 @pytest.mark.parametrize("ran", ["functional_figure4"], indirect=True)
@@ -109,13 +135,23 @@ def test_losses_are_those_of_the_definition(p):
     np.testing.assert_allclose(by_directions(points, p, 4000, 0.5), tube, rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "value"), [("square", 1.0), ("H1", 0.02), ("eps2", 0.3)])
-def test_fits_are_those_of_the_estimator(name, value):
+@pytest.mark.parametrize(
+    ("name", "value", "representation"),
+    [
+        ("square", 1.0, "spline"),
+        ("H1", 0.02, "spline"),
+        ("H2", 0.02, "projected"),
+        ("eps2", 0.3, "projected"),
+        ("eps2 whole", 0.3, "spline"),
+    ],
+)
+def test_fits_are_those_of_the_estimator(name, value, representation):
     data = synthetic(0, n=30)
     condition = (2, 0.2, 2.0)
     Y = contaminate(data.Y, condition, 3)
-    fitted = data.train.fit(Y, name, 1e-5, value)
-    loss = {"square": "squared", "H1": "huber", "eps2": "squared_epsilon_insensitive"}[name]
+    # along a path, and not the first of it
+    *_, fitted = data.train.path(Y, name, 1e-5, [1.5 * value, value], 1e-9)
+    loss = {"s": "squared", "H": "huber", "e": "squared_epsilon_insensitive"}[name[0]]
     model = FunctionalRegressor(
         loss,
         1 if name == "H1" else 2,
@@ -124,19 +160,28 @@ def test_fits_are_those_of_the_estimator(name, value):
         alpha=1e-5,
         kernel="precomputed",
         output_kernel=gaussian(OUTPUT_RHO),
+        representation=representation,
+        n_components=RANK if representation == "projected" else None,
+        tol=1e-9,
     ).fit(data.train.gram, Y, data.theta)
     np.testing.assert_allclose(
-        data.train.predict(fitted, data.gram_test), model.predict(data.gram_test), atol=1e-3
+        data.train.predict(fitted, data.gram_test, name), model.predict(data.gram_test), atol=1e-3
     )
     assert sparsity(fitted).rows == pytest.approx(100.0 * model.sparsity_.rows)
-    assert type(make_loss(name, value, data.train.outputs.measure)) is type(model.loss_)
+    expected = make_loss(name.removesuffix(" whole"), value, data.train.points.measure)
+    assert type(expected) is type(model.loss_)
 
 
-def test_selection_is_that_of_the_estimator():
+@pytest.mark.parametrize("by", ["points", "paths"])
+def test_selection_is_that_of_the_estimator(by):
     data = synthetic(1, n=30)
     Y = contaminate(data.Y, (3, 0.5, 0.2), 3)
     alphas, kappas = [1e-6, 1e-4], [0.003, 0.03, 0.3]
-    errors = validation_errors(data.train, Y, "H1", alphas, kappas)
+    if by == "paths":
+        errors = functional_synthetic.validation_errors(data.train, Y, "H1", alphas, kappas)
+    else:
+        points = Points(data.train.points.kernel, data.train.points.measure)
+        errors = validation_errors(Curves(data.train.gram, points), Y, "H1", alphas, kappas)
     search = PathSearchCV(
         FunctionalRegressor("huber", 1, kernel="precomputed", output_kernel=gaussian(OUTPUT_RHO)),
         {"alpha": alphas, "kappa": kappas},
@@ -150,3 +195,12 @@ def test_selection_is_that_of_the_estimator():
     assert chosen == (search.alpha_, search.best_params_["kappa"])
     middle = np.median(errors, axis=0).min()
     assert middle == pytest.approx(-search.best_score_, rel=5e-2)
+
+
+def test_draws_share_their_processes():
+    curves = np.vstack([synthetic(draw, n=10).clean_test for draw in (0, 1)])
+    assert np.linalg.matrix_rank(curves, tol=1e-10) == 4
+
+
+def test_ends_are_counted():
+    assert at_ends(np.array([1.0, 2.0, 4.0, 1.0]), [1.0, 2.0, 4.0]) == "2 and 1 of 4"

@@ -49,6 +49,8 @@ def test_results(ran):
     strong = full[(full.alpha == 1e-3) & (full.selection == "mean")].set_index("loss")
     assert weak.mse_x10["square"] > 1.1 * strong.mse_x10["square"]
     assert weak.mse_x10[["H1", "H2"]].max() < 0.9 * weak.mse_x10["square"]
+    # projections lack most of the noise, and have zeros where whole residuals have none or fewer
+    assert weak.sparsity_percent["eps2"] >= weak.sparsity_percent["eps2 whole"]
     # the literal reading, which the page rejects
     literal = results[(results.norm == "euclidean") & ~results.center & ~results.extended]
     assert literal.mse_x10.min() > 1.3 * PUBLISHED.mse_x10.max()

@@ -46,6 +46,8 @@ MAPS = [
     Nystroem(Matern(), rank=20),
     Nystroem("laplacian", rank=1000),
     Nystroem(Polynomial(2), landmarks=np.eye(2)),
+    Nystroem(rank=15, landmarks="kmeans"),
+    Nystroem(Polynomial(2), rank=4, landmarks="kmeans"),
     Nystroem("precomputed", rank=20),
     Nystroem("precomputed", landmarks=[3, 1, 4]),
     RandomFourier(),
@@ -62,7 +64,7 @@ def test_contract(mapping):
     check_feature_map(mapping)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (400, 1), (300, 12)])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (400, 1), (80, 12)])
 @pytest.mark.parametrize(
     "mapping",
     [
@@ -84,3 +86,19 @@ def test_every_map_is_registered():
     classes = {each for each in public if isclass(each) and issubclass(each, FeatureMap)}
     classes -= {FeatureMap, OperatorCholesky}  # of matrices: see test_operator.py
     assert classes == {type(mapping) for mapping in MAPS}
+
+
+def test_landmarks_that_are_centres_of_clusters():
+    random = np.random.default_rng(0)
+    X = np.concatenate([random.normal(c, 0.1, (40, 2)) for c in ([0, 0], [5, 0], [0, 300])])
+    scaled = X / [1.0, 60.0]  # the last column in the units of the kernel
+    mapping = Nystroem(Gaussian([1.0, 60.0]), rank=3, landmarks="kmeans").fit(X)
+    centres = mapping.landmarks_ / [1.0, 60.0]
+    nearest = np.square(scaled[:, None] - centres).sum(axis=2).argmin(axis=1)
+    for k in range(3):
+        np.testing.assert_allclose(centres[k], scaled[nearest == k].mean(axis=0), atol=1e-9)
+    again = Nystroem(Gaussian([1.0, 60.0]), rank=3, landmarks="kmeans")
+    again.fit(np.concatenate([X, X[::3]])[::-1])  # order and repeats play no part
+    np.testing.assert_allclose(again.landmarks_, mapping.landmarks_, atol=1e-9)
+    with pytest.raises(ValueError, match="landmarks must be None or row indices, got 'kmeans'"):
+        Nystroem("precomputed", landmarks="kmeans").fit(np.eye(4))

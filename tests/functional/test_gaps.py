@@ -159,9 +159,16 @@ class WeightsOnly(Newton):
 
 
 @pytest.mark.filterwarnings("ignore:.*leave out a part of the kernel")
-@pytest.mark.parametrize("parameters", [{}, {"n_components": 4}])
+@pytest.mark.parametrize(
+    ("missing", "parameters"),
+    [
+        (False, {}),
+        (True, {}),
+        (False, {"n_components": 4}),
+        (False, {"n_components": 4, "representation": "projected"}),
+    ],
+)
 @pytest.mark.parametrize("rank", [None, 3])
-@pytest.mark.parametrize("missing", [False, True])
 def test_predictions_of_weights_are_those_of_the_point(parameters, rank, missing):
     """Of few features, of nearly as many as rows, and of eigenfunctions."""
     X, theta, whole, gaps = draw()

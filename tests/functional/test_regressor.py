@@ -31,6 +31,7 @@ MODELS = [
     FunctionalRegressor("squared_epsilon_insensitive", 2, center="mean"),
     FunctionalRegressor("squared_epsilon_insensitive", np.inf, quadrature="trapezoid"),
     FunctionalRegressor("huber", 2, representation="eigen", solver="splitting"),
+    FunctionalRegressor("huber", 2, representation="projected", n_components=3),
     FunctionalRegressor(kernel="laplacian", output_kernel=Matern(0.3)),
 ]
 LOSSES = [
@@ -42,6 +43,7 @@ LOSSES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:n_components=1 is not used")  # the checks set it
 @parametrize_with_checks(MODELS)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -315,6 +317,7 @@ def test_feature_maps(features, data):
             "center": "median",
         },
         {"loss": "huber", "norm": 2, "n_components": 4, "quadrature": "trapezoid"},
+        {"loss": "huber", "norm": 2, "n_components": 4, "representation": "projected"},
         {"kernel": BetweenCurves(Laplacian(1.0)), "output_kernel": None, "solver": Fista()},
     ],
 )
@@ -364,6 +367,11 @@ BAD = [
     ({"rank": 0}, {}, "rank must be"),
     ({"n_components": 0}, {}, "n_components must be"),
     ({"n_components": 3, "representation": "spline"}, {}, "n_components is for"),
+    (
+        {"loss": "pinball", "representation": "projected"},
+        {},
+        "representation='projected' needs a loss of the length of residual curves",
+    ),
     ({"representation": "fourier"}, {}, "representation must be"),
     (
         {"loss": "huber", "norm": 1, "representation": "eigen"},

@@ -382,3 +382,15 @@ def test_a_point_at_the_origin_of_a_linear_kernel_is_nothing():
     model.partial_fit([[0.0], [1.0]], [5.0, 1.0])
     np.testing.assert_allclose(model.dual_coef_, [0.45])  # half a step from 0 to 0.9
     np.testing.assert_array_equal(model.support_vectors_, [[1.0]])
+
+
+def test_epochs_are_told(capsys):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = OnlineSVR(n_epochs=3, verbose=1).fit(X, X[:, 0])
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in printed] == [
+        f"[OnlineSVR] epoch {k}" for k in (1, 2, 3)
+    ]
+    assert f" {len(model.support_vectors_)} points after" in printed[-1]
+    model.set_params(verbose=0).fit(X, X[:, 0])
+    assert capsys.readouterr().out == ""

@@ -233,3 +233,15 @@ def test_bad_matrices(ax):
         CoefficientMatrixDisplay.from_matrix(np.zeros((2, 2)), [0.0, 1.0, 2.0], ax=ax)
     with pytest.raises(ValueError, match=r"dual_coef_ and grid_, .* got KernelDensity without"):
         CoefficientMatrixDisplay.from_estimator(KernelDensity(), ax=ax)
+
+
+def test_contours_are_not_cut(ax):
+    from fenchel.positive import DensityEstimator
+
+    rows = np.random.default_rng(0).normal(size=(40, 2)) * [1.0, 5.0]
+    model = DensityEstimator(alpha=0.1).fit(rows)
+    display = DensityDisplay.from_estimator(model, rows, ax=ax)
+    assert display.density[:, [0, -1]].max() < display.levels_.min()
+    assert display.density[[0, -1]].max() < display.levels_.min()
+    given = DensityDisplay.from_estimator(model, rows, extent=[(-1, 1), (-5, 5)], ax=ax)
+    assert given.grids[0][[0, -1]].tolist() == [-1.0, 1.0]

@@ -132,7 +132,7 @@ def test_one_of_several_outputs(engel, ax):
 def test_other_features_are_held_at_typical_values(mixed, ax):
     pipeline, X, y = mixed
     display = FanDisplay.from_estimator(
-        pipeline, X, y, feature="weight", ax=ax, grid_resolution=20
+        pipeline, X, y, feature="weight", kind="typical", ax=ax, grid_resolution=20
     )
     rows = pd.DataFrame(
         {
@@ -158,7 +158,8 @@ def test_default_feature_is_the_first_number(mixed, ax):
 def test_arrays_and_many_features(ax):
     X = np.random.default_rng(0).uniform(size=(50, 6))
     model = QuantileRegressor([0.5]).fit(X, X[:, 3])
-    display = FanDisplay.from_estimator(model, X, X[:, 3], feature=3, ax=ax, grid_resolution=9)
+    options = {"feature": 3, "kind": "typical", "grid_resolution": 9}
+    display = FanDisplay.from_estimator(model, X, X[:, 3], ax=ax, **options)
     rows = np.tile(np.median(X, axis=0), (9, 1))
     rows[:, 3] = np.linspace(X[:, 3].min(), X[:, 3].max(), 9)
     np.testing.assert_allclose(display.curves[:, 0], model.predict(rows))
@@ -168,10 +169,10 @@ def test_arrays_and_many_features(ax):
 @pytest.mark.parametrize(
     ("feature", "sentence"),
     [
-        ("colour", "must be a number to draw along, and 'colour' is not"),
+        ("colour", "feature must be numeric to draw along it, got 'colour'"),
         ("shape", "feature must be one of colour, size, weight, flag, got 'shape'"),
         (9, r"feature must be in 0\.\.3, got 9"),
-        (0, "'colour' is not"),
+        (0, "must be numeric .* got 'colour'"),
     ],
 )
 def test_bad_feature(mixed, ax, feature, sentence):
@@ -224,13 +225,13 @@ def test_without_matplotlib(engel, monkeypatch):
 
 def test_average_is_the_mean_prediction_over_rows(mixed, ax):
     pipeline, X, y = mixed
-    display = FanDisplay.from_estimator(
-        pipeline, X, y, feature="weight", kind="average", ax=ax, grid_resolution=7
-    )
+    display = FanDisplay.from_estimator(pipeline, X, y, feature="weight", ax=ax, grid_resolution=7)
     for value, found in zip(display.grid, display.curves, strict=True):
         expected = pipeline.predict(X.assign(weight=value)).mean(axis=0)
         np.testing.assert_allclose(found, expected)
-    assert ax.get_title(loc="left") == "averaged over the other features of 80 rows"
+    assert ax.get_title(loc="left") == (
+        "averaged over the other features of 80 rows, points adjusted for them"
+    )
 
 
 def test_average_agrees_with_scikit_learn(ax):
@@ -265,8 +266,7 @@ def test_average_over_a_sample_of_rows(ax):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"kind": "partial"}, r"kind must be one of \('typical', 'average'\), got 'partial'"),
-        ({"kind": "average", "subsample": 0}, "subsample must be at least 1, got 0"),
+        ({"kind": "partial"}, r"kind must be one of \('average', 'typical'\), got 'partial'"),
         ({"grid_resolution": 1}, "grid_resolution must be at least 2, got 1"),
     ],
 )
@@ -274,6 +274,12 @@ def test_bad_options(engel, ax, options, sentence):
     model, X, y = engel
     with pytest.raises(ValueError, match=sentence):
         FanDisplay.from_estimator(model, X, y, ax=ax, **options)
+
+
+def test_bad_subsample(mixed, ax):
+    pipeline, X, y = mixed
+    with pytest.raises(ValueError, match="subsample must be at least 1, got 0"):
+        FanDisplay.from_estimator(pipeline, X, y, ax=ax, subsample=0)
 
 
 def test_columns_of_the_same_name_and_missing_values(ax):
@@ -287,7 +293,7 @@ def test_columns_of_the_same_name_and_missing_values(ax):
             seen.append(rows.to_numpy())
             return rows.to_numpy().sum(axis=1)
 
-    display = FanDisplay.from_estimator(Model(), X, ax=ax, grid_resolution=4)
+    display = FanDisplay.from_estimator(Model(), X, kind="typical", ax=ax, grid_resolution=4)
     (rows,) = seen
     np.testing.assert_allclose(rows[:, 1], np.median(X.iloc[:, 1]))
     np.testing.assert_allclose(rows[:, 2], np.median(X.iloc[:, 2]))
@@ -303,7 +309,7 @@ def test_categories_stay_categories(ax):
             seen.append(rows)
             return rows["size"].to_numpy()
 
-    FanDisplay.from_estimator(Model(), X, ax=ax, grid_resolution=4)
+    FanDisplay.from_estimator(Model(), X, kind="typical", ax=ax, grid_resolution=4)
     (rows,) = seen
     assert isinstance(rows["kind"].dtype, pd.CategoricalDtype)
     assert set(rows["kind"]) == {"v"}
@@ -332,3 +338,85 @@ def test_predictions_in_any_order(ax):
 def test_bad_levels_of_predictions(ax, levels, sentence):
     with pytest.raises(ValueError, match=sentence):
         FanDisplay.from_predictions([1.0, 2.0], np.ones((2, 2)), levels=levels, ax=ax)
+
+
+def test_points_are_adjusted_for_the_other_features(ax):
+    X = np.random.default_rng(1).uniform(size=(150, 2))
+    y = np.sin(3.0 * X[:, 0]) + 10.0 * X[:, 1]
+    model = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-5, learn=False).fit(X, y)
+    display = FanDisplay.from_estimator(model, X, y, feature=0, subsample=150, ax=ax)
+    points = np.asarray(display.points_.get_offsets())
+    middle = np.interp(X[:, 0], display.grid, display.curves[:, 1])
+    np.testing.assert_allclose(points[:, 1] - middle, y - model.predict(X)[:, 1])
+    # what the second feature does is gone: points are near the curve, and rows are not
+    assert np.abs(points[:, 1] - middle).max() < 1.0 < np.abs(y - middle).max()
+    typical = FanDisplay.from_estimator(model, X, y, feature=0, kind="typical", ax=ax)
+    np.testing.assert_array_equal(np.asarray(typical.points_.get_offsets())[:, 1], y)
+
+
+def test_one_target_far_out_does_not_squeeze_the_others(ax):
+    x = np.linspace(0.0, 1.0, 100)
+    y = x + 0.1 * np.sin(40.0 * x)
+    far = y.copy()
+    far[7] = -500.0
+    display = FanDisplay.from_predictions(x, x, far, ax=ax)
+    low, high = ax.get_ylim()
+    assert low > -1.0
+    assert low < np.delete(far, 7).min() < far.max() < high
+    assert ax.get_title(loc="left") == "1 of 100 points not shown"
+    assert len(display.points_.get_offsets()) == 100
+
+
+def test_without_far_values_all_is_shown(ax):
+    x = np.linspace(0.0, 1.0, 100)
+    FanDisplay.from_predictions(x, x, np.random.default_rng(0).normal(size=100), ax=ax)
+    assert ax.get_title(loc="left") == ""
+    assert ax.get_yscale() == "linear"
+
+
+def test_long_tails_of_positive_targets_are_shown_on_a_logarithmic_axis(ax):
+    x = np.linspace(0.0, 1.0, 400)
+    y = np.exp(3.0 * np.random.default_rng(0).normal(size=400))
+    FanDisplay.from_predictions(x, 1.0 + x, y, ax=ax)
+    assert ax.get_yscale() == "log"
+    assert ax.get_title(loc="left") == ""
+    low, high = ax.get_ylim()
+    assert low < y.min() < y.max() < high
+
+
+def test_one_row_far_along_the_feature_is_left_out(ax):
+    X = np.append(np.linspace(0.0, 1.0, 99), 1e4)[:, None]
+    y = np.sin(6.0 * X[:, 0])
+    model = KernelRidge(alpha=1e-4, kernel="gaussian", learn=False).fit(X[:99], y[:99])
+    display = FanDisplay.from_estimator(model, X, y, ax=ax)
+    assert ax.get_xlim()[1] < 2.0
+    inside = display.grid <= ax.get_xlim()[1]
+    assert inside.sum() >= 140  # the curve is smooth where it is seen
+    assert display.grid[-1] == 1e4
+    assert ax.get_title(loc="left") == "1 of 100 points not shown"
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_legends_cover_no_points(ax, spread):
+    random = np.random.default_rng(0)
+    x = np.sort(random.uniform(size=800))
+    y = random.uniform(-spread, 1.0, size=800)
+    curves = np.column_stack([0.0 * x + level for level in (0.1, 0.5, 0.9)])
+    display = FanDisplay.from_predictions(x, curves, y, levels=[0.1, 0.5, 0.9], ax=ax)
+    ax.figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    assert box.count_contains(ax.transData.transform(np.column_stack([x, y]))) == 0
+    assert box.y1 <= ax.bbox.y1 + 1.0
+    assert ax.get_legend().get_texts()[0].get_text() == "90 %"
+    assert len(display.lines_) == 3
+
+
+def test_notes_fit_narrow_axes(ax):
+    X = np.random.default_rng(1).uniform(size=(40, 3))
+    model = KernelRidge(alpha=1e-3, learn=False).fit(X, X[:, 0])
+    for side in (0.1, 0.55):
+        narrow = ax.figure.add_axes((side, 0.1, 0.4, 0.6))
+        FanDisplay.from_estimator(model, X, X[:, 0], ax=narrow)
+        note = narrow.title if narrow.title.get_text() else narrow._left_title
+        ax.figure.draw_without_rendering()
+        assert note.get_window_extent().width <= 1.05 * narrow.bbox.width

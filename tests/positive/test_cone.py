@@ -187,7 +187,11 @@ def test_usual_cones():
             "cone must be None where generators are given",
         ),
         ({"generators": [[0.0, 0.0, 0.0]]}, "generators must have finite rows that are not zero"),
-        ({"cone": "monotone", "trace_penalty": 1.0}, "trace_penalty must be 0 without generators"),
+        (
+            {"cone": "monotone", "trace_penalty": -1.0},
+            "trace_penalty must be a finite number >= 0",
+        ),
+        ({"loss": "hinge"}, "loss must be one of"),
         ({"alpha": 0.0}, "alpha must be a finite number > 0"),
     ],
 )

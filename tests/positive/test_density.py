@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.integrate import quad
@@ -92,6 +93,44 @@ def test_support():
     assert density.sample(500, random_state=0).min() >= 0.0
     assert density.integral((-1.0, 0.0)) == 0.0
     assert density.integral((-1.0, 1.0)) + density.integral((1.0, np.inf)) == pytest.approx(1.0)
+
+
+def test_numbers_are_rows_of_one_column():
+    x = mixture(80)[:, 0]
+    plain, rows = DensityEstimator().fit(x), DensityEstimator().fit(x[:, None])
+    assert np.array_equal(plain.score_samples(x), rows.score_samples(x[:, None]))
+    assert DensityEstimator().fit(pd.Series(x)).score(x) == rows.score(x[:, None])
+    assert plain.score(list(x)) == rows.score(x[:, None])
+    assert plain.n_features_in_ == 1
+    weighted = DensityEstimator().fit(x, sample_weight=np.arange(80.0))
+    assert weighted.score(x) != plain.score(x)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        DensityEstimator().fit(mixture(80, d=2)).score_samples(x)
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        DensityEstimator().fit(x, y=x)
+
+
+def test_default_landmarks_in_ten_columns():
+    """Greedy pivots are rows at the rim of the data, centres of clusters are not."""
+    random = np.random.default_rng(0)
+    sides = np.where(random.random((2, 500)) < 0.5, -1.0, 1.0)
+    X, new = np.sqrt(0.3) * random.standard_normal((2, 500, 10))
+    X[:, 0], new[:, 0] = X[:, 0] + sides[0], new[:, 0] + sides[1]
+    default = DensityEstimator(tol=1e-3).fit(X)
+    greedy = DensityEstimator(tol=1e-3, features="cholesky", rank=50)
+    with pytest.warns(UserWarning, match="leaves out"):
+        greedy.fit(X)
+    peer = max(KernelDensity(bandwidth=h).fit(X).score(new) for h in (0.4, 0.5, 0.6)) / 500
+    assert default.feature_map_.rank_ == 50
+    assert default.score(new) > greedy.score(new) + 1.0
+    assert default.score(new) > peer
+    few = DensityEstimator(tol=1e-3, rank=7).fit(X)
+    assert few.feature_map_.rank_ == 7
+    assert few.integral() == pytest.approx(1.0, abs=1e-6)
+    turned = DensityEstimator(tol=1e-3).fit(3.0 * X[::-1] + 1.0)
+    assert turned.score(3.0 * new + 1.0) == pytest.approx(
+        default.score(new) - 10.0 * np.log(3.0), abs=1e-2
+    )
 
 
 def test_bad_input():

@@ -127,9 +127,67 @@ def test_no_interval_of_levels_with_a_tube():
     model = QuantileRegressor([0.1, 0.9], epsilon=1.0).fit(X, Y)
     low, high = model.predict(X).T
     assert np.mean((low <= Y) & (high >= Y)) < 0.75
-    with pytest.raises(ValueError, match=r"epsilon must be 0 for intervals, got 1: .*calibrate"):
+    with pytest.raises(
+        ValueError,
+        match=r"epsilon must be 0 for intervals, got 1: .*refit_offsets=True.*calibrate",
+    ):
         model.predict_interval(X, 0.8)
     assert model.set_params(epsilon=0.0).fit(X, Y).predict_interval(X, 0.8).shape == (80, 2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("gamma", [0.0, 1.0, np.inf])
+def test_refitted_offsets_bring_the_shares_back(gamma, weighted):
+    """With a tube as wide as that, the levels of the fit are not shares."""
+    weight = WEIGHT if weighted else np.ones(80)
+    fixed = {"epsilon": 1.0, "level_gamma": gamma, "alpha": 1e-2, "learn": False}
+    plain = QuantileRegressor(LEVELS, **fixed).fit(X, Y, weight)
+    model = QuantileRegressor(LEVELS, refit_offsets=True, **fixed).fit(X, Y, weight)
+    share, rounding = weight / weight.sum(), 1e-12
+
+    def shares(fitted):
+        residual = Y[:, None] - fitted.predict(X)
+        return share @ (residual < -rounding), share @ (residual <= rounding)
+
+    below, at_most = shares(model)
+    assert np.all(below <= np.add(LEVELS, 1e-12))
+    assert np.all(at_most >= np.subtract(LEVELS, 1e-12))
+    off_below, off_at_most = shares(plain)
+    assert np.any(off_below > np.add(LEVELS, 0.05)) or np.any(off_at_most + 0.05 < LEVELS)
+    # the function, its support and its certificate are those of the fit
+    np.testing.assert_array_equal(model.support_, plain.support_)
+    np.testing.assert_array_equal(model.certified_offset_, plain.offset_)
+    assert model.certificate_ == plain.certificate_
+    np.testing.assert_allclose(
+        model.predict(X) - model.offset_, plain.predict(X) - plain.offset_, atol=1e-12
+    )
+    low, high = model.predict_interval(X, 0.8).T
+    assert share @ ((low - rounding <= Y) & (high + rounding >= Y)) >= 0.8 - 1e-12
+
+
+def test_refitted_offsets_are_the_best_constants_added():
+    """No other constant has a smaller mean pinball loss; on a grid around them."""
+    model = QuantileRegressor(LEVELS, epsilon=1.0, refit_offsets=True, learn=False).fit(X, Y)
+    residual = Y[:, None] - model.predict(X)
+
+    def loss(shift):
+        moved = residual - shift
+        return np.maximum(LEVELS * moved, np.subtract(LEVELS, 1.0) * moved).mean(axis=0)
+
+    for shift in np.linspace(-1.0, 1.0, 101):
+        assert np.all(loss(0.0) <= loss(shift) + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ({"non_crossing": "train"}, "refit_offsets must be False with non_crossing='train'"),
+        ({"fit_intercept": False}, "refit_offsets must be False with fit_intercept=False"),
+    ],
+)
+def test_offsets_that_cannot_be_refitted(more, match):
+    with pytest.raises(ValueError, match=match):
+        QuantileRegressor(LEVELS, refit_offsets=True, **more).fit(X, Y)
 
 
 @with_levels
@@ -201,3 +259,23 @@ def test_alpha_of_many_levels_is_carried_over_from_three(gamma):
     assert nine.alpha_ == pytest.approx(three.alpha_ * largest[1] / largest[0])
     if gamma == 0.0:
         assert nine.alpha_ == pytest.approx(3.0 * three.alpha_)
+
+
+def test_rows_beyond_the_tube_may_have_one_level_at_a_bound_only():
+    """2017, section 6.3, has all of them at a bound: that is so for a single level."""
+    fixed = {"alpha": 1e-2, "epsilon": 0.5, "learn": False, "tol": 1e-10}
+    model = QuantileRegressor(LEVELS, **fixed).fit(X, Y)
+    beta = np.zeros((80, 3))
+    beta[model.support_] = model.dual_coef_ * (1e-2 * 80)
+    length = np.linalg.norm(Y[:, None] - model.predict(X), axis=1)
+    beyond, off = length > 0.5 * (1 + 1e-3), 1e-6
+    free = (beta > np.subtract(LEVELS, 1.0) + off) & (beta < np.array(LEVELS) - off)
+    assert beyond.sum() > 20
+    assert not free[beyond].all(axis=1).any()
+    assert free[beyond].any(axis=1).sum() > 5
+    one = QuantileRegressor(0.3, **fixed).fit(X, Y)
+    beyond = np.abs(Y - one.predict(X)) > 0.5 * (1 + 1e-3)
+    alone = np.zeros(80)
+    alone[one.support_] = one.dual_coef_[:, 0] * (1e-2 * 80)
+    at_bound = np.isclose(alone, 0.3) | np.isclose(alone, -0.7)
+    assert at_bound[beyond].all()

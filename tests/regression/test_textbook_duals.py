@@ -255,3 +255,35 @@ def test_leave_one_out_error_with_a_constant_diagonal():
         assert np.ptp(gamma) <= 1e-12
         error = np.mean((Y - model.predict(circle)) ** 2)
         assert model.loo_error_ == pytest.approx(error / (1.0 - gamma[0]) ** 2, rel=1e-10)
+
+
+# Exercise 11.8
+
+
+def test_the_best_kernel_matrix_says_nothing():
+    """(11.16) at its maximum is yᵀ(K + λ I)⁻¹y; the least over ‖K‖ <= 1 is that of yyᵀ/‖y‖²."""
+    strength = 0.7
+    centred = Y - Y.mean()
+
+    def value(matrix, y):
+        return y @ np.linalg.solve(matrix + strength * np.eye(M), y)
+
+    def best(y):
+        return np.outer(y, y) / (y @ y)
+
+    random = np.random.default_rng(0)
+    least = value(best(centred), centred)
+    assert least == pytest.approx(centred @ centred / (1.0 + strength))
+    for _ in range(200):
+        basis = np.linalg.qr(random.standard_normal((M, M)))[0]
+        other = (basis * random.uniform(0.0, 1.0, M)) @ basis.T
+        mixed = 0.5 * best(centred) + 0.5 * other
+        assert least <= min(value(other, centred), value(mixed, centred)) + 1e-12
+    # by the estimator: the objective of the fit is half of that, over n, times λ
+    for y in (centred, random.permutation(centred)):
+        model = KernelRidge(strength / M, kernel="precomputed", fit_intercept=False)
+        model.fit(best(y), y)
+        expected = 0.5 * strength / M * value(best(y), y)
+        assert model.certificate_.primal == pytest.approx(expected)
+        # whatever y is, noise as well, its fit is a multiple of it: nothing was learned
+        np.testing.assert_allclose(model.predict(best(y)), y / (1.0 + strength))

@@ -4,6 +4,7 @@ from fenchel.bounds._result import Bound
 from fenchel.bounds.complexity import (
     Estimate,
     affine_pseudo_dimension,
+    fat_shattering_dimension,
     finite_class,
     kernel_ball,
     kernel_ball_complexity,
@@ -18,6 +19,7 @@ from fenchel.bounds.general import (
     lipschitz_bound,
     pseudo_dimension_bound,
 )
+from fenchel.bounds.of_fits import excess_bound, level_bounds, truncation_bound
 from fenchel.bounds.positive import positive_excess_bound
 from fenchel.bounds.quantiles import (
     Interval,
@@ -28,7 +30,9 @@ from fenchel.bounds.quantiles import (
 from fenchel.bounds.textbook import (
     kernel_ridge_bound,
     lasso_bound,
+    perturbed_kernel_bound,
     quadratic_svr_bound,
+    squared_loss_bound,
     svr_bound,
 )
 
@@ -38,6 +42,8 @@ __all__ = [
     "Interval",
     "affine_pseudo_dimension",
     "bound",
+    "excess_bound",
+    "fat_shattering_dimension",
     "finite_class",
     "finite_class_bound",
     "insensitive_excess_bound",
@@ -48,12 +54,20 @@ __all__ = [
     "l1_ball",
     "l1_ball_complexity",
     "lasso_bound",
+    "level_bounds",
     "lipschitz_bound",
+    "perturbed_kernel_bound",
     "positive_excess_bound",
     "positive_model_complexity",
     "pseudo_dimension_bound",
     "quadratic_svr_bound",
     "quantile_deviation_bound",
     "rademacher_complexity",
+    "squared_loss_bound",
     "svr_bound",
+    "truncation_bound",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

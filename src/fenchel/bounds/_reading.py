@@ -30,6 +30,7 @@ _ABSOLUTE = (
 
 _MISMATCH = 1e-6  # rounding of objectives, relative
 _ROUNDING = 1e-9
+_MEASURED_SCALE = "the length scale of the kernel {!r} was measured on the sample"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | Non
         return _read_positive(estimator, X, targets, radius)
     if hasattr(estimator, "dual_coef_") and hasattr(estimator, "coupling_"):
         return _read_kernel(estimator, X, targets, radius)
-    if hasattr(estimator, "coef_") and not hasattr(estimator, "dual_coef_"):
+    if is_linear(estimator):
         return _read_linear(estimator, X, targets, radius)
     raise TypeError(
         "estimator must be a fitted kernel regressor of fenchel, or a fitted linear model with "
@@ -81,13 +82,7 @@ def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | Non
     )
 
 
-def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
-    kernel = estimator.kernel_
-    if isinstance(kernel, OperatorKernel):
-        raise ValueError(
-            "estimator must have a scalar kernel, got an operator-valued one: state the diagonal "
-            "of K(x, x) to joint_quantile_bound instead"
-        )
+def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: Any) -> Fit:
     loss = estimator.loss_.unconstrained
     prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
     if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
@@ -95,23 +90,25 @@ def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: flo
             f"y must have a row for each of the {len(X)} rows of X, got shape {targets.shape}"
         )
     residual = targets - prediction
-    squared_norm = _squared_norm(estimator, loss, prediction, residual)
-    radius, diagonal, caveats = _kernel_radius(estimator, X, radius)
+    _check_objective(estimator, loss, residual)
+    of_kernel = _operator_radius if isinstance(estimator.kernel_, OperatorKernel) else _radius
+    radius, gains, observed, caveats = of_kernel(estimator, X, radius)
     n, p = residual.shape
     return Fit(
         loss=loss,
         residual=residual,
         prediction=prediction,
-        norm=math.sqrt(squared_norm),
+        norm=float(estimator.norm_),
         offset=np.asarray(estimator.offset_),
         free_offset=bool(estimator.fit_intercept),
         radius=radius,
         expected=radius / math.sqrt(n),
-        observed=math.sqrt(float(diagonal.sum())) / n,
-        gains=np.sqrt(np.diag(estimator.coupling_)),
+        observed=observed,
+        gains=gains,
         source=theorem_of(loss, p, loss.separable or p == 1),
         assumption=f"k(x, x) is always at most {radius:g}²",
         caveats=caveats + _measured(estimator),
+        fixed_norm=None if estimator.radius is None else float(estimator.radius),
     )
 
 
@@ -177,8 +174,7 @@ def _kernel_radius(
     learned = getattr(estimator, "learned_", None) is not None and is_open(given)
     if not explicit and settled(given) != settled(kernel):
         which = "parameters of the kernel {!r} were learned on the sample"
-        one = "the length scale of the kernel {!r} was measured on the sample"
-        caveats += ((which if learned else one).format(kernel),)
+        caveats += ((which if learned else _MEASURED_SCALE).format(kernel),)
     if explicit and estimator.feature_map_.transformer is not None:
         caveats += ("the transformer of the features was fitted on the sample",)
     return radius, diagonal, caveats
@@ -192,30 +188,52 @@ def _same_sample(fitted: float, given: float, allowed: float) -> None:
         )
 
 
-def _squared_norm(
-    estimator: Any, loss: Loss, prediction: FloatArray, residual: FloatArray
-) -> float:
-    """‖h‖², and a refusal where it shows that this is not the sample of the fit.
+def _check_objective(estimator: Any, loss: Loss, residual: FloatArray) -> None:
+    """Refuse rows, targets or weights on which the fit has another objective."""
+    certified = residual + (estimator.offset_ - estimator.certified_offset_)
+    objective = float(loss.value(certified).mean())
+    if estimator.radius is None:
+        objective += 0.5 * float(estimator.alpha_) * float(estimator.norm_) ** 2
+    fitted = float(estimator.certificate_.primal)
+    _same_sample(fitted, objective, _MISMATCH * (fitted + objective))
 
-    Once as Σ <dual coefficient, h(x)> and once as what the certified objective leaves beside
-    the losses. For the rows, targets and weights of the fit they differ by <h' - h, h> with h'
-    the function of the dual point, and alpha ½‖h' - h‖² is at most the duality gap.
-    """
-    alpha, mean_loss = float(estimator.alpha_), float(loss.value(residual).mean())
-    primal = float(estimator.certificate_.primal)
-    support = np.asarray(estimator.support_)
-    left = 2.0 * (primal - mean_loss) / alpha
-    known = not len(support) or int(support.max()) < len(prediction)
-    function = prediction - estimator.offset_
-    squared = float(np.vdot(estimator.dual_coef_, function[support])) if known else np.inf
-    gap = max(float(estimator.certificate_.gap), 0.0) / alpha
-    apart = alpha * math.sqrt(2.0 * gap * max(left, 0.0))
-    _same_sample(
-        primal,
-        0.5 * alpha * squared + mean_loss,
-        0.5 * (apart + _MISMATCH * (primal + mean_loss)),
-    )
-    return max(squared, left, 0.0)
+
+def _radius(
+    estimator: Any, X: FloatArray, radius: float | None
+) -> tuple[float, FloatArray, float, tuple[str, ...]]:
+    """r with k(x, x) <= r², roots of B_jj, bound on R̂_S, and what was measured on the rows."""
+    radius, diagonal, caveats = _kernel_radius(estimator, X, radius)
+    gains = np.sqrt(np.diag(estimator.coupling_))
+    return radius, gains, math.sqrt(float(diagonal.sum())) / len(X), caveats
+
+
+def _operator_radius(
+    estimator: Any, X: FloatArray, radius: Any
+) -> tuple[float, FloatArray, float, tuple[str, ...]]:
+    """The same of an operator-valued kernel, with r_j² >= K(x, x)_jj = r² (r_j / r)²."""
+    sizes = np.sqrt(estimator.kernel_.diag(X))
+    needed, p = sizes.max(axis=0), sizes.shape[1]
+    if radius is None:
+        raise ValueError(
+            "radius must be given for an operator-valued kernel, a number or one for each "
+            "output, with K(x, x)_jj <= radius_j² for every x that can occur, got None"
+        )
+    stated = np.atleast_1d(np.asarray(radius, dtype=np.float64))
+    if stated.shape not in ((1,), (p,)) or not np.all(np.isfinite(stated)):
+        raise ValueError(
+            f"radius must be a number or have one entry for each of {p} outputs, got {radius!r}"
+        )
+    stated = np.broadcast_to(stated, (p,))
+    for each, least in zip(stated, needed, strict=True):
+        check_covers("radius", check_real("radius", each, open_low=True), float(least))
+    largest = float(stated.max())
+    gains = stated / largest
+    observed = float((np.sqrt((sizes**2).sum(axis=0)) / gains).max()) / len(X)
+    caveats: tuple[str, ...] = ()
+    some = X[: (len(X) + 1) // 2]  # on which rules would find other numbers
+    if repr(estimator.kernel.resolved(some)) != repr(estimator.kernel_):
+        caveats = (_MEASURED_SCALE.format(estimator.kernel_),)
+    return largest, gains, observed, caveats
 
 
 def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
@@ -227,23 +245,27 @@ def _diagonal(estimator: Any, X: FloatArray) -> FloatArray:
     return np.asarray(estimator.kernel_.diag(X))
 
 
-def _read_linear(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
-    """A linear function in a ball of the norm that the estimator penalizes or bounds."""
-    euclidean = isinstance(estimator, _EUCLIDEAN)
-    if not (euclidean or isinstance(estimator, _ABSOLUTE)):
+def _read_linear(
+    estimator: Any,
+    X: FloatArray,
+    targets: FloatArray,
+    radius: float | None,
+    euclidean: bool | None = None,
+) -> Fit:
+    """A linear function in a ball of the norm that the estimator penalizes or bounds.
+
+    Or, with ``euclidean``, in that of the length of the weights for the radius r∞ √d.
+    """
+    own = isinstance(estimator, _EUCLIDEAN)
+    if not (own or isinstance(estimator, _ABSOLUTE)):
         raise TypeError(
             "estimator must penalize the l1 norm or the squared length of its weights if it is "
-            f"linear, as Lasso and Ridge do, got {type(estimator).__name__}: there is no theorem "
-            "here for its class, but lasso_bound and pseudo_dimension_bound are for any weights"
+            f"linear, as Lasso and Ridge do, got {type(estimator).__name__}: there is no ball "
+            "here for its class, but smallest=True with clip=True is for all linear functions, "
+            "and lasso_bound and pseudo_dimension_bound are for any weights"
         )
-    weights = np.asarray(estimator.coef_, dtype=np.float64)
-    if weights.size != X.shape[1] or targets.shape != (len(X), 1):
-        raise ValueError(
-            "estimator must be a linear model of one target on the columns of X, got coef_ of "
-            f"shape {weights.shape} for X of shape {X.shape} and y of shape {targets.shape}"
-        )
-    size = "‖x‖" if euclidean else "|x_j|"
-    each = "" if euclidean else " for all features"
+    weights, prediction = affine_part(estimator, X, targets)
+    size, each = ("‖x‖", "") if own else ("|x_j|", " for all features")
     if radius is None:
         raise ValueError(
             f"radius must be given, with {size} <= radius{each} of every x that can occur: linear "
@@ -251,17 +273,18 @@ def _read_linear(estimator: Any, X: FloatArray, targets: FloatArray, radius: flo
         )
     radius = check_real("radius", radius, open_low=True)
     n, d = X.shape
-    lengths = np.linalg.norm(X, axis=1) if euclidean else np.abs(X)
+    lengths = np.linalg.norm(X, axis=1) if own else np.abs(X)
     check_covers("radius", radius, float(lengths.max()))
-    if euclidean:
+    assumption = f"{size} is always at most {radius:g}{each and ',' + each}"
+    if own or euclidean:
+        radius = radius if own else radius * math.sqrt(d)
         unit, norm = 1.0 / math.sqrt(n), float(np.linalg.norm(weights))
-        observed = math.sqrt(float((lengths**2).mean()))
+        observed = math.sqrt(float((X**2).sum(axis=1).mean()))
         source = f"{BOOK}, theorem 11.11"
     else:
         unit, norm = math.sqrt(2.0 * math.log(2.0 * d) / n), float(np.abs(weights).sum())
         observed = math.sqrt(float((lengths**2).mean(axis=0).max()))
         source = f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M"
-    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(n, 1)
     bounded = getattr(estimator, "radius", None)
     return Fit(
         loss=Squared(),
@@ -275,9 +298,45 @@ def _read_linear(estimator: Any, X: FloatArray, targets: FloatArray, radius: flo
         observed=observed * unit,
         gains=np.ones(1),
         source=source,
-        assumption=f"{size} is always at most {radius:g}{each and ',' + each}",
+        assumption=assumption,
         fixed_norm=None if bounded is None else float(bounded),
     )
+
+
+def affine_part(
+    estimator: Any, X: FloatArray, targets: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Weights (d,) and predictions (n, 1) of a linear model of one target."""
+    weights = np.asarray(estimator.coef_, dtype=np.float64)
+    if weights.size != X.shape[1] or targets.shape != (len(X), 1):
+        raise ValueError(
+            "estimator must be a linear model of one target on the columns of X, got coef_ of "
+            f"shape {weights.shape} for X of shape {X.shape} and y of shape {targets.shape}"
+        )
+    prediction = np.asarray(estimator.predict(X), dtype=np.float64).reshape(len(X), 1)
+    return weights.ravel(), prediction
+
+
+def is_linear(estimator: Any) -> bool:
+    """Whether a fitted estimator has weights for the columns of X."""
+    return hasattr(estimator, "coef_") and not hasattr(estimator, "dual_coef_")
+
+
+def read_also(
+    estimator: Any, X: FloatArray, targets: FloatArray, radius: Any
+) -> tuple[str | None, list[Fit]]:
+    """All classes with a ball that a fit is in, its own first; what refuses that, if anything."""
+    inner = getattr(estimator, "best_estimator_", estimator)
+    try:
+        fits = [read(estimator, X, targets, radius)]
+    except TypeError as refusal:
+        if not is_linear(inner):
+            raise
+        return str(refusal), []
+    if isinstance(inner, _ABSOLUTE):
+        also = _read_linear(inner, X, targets, radius, euclidean=True)
+        fits.append(replace(also, caveats=fits[0].caveats, fixed_norm=fits[0].fixed_norm))
+    return None, fits
 
 
 def check_covers(name: str, stated: float, needed: float) -> None:

@@ -297,6 +297,40 @@ def affine_pseudo_dimension(n_features: int, fit_intercept: bool = True) -> int:
     return check_count("n_features", n_features) + bool(fit_intercept)
 
 
+def fat_shattering_dimension(norm: float, radius: float, margin: float) -> int:
+    r"""Largest number of points that a ball of functions shatters with a margin.
+
+    .. math:: \mathrm{fat}_\gamma\{h : \|h\| \le \Lambda\}
+              \le \Big\lfloor \Big(\frac{\Lambda r}{\gamma}\Big)^2 \Big\rfloor,
+              \qquad k(x, x) \le r^2
+
+    Points are shattered with the margin γ if for some thresholds t_i and all signs b a function of
+    the class has b_i (h(x_i) - t_i) >= γ. Adding this for b and -b, m γ <= Λ ‖Σ b_i k(., x_i)‖,
+    whose mean over signs is at most Λ r √m. Rows with k(x_i, x_j) = 0 reach it.
+
+    Parameters
+    ----------
+    norm : float
+        Λ.
+    radius : float
+        r.
+    margin : float
+        γ > 0.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, definitions 11.9 and 11.10.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import fat_shattering_dimension
+    >>> fat_shattering_dimension(norm=3.0, radius=1.0, margin=1.0)
+    9
+    """
+    size = check_real("norm", norm) * check_real("radius", radius)
+    return int((size / check_real("margin", margin, open_low=True)) ** 2 * (1.0 + 1e-12))
+
+
 def _table(name: str, values: npt.ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or 0 in array.shape or not np.all(np.isfinite(array)):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel.bounds._losses import local, risk_of, scale_of
-from fenchel.bounds._reading import Fit, read
-from fenchel.bounds._result import IID, Bound, check_delta, check_real
-from fenchel.bounds.general import tail
-from fenchel.losses import Local
-
-_LOWEST = -20
-_ROUNDING = 1e-9
+from fenchel.bounds._applied import of_fit, range_of
+from fenchel.bounds._reading import Fit, affine_part, is_linear, read, read_also
+from fenchel.bounds._result import IID, Bound, check_delta
+from fenchel.bounds.complexity import affine_pseudo_dimension
+from fenchel.bounds.general import pseudo_dimension_bound
 
 
 def bound(
@@ -26,12 +25,13 @@ def bound(
     *,
     target_bound: Any = None,
     delta: float = 0.05,
-    radius: float | None = None,
+    radius: Any = None,
     residual_bound: float | None = None,
     norm_bound: float | None = None,
     offset_bound: float | None = None,
     clip: bool = False,
     empirical: bool = False,
+    smallest: bool = False,
 ) -> Bound:
     r"""Bound the risk of a fitted estimator from its training sample alone.
 
@@ -56,7 +56,8 @@ def bound(
     ----------
     estimator : fitted estimator
         :class:`KernelRidge`, :class:`SVR`, :class:`QuantileRegressor`,
-        :class:`ExpectileRegressor` with any scalar kernel, or their cross-validated forms;
+        :class:`ExpectileRegressor` with any kernel, or their cross-validated forms: with
+        their ``radius`` that is Λ, fixed in advance;
         :class:`NonNegativeRegressor`, in the ball of the squared kernel, Poisson loss apart; or
         a linear model of one target, whose squared error is bounded over balls of what it
         penalizes: the l1 norm of a Lasso, the length of the weights of a Ridge, here, online or
@@ -67,9 +68,10 @@ def bound(
         a with \|y\| <= a, or the range of y: known beforehand, not read off the sample.
     delta : float, default=0.05
         Probability of failure.
-    radius : float, optional
+    radius : float, or array-like of shape (n_outputs,), optional
         r with k(x, x) <= r² for every x that can occur; for a Lasso r∞ with \|x_j\| <= r∞, for a
-        Ridge r with \|\|x\|\| <= r. Stationary kernels have their own.
+        Ridge r with \|\|x\|\| <= r. Stationary kernels have their own. Of an operator-valued
+        kernel r_j with K(x, x)_jj <= r_j², in place of r² B_jj.
     residual_bound : float, optional
         A bound on all residuals of all functions of the class, in place of the one that
         follows from ``target_bound``.
@@ -81,6 +83,12 @@ def bound(
     empirical : bool, default=False
         Whether to use the trace of the Gram matrix of the sample (of a Lasso, the largest root
         mean square of a column) in place of r, with 3M √(log(2/δ)/2n).
+    smallest : bool, default=False
+        Whether to take the smallest of all bounds that are known for the fit, whose theorem is
+        ``source``: those with r and with the trace, of a Lasso also those of the Euclidean
+        ball (with r∞ √d), and with ``clip`` for any linear model that of the pseudo-dimension
+        of linear functions. Each is computed for its share of delta, so that all hold together;
+        the term "choice of the bound" is what that costs.
 
     Returns
     -------
@@ -116,160 +124,84 @@ def bound(
     delta = check_delta(delta)
     targets = np.asarray(y, dtype=np.float64)
     targets = targets[:, None] if targets.ndim == 1 else targets
-    interval = _interval(target_bound, targets)
+    interval = range_of(target_bound, targets)
     if interval is None and (residual_bound is None or clip):
         raise ValueError(
             "target_bound must be given"
             + ("" if clip else ", or residual_bound")
             + ": the theorems need an a-priori bound on y, which no sample can supply, got None"
         )
-    fit = read(estimator, np.asarray(X, dtype=np.float64), targets, radius)
-    return _bound(fit, interval, delta, residual_bound, norm_bound, offset_bound, clip, empirical)
+    rows = np.asarray(X, dtype=np.float64)
+
+    def apply(fit: Fit, share: float, by_trace: bool) -> Bound:
+        stated = residual_bound, norm_bound, offset_bound
+        return of_fit(fit, interval, share, *stated, clip, by_trace)
+
+    if not smallest:
+        return apply(read(estimator, rows, targets, radius), delta, empirical)
+    if empirical:
+        raise ValueError("empirical must be False with smallest=True, which tries both, got True")
+    refused, fits = read_also(estimator, rows, targets, radius)
+    ways: dict[str, Callable[..., Bound]] = {}
+    for fit, ball in zip(fits, ("the ball", "the Euclidean ball"), strict=False):
+        for trace, size in enumerate(("radius", "the trace")):
+            ways[f"{ball} with {size}"] = partial(apply, fit, by_trace=bool(trace))
+    inner = getattr(estimator, "best_estimator_", estimator)
+    if clip and interval is not None and is_linear(inner):
+        ways["the pseudo-dimension"] = partial(_by_dimension, inner, rows, targets, interval)
+    if not ways:
+        raise TypeError(str(refused))
+    return _smallest(ways, delta)
 
 
-def _bound(
-    fit: Fit,
-    interval: tuple[float, float] | None,
-    delta: float,
-    residual_bound: float | None,
-    norm_bound: float | None,
-    offset_bound: float | None,
-    clip: bool,
-    empirical: bool,
+def _smallest(ways: Mapping[str, Callable[..., Bound]], delta: float) -> Bound:
+    """The smallest of bounds that all hold together, and what that costs as a term."""
+    tried = {name: way(share=delta / len(ways)) for name, way in ways.items()}
+    name = min(tried, key=lambda each: tried[each].value)
+    alone = ways[name](share=delta)
+    price = {"choice of the bound": tried[name].value - alone.value}
+    values = ", ".join(f"{each.value:.4g} by {way}" for way, each in tried.items())
+    return replace(
+        alone,
+        terms={**alone.terms, **price},
+        assumptions=(*alone.assumptions, f"all bounds hold, each for its part of delta: {values}"),
+        constants={**alone.constants, "number of bounds": len(ways)},
+        source=f"{alone.source}, the smallest of {len(ways)}: {name}",
+    )
+
+
+def _by_dimension(
+    estimator: Any,
+    X: FloatArray,
+    targets: FloatArray,
+    interval: tuple[float, float],
+    share: float,
 ) -> Bound:
-    n, p = fit.residual.shape
-    stated = None if residual_bound is None else check_real("residual_bound", residual_bound)
-    low, high = interval or (-float(stated or 0.0), float(stated or 0.0))
-    centre, half = 0.5 * (low + high), 0.5 * (high - low)
-    if not fit.free_offset:
-        centre, half = 0.0, max(abs(low), abs(high))
-    share = delta
-    norm_bound = fit.fixed_norm if norm_bound is None else norm_bound
-    norm, portion = _ball("norm_bound", norm_bound, fit.norm, half / fit.radius)
-    share *= portion
-    beta = 0.0
-    if fit.free_offset:
-        needed = float(np.abs(fit.offset - centre).max())
-        beta, portion = _ball("offset_bound", offset_bound, needed, half)
-        share *= portion
-    loss, residual = fit.loss, fit.residual
-    reach = norm * fit.radius * fit.gains + beta + half if stated is None else np.full(p, stated)
-    if clip:  # towards the targets: no residual gets longer
-        reach = np.minimum(reach, high - low)
-        prediction = np.clip(fit.prediction, low, high)
-        residual = residual + fit.prediction - prediction
-    worst = float(np.abs(residual).max())
-    if stated is not None and worst > stated:
-        raise ValueError(
-            f"residual_bound must be at least {worst:g}, the largest residual of the sample, got "
-            f"{residual_bound!r}"
+    """Of the class of all linear functions, clipped to the range of y."""
+    weights, prediction = affine_part(estimator, X, targets)
+    straight = X @ weights + np.ravel(estimator.intercept_)
+    if not np.allclose(straight, prediction[:, 0]):
+        raise TypeError(
+            "estimator must predict X @ coef_ + intercept_ for the bound of linear functions, got "
+            f"{type(estimator).__name__}"
         )
-    scale = scale_of(loss)
-    at = local(loss, reach)
-    terms = {"empirical risk": scale * float(loss.value(residual).mean())}
-    terms["complexity"] = (
-        scale * norm * _contracted(at, fit.gains, fit.observed if empirical else fit.expected)
+    low, high = interval
+    residual = targets - np.clip(prediction, low, high)
+    found = pseudo_dimension_bound(
+        float((residual**2).mean()),
+        len(X),
+        dimension=affine_pseudo_dimension(len(weights), bool(estimator.fit_intercept)),
+        loss_bound=(high - low) ** 2,
+        delta=share,
+        of="functions",
     )
-    if fit.free_offset:
-        terms["offset"] = scale * _contracted_offsets(at, p, beta / math.sqrt(n))
-    most = scale * at.most
-    confidence = most * tail(delta, n, empirical)
-    terms["confidence"] = confidence
-    terms["choice of the class"] = most * tail(share, n, empirical) - confidence
-    clipped = ", of predictions clipped to the range of y" if clip else ""
-    return Bound(
-        terms,
-        assumptions=_assumptions(fit, interval, stated, norm_bound is None),
-        constants={
-            "n": n,
-            "fitted norm": fit.norm,
-            "norm": norm,
-            "radius": fit.radius,
-            **({"offset": beta} if fit.free_offset else {}),
-            "residual_bound": float(reach.max()),
-            "lipschitz": scale * float(at.slopes.max()),
-            "delta": delta,
-            "share of delta": share,
-        },
-        source=fit.source + clipped,
-        risk=risk_of(loss) + clipped,
-        trivial=most,
-        caveats=fit.caveats,
+    clipped = ", of predictions clipped to the range of y"
+    return replace(
+        found,
+        assumptions=(IID, f"y is always in [{low:g}, {high:g}]"),
+        source=found.source + ", of all linear functions" + clipped,
+        risk="E ‖y - h(x)‖²" + clipped,
     )
 
 
-def _contracted(at: Local, gains: FloatArray, average: float) -> float:
-    """Twice the complexity of the losses over the ball of norm 1."""
-    if at.by_output:
-        return 2.0 * float(at.slopes @ gains) * average
-    return 2.0 * math.sqrt(2.0) * float(at.slopes[0] * np.linalg.norm(gains)) * average
-
-
-def _contracted_offsets(at: Local, n_outputs: int, average: float) -> float:
-    if at.by_output:
-        return 2.0 * float(at.slopes.sum()) * average
-    return 2.0 * math.sqrt(2.0) * float(at.slopes[0]) * n_outputs * average
-
-
-def _ball(name: str, stated: float | None, needed: float, unit: float) -> tuple[float, float]:
-    """Size of the smallest admitted ball around the fit, and its share of delta."""
-    if stated is not None:
-        size = check_real(name, stated)
-        if needed > size * (1.0 + _ROUNDING):
-            raise ValueError(
-                f"{name} must be at least that of the fit, {needed:g}, got {stated!r}"
-            )
-        return max(size, needed), 1.0
-    if unit <= 0.0:
-        raise ValueError(
-            f"{name} must be given where the stated range of y is a single value, got None"
-        )
-    step = _LOWEST
-    if needed > unit * 2.0**step:
-        step = math.ceil(math.log2(needed / unit))
-        step += needed > unit * 2.0**step  # where the logarithm was rounded
-    return unit * 2.0**step, share_of(step)
-
-
-def share_of(step: int) -> float:
-    """Share of delta of the ball of size 2^step; over all integers they sum to 1."""
-    return 2.0 / (3.0 * (abs(step) + 1.0) * (abs(step) + 2.0))
-
-
-def _assumptions(
-    fit: Fit,
-    interval: tuple[float, float] | None,
-    stated: float | None,
-    shared: bool,
-) -> tuple[str, ...]:
-    listed = [IID, "features, kernel, coupling and loss were fixed without looking at the sample"]
-    paid = "the norm may depend on the sample: a union over balls of sizes 2^k is paid"
-    listed += [paid if shared else "the norm was fixed in advance", fit.assumption]
-    if interval is not None:
-        listed.append(f"y is always in [{interval[0]:g}, {interval[1]:g}]")
-    if stated is not None:
-        listed.append(f"residuals of all functions of the class are always at most {stated:g}")
-    return tuple(listed)
-
-
-def _interval(target_bound: Any, targets: FloatArray) -> tuple[float, float] | None:
-    """Range of y as stated, checked against the sample."""
-    if target_bound is None:
-        return None
-    if np.ndim(target_bound) == 0:
-        high = check_real("target_bound", target_bound)
-        low = -high
-    else:
-        ends = np.asarray(target_bound, dtype=np.float64)
-        if ends.shape != (2,) or not np.all(np.isfinite(ends)) or ends[0] > ends[1]:
-            raise ValueError(
-                f"target_bound must be a number >= 0 or a pair (low, high), got {target_bound!r}"
-            )
-        low, high = float(ends[0]), float(ends[1])
-    least, largest = float(targets.min()), float(targets.max())
-    if least < low or largest > high:
-        raise ValueError(
-            f"target_bound must contain all of y, which reaches from {least:g} to {largest:g}, "
-            f"got {target_bound!r}"
-        )
-    return low, high
+__all__ = ["bound"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import NamedTuple
 
 from fenchel.bounds._result import (
@@ -223,6 +225,100 @@ def lasso_bound(
         source=f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M",
         risk="E (h(x) - y)²",
         trivial=M**2,
+    )
+
+
+def perturbed_kernel_bound(
+    difference: float, n: int, *, target_bound: float, strength: float
+) -> Bound:
+    r"""Bound how far the dual coefficients of ridge regression move with the kernel matrix.
+
+    .. math:: \|a' - a\| \le \frac{\sqrt n\, M\, \|K' - K\|_2}{\lambda^2}
+
+    for a = (K + λ I)⁻¹ y and a' = (K' + λ I)⁻¹ y. Predictions of the rows are y - λ a and
+    y - λ a', which differ by at most λ times that. See :func:`truncation_bound` for the same of
+    a fit.
+
+    Parameters
+    ----------
+    difference : float
+        ‖K' - K‖₂, the largest eigenvalue in absolute value, or a bound on it.
+    n : int
+        Number of rows.
+    target_bound : float
+        M, with \|y\| <= M.
+    strength : float
+        λ > 0: alpha times n.
+
+    References
+    ----------
+    Exercise 11.4 of the book.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import perturbed_kernel_bound
+    >>> perturbed_kernel_bound(0.5, 100, target_bound=1.0, strength=2.0).value
+    1.25
+    """
+    n, difference = check_count("n", n), check_real("difference", difference)
+    most = check_real("target_bound", target_bound)
+    strength = check_real("strength", strength, open_low=True)
+    length = math.sqrt(n) * most / strength  # of either vector
+    return Bound(
+        {"kernel": difference * length / strength},
+        assumptions=("K and K' are positive semi-definite", "|y| <= target_bound"),
+        constants={"n": n, "difference": difference, "strength": strength},
+        source=f"{BOOK}, exercise 11.4",
+        risk="‖a' - a‖",
+        trivial=length,
+    )
+
+
+def squared_loss_bound(
+    empirical_risk: float,
+    n: int,
+    *,
+    norm: float,
+    radius: float,
+    residual_bound: float,
+    delta: float = 0.05,
+) -> Bound:
+    r"""Bound the mean squared error by the bound of the ε-insensitive loss.
+
+    .. math:: E(h(x) - y)^2 \le \frac{M}{n} \sum_i |h(x_i) - y_i|
+              + M \Big(2 \frac{\Lambda r}{\sqrt n} + M \sqrt{\frac{\log(1/\delta)}{2n}}\Big)
+
+    as ξ² <= M \|ξ\| for residuals of at most M; with M = 2rΛ <= 1 the squared loss is at most
+    the absolute one. Beside :func:`kernel_ridge_bound` the complexity has half the constant and
+    the empirical term is larger.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        Mean *absolute* residual on the sample.
+    n, norm, radius, residual_bound, delta
+        As in :func:`kernel_ridge_bound`; for \|y\| <= r Λ, M = 2rΛ.
+
+    References
+    ----------
+    Exercise 11.6 of the book.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import squared_loss_bound
+    >>> squared_loss_bound(0.1, 10_000, norm=0.5, radius=1.0, residual_bound=1.0).value
+    0.12223...
+    """
+    absolute = svr_bound(
+        empirical_risk, n, norm=norm, radius=radius, residual_bound=residual_bound, delta=delta
+    )
+    most = absolute.constants["residual_bound"]
+    return replace(
+        absolute,
+        terms={name: most * term for name, term in absolute.terms.items()},
+        source=f"{BOOK}, exercise 11.6",
+        risk="E (h(x) - y)²",
+        trivial=most**2,
     )
 
 

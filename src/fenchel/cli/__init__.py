@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from fenchel.cli.errors import InputError, one_line
 
@@ -44,13 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    try:
-        import pandas  # noqa: F401, PLC0415  (optional dependencies)
-        import rich  # noqa: F401, PLC0415
-        import typer  # noqa: F401, PLC0415
-    except ImportError as error:
-        needs = f"the command line needs {error.name}: pip install 'fenchel[cli]'"
-        raise InputError(needs) from error
+    for package in ("pandas", "rich", "typer"):  # optional, and slow to import
+        if find_spec(package) is None:
+            raise InputError(f"the command line needs {package}: pip install 'fenchel[cli]'")
     from fenchel.cli.app import run  # noqa: PLC0415
     from fenchel.cli.stdout import guarded  # noqa: PLC0415
 
@@ -69,3 +66,7 @@ def _complain(sentence: str) -> int:
 
 
 __all__ = ["main"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

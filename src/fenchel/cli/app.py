@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import types
 from typing import Annotated, Any
 
 import typer
 
+from fenchel.cli import checks
 from fenchel.cli.errors import InputError, one_sentence
+from fenchel.cli.interrupts import held
+from fenchel.cli.roles import Roles
+from fenchel.cli.settings import Settings
 
 app = typer.Typer(
     name="fenchel",
@@ -26,9 +31,43 @@ _Model = Annotated[
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 _Target = Annotated[str | None, typer.Option(help="Column to learn; data sets know theirs.")]
-
-
-_Kind = Annotated[str, typer.Option(help="quantile, expectile, svr or ridge.")]
+_FitTarget = Annotated[
+    str | None,
+    typer.Option(
+        help="Column to learn; data sets know theirs. For curves several, with commas; for a "
+        "density none."
+    ),
+]
+_Columns = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns to learn from, with commas.", show_default="all others"),
+]
+_Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, with commas.")]
+_Ids = Annotated[
+    list[str] | None,
+    typer.Option(help="Columns to leave out and to write beside predictions, with commas."),
+]
+_Coverage = Annotated[
+    float | None,
+    typer.Option(help="Calibrate intervals that hold this share of new rows, such as 0.8."),
+]
+_NonCrossing = Annotated[
+    bool, typer.Option("--non-crossing", help="Quantiles that cross nowhere.")
+]
+_Rank = Annotated[
+    int | None,
+    typer.Option(
+        help="Features at most: fewer are faster and rougher.", show_default="as rows demand"
+    ),
+]
+_Jobs = Annotated[
+    int | None,
+    typer.Option(help="Threads, -1 for all cores.", show_default="as OMP_NUM_THREADS says"),
+]
+_Kind = Annotated[
+    str,
+    typer.Option(help="quantile, expectile, svr, ridge, normal, density or curves."),
+]
 _Levels = Annotated[
     str | None,
     typer.Option(help="Levels of quantiles or expectiles.", show_default="0.1,0.5,0.9"),
@@ -104,19 +143,26 @@ _Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warning
 @app.command()
 def fit(
     data: _Data,
-    target: _Target = None,
+    target: _FitTarget = None,
+    columns: _Columns = None,
+    drop: _Drop = None,
+    ids: _Ids = None,
     model: _Kind = "quantile",
     levels: _Levels = None,
+    coverage: _Coverage = None,
+    non_crossing: _NonCrossing = False,
     alpha: _Alpha = None,
     level_gamma: _LevelGamma = None,
     epsilon: _Epsilon = None,
     kernel: _Kernel = None,
     length_scale: _LengthScale = None,
+    rank: _Rank = None,
     no_learn: _NoLearn = False,
     cv: _Cv = None,
     seed: _Seed = 0,
     tol: _Tol = 1e-6,
     max_time: _MaxTime = None,
+    n_jobs: _Jobs = None,
     out: _Out = None,
     plot: _Plot = None,
     plot_feature: _PlotFeature = None,
@@ -127,35 +173,33 @@ def fit(
 
     With --target alone, length scales and alpha are learned from held-out rows.
 
-    Words, dates, true and false, and holes become numbers, and a line for each column says how.
+    Words, dates, true and false, and missing values become numbers, and lines on the columns
+    say how.
     Without --out nothing is kept. Messages count rows from 1, without the header.
+    Ctrl-C keeps the best model so far.
     """
-    from fenchel.cli import commands, fitting  # noqa: PLC0415
-
-    settings = fitting.Settings(
+    settings = Settings(
         model=model,
         levels=levels,
+        coverage=coverage,
+        non_crossing=non_crossing,
         alpha=alpha,
         level_gamma=level_gamma,
         epsilon=epsilon,
         kernel=kernel,
         length_scale=length_scale,
+        rank=rank,
         learn=not no_learn,
         cv=cv,
         seed=seed,
         tol=tol,
         max_time=max_time,
+        n_jobs=n_jobs,
     )
-    commands.fit(
-        data,
-        target,
-        settings,
-        out=out,
-        plot=plot,
-        plot_feature=plot_feature,
-        as_json=as_json,
-        quiet=quiet,
-    )
+    roles = Roles(target, tuple(columns or ()), tuple(drop or ()), tuple(ids or ()))
+    checks.before_fit(data, roles, settings, out=out, plot=plot)
+    commands = _commands()
+    commands.fit(data, roles, settings, commands.Outputs(out, plot, plot_feature, as_json, quiet))
 
 
 @app.command()
@@ -169,14 +213,23 @@ def predict(
         float | None,
         typer.Option(help="Add lower and upper ends of the central interval of this coverage."),
     ] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns to write beside the predictions, with commas.",
+            show_default="those of the fit",
+        ),
+    ] = None,
 ) -> None:
     """Predict the rows of a table, in their order, as CSV."""
-    _commands().predict(model, data, out=out, interval=interval)
+    checks.before_using(model, data, out=out, endings=checks.PREDICTIONS)
+    _commands().predict(model, data, out=out, interval=interval, ids=tuple(ids or ()))
 
 
 @app.command()
 def evaluate(model: _Model, data: _Data, target: _Target = None, as_json: _Json = False) -> None:
     """Report loss, coverage and crossing of a model on a table."""
+    checks.before_using(model, data, out=None, endings=())
     _commands().evaluate(model, data, target, as_json=as_json)
 
 
@@ -192,9 +245,37 @@ def report(
 
     Best on rows that the fit has not seen: the page says whether it has.
     """
-    from fenchel.cli.report_command import report as write  # noqa: PLC0415
+    checks.before_using(model, data, out=out, endings=checks.PAGES)
+    _room("report_command").report(model, data, target=target, out=out, quiet=quiet)
 
-    write(model, data, target=target, out=out, quiet=quiet)
+
+@app.command()
+def compare(
+    data: _Data,
+    target: _Target = None,
+    columns: _Columns = None,
+    drop: _Drop = None,
+    levels: _Levels = None,
+    test_share: Annotated[
+        float, typer.Option(help="Share of the rows, drawn by --seed, that is held out.")
+    ] = 0.25,
+    rank: _Rank = None,
+    seed: _Seed = 0,
+    max_time: _MaxTime = None,
+    n_jobs: _Jobs = None,
+    as_json: _Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Compare quantiles with linear ones and gradient boosting, on held-out rows.
+
+    All have their defaults, and none of them, nor the encoding of columns, sees a held-out row.
+    """
+    settings = Settings(levels=levels, rank=rank, seed=seed, max_time=max_time, n_jobs=n_jobs)
+    roles = Roles(target, tuple(columns or ()), tuple(drop or ()))
+    checks.before_fit(data, roles, settings, out=None, plot=None)
+    _room("compare").compare(
+        data, roles, settings, test_share=test_share, as_json=as_json, quiet=quiet
+    )
 
 
 @app.command()
@@ -212,9 +293,13 @@ def demo(
 
 
 def _commands() -> types.ModuleType:
-    from fenchel.cli import commands  # noqa: PLC0415
+    return _room("commands")
 
-    return commands
+
+def _room(name: str) -> types.ModuleType:
+    """A module of the command line that imports what takes time."""
+    with held():
+        return importlib.import_module(f"fenchel.cli.{name}")
 
 
 def run(arguments: list[str]) -> int:

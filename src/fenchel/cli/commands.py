@@ -4,67 +4,115 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from fenchel.cli import data_io, fitting, measures, models, places, printing
+from fenchel.cli import checks, data_io, fitting, measures, models, on_disk, places, printing
 from fenchel.cli.errors import InputError, as_input_errors, listed, one_line
+from fenchel.cli.progress import shown
+from fenchel.cli.roles import Roles
+from fenchel.cli.settings import DENSITY, Settings
 from fenchel.datasets import list_datasets
-from fenchel.regression import QuantileRegressor
 from fenchel.report import Training
 
-_MODELS = (".skops",)
-_PICTURES = (".png", ".pdf", ".svg")
+_MOST_TOLD = 5  # warnings on blocks of rows
 
 
-def fit(
-    data: str,
-    target: str | None,
-    settings: fitting.Settings,
-    *,
-    out: str | None,
-    plot: str | None,
-    plot_feature: str | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+@dataclass(frozen=True)
+class Outputs:
+    """Where things go, and what is printed."""
+
+    out: str | None = None
+    plot: str | None = None
+    plot_feature: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+
+    def places(self) -> tuple[Path | None, Path | None]:
+        """Of the model and of the picture."""
+        place = places.check_output(self.out, "--out", checks.MODEL_FILES)
+        return place, places.check_output(self.plot, "--plot", checks.PICTURES)
+
+
+def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     """Fit, report, save, draw."""
-    place = places.check_output(out, "--out", _MODELS)
-    picture = places.check_output(plot, "--plot", _PICTURES)
-    if place is not None:
-        models.check_skops()
-    if picture is not None:
-        _check_matplotlib()
-    elif plot_feature is not None:
+    place, picture = outputs.places()
+    if outputs.plot_feature is not None and picture is None:
         raise InputError("--plot-feature needs --plot, the file to draw into")
+    if on_disk.is_large(Path(data)):
+        fit_from_disk(Path(data), roles, settings, outputs)
+        return
     table = data_io.read_data(data)
-    name = data_io.target_of(table, target)
-    features, y = data_io.split_target(table, name)
-    columns = data_io.columns_of(features, table.label)
-    X = data_io.prepare(features, columns)
+    known = table.names, table.label, table.target
+    targets, names = checks.check_roles(roles, settings.model, *known)
+    used = roles.record(table.names, targets, names, table.label)
+    y = data_io.target_values(table, targets)
+    X, columns = data_io.features_of(table, names)
     if picture is not None:
-        _check_plot_feature(plot_feature, columns)
-    fitted = _fit_with_progress(settings, X, y, hidden=quiet or as_json)
+        _check_plot_feature(outputs.plot_feature, columns)
+    hidden = outputs.quiet or outputs.as_json
+    with shown(hidden=hidden, max_time=settings.max_time) as show:
+        fitted = fitting.fit(settings, X, y, show)
     X = X[columns.names]
     with as_input_errors(f"the model fails on the rows of {table.label}: "):
         measured = measures.measure(fitted.pipeline, X, y)
     with places.noting_files(place, picture):
         if place is not None:
-            training = Training.of(fitted.pipeline, X, y, table.label)
-            models.save_model(fitted, name, place, training)
+            training = None
+            if settings.model != DENSITY:
+                training = Training.of(fitted.pipeline, X, y, table.label)
+            models.save_model(fitted, used, place, training)
         if picture is not None:
-            draw(fitted.pipeline, X, y, picture, plot_feature)
-        warn(fitted.warnings)
-        if as_json:
-            record = printing.fit_record(fitted, measured, table.label, name)
-            printing.print_json({**record, "out": out, "plot": plot})
-        elif not quiet:
-            printing.print_fit(fitted, measured, table.label, name)
-            _print_written(model=place, picture=picture)
+            draw(fitted.pipeline, X, y, picture, outputs.plot_feature)
+        told(fitted, measured, table.label, targets, outputs)
+
+
+def fit_from_disk(path: Path, roles: Roles, settings: Settings, outputs: Outputs) -> None:
+    """The same for a table that is too large for memory."""
+    place, _ = outputs.places()
+    on_disk.check_fit(path, settings, outputs.plot)
+    known = on_disk.names_in(path)
+    (target,), names = checks.check_roles(roles, settings.model, known, path.name, None)
+    used = roles.record(known, [target], names, path.name)
+    hidden = outputs.quiet or outputs.as_json
+    with shown(hidden=hidden, max_time=settings.max_time) as show:
+        fitted, table, y = on_disk.fit(settings, path, names, target, show)
+        show("measuring", 0, None)
+        with as_input_errors(f"the model fails on the rows of {path.name}: "):
+            measured = measures.measure(fitted.pipeline, table, y)
+    with places.noting_files(place):
+        if place is not None:
+            models.save_model(fitted, used, place, None)
+        told(fitted, measured, path.name, [target], outputs)
+
+
+def told(
+    fitted: fitting.Fit,
+    measured: measures.Measures,
+    label: str,
+    targets: list[str],
+    outputs: Outputs,
+) -> None:
+    """Print what became of a fit; one that the user has ended ends the command as well."""
+    place, picture = outputs.places()
+    warn(fitted.warnings)
+    if outputs.as_json:
+        record = printing.fit_record(fitted, measured, label, targets)
+        printing.print_json({**record, "out": outputs.out, "plot": outputs.plot})
+    elif not outputs.quiet:
+        n_files = (place is not None) + (picture is not None)
+        printing.print_fit(fitted, measured, label, targets, n_files)
+        _print_written(model=place, picture=picture)
+    if fitted.interrupted:
+        gap = fitted.model.certificate_.relative_gap
+        interrupt = KeyboardInterrupt()
+        kept = "was kept" if place is not None else "was shown, and not kept without --out"
+        interrupt.add_note(f"the best model so far, at a relative gap of {gap:.1e}, {kept}")
+        raise interrupt
 
 
 def _print_written(**files: Path | None) -> None:
@@ -74,55 +122,91 @@ def _print_written(**files: Path | None) -> None:
             console.print(f" {what} written to {path}", markup=False)
 
 
-def _fit_with_progress(settings: fitting.Settings, X: Any, y: Any, *, hidden: bool) -> fitting.Fit:
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=hidden or not console.is_terminal,
-    )
-    with progress:
-        task = progress.add_task("fitting", total=None)
-
-        def show(what: str, done: int, total: int | None) -> None:
-            progress.update(task, description=what, completed=done, total=total)
-
-        return fitting.fit(settings, X, y, show)
-
-
-def predict(model: str, data: str, *, out: str | None, interval: float | None) -> None:
+def predict(
+    model: str, data: str, *, out: str | None, interval: float | None, ids: tuple[str, ...]
+) -> None:
     """Predict the rows of a table."""
-    place = places.check_output(out, "--out", (".csv",))
+    place = places.check_output(out, "--out", checks.PREDICTIONS)
     saved = models.load_model(model)
     _check_interval(saved.model, interval)
+    if on_disk.is_large(Path(data)):
+        predict_from_disk(saved, Path(data), place, interval, ids)
+        return
     table = data_io.read_data(data)
-    with saved.used_on(table.label):
-        X, messages = rows(saved, table)
-        prediction = saved.pipeline.predict(X)
-        outputs = prediction.reshape(len(X), -1).T
-        columns = dict(zip(measures.output_names(saved.model), outputs, strict=True))
-    if interval is not None:
-        try:
-            ends = saved.model.predict_interval(saved.pipeline[:-1].transform(X), interval)
-        except ValueError as error:
-            raise InputError(one_line(error).replace("coverage=", "--interval ")) from error
-        columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+    frame, messages = predicted(saved, table, interval, ids)
     warn([*saved.warnings, *messages])
-    text = pd.DataFrame(columns).to_csv(index=False, lineterminator="\n")
+    text = frame.to_csv(index=False, lineterminator="\n")
     if place is None:
         sys.stdout.write(text)
     else:
         places.write_output(place, text.encode())
 
 
+def predict_from_disk(
+    saved: models.Saved,
+    path: Path,
+    place: Path | None,
+    interval: float | None,
+    ids: tuple[str, ...],
+) -> None:
+    """The same, block by block."""
+    encoder: Any = saved.encoder
+    columns = data_io.Columns(encoder.kinds_)
+    known = on_disk.names_in(path)
+    read = [name for name in known if name in {*columns.names, *saved.ids}]
+    read += [name for name in Roles(ids=ids).names("ids", known, path.name) if name not in read]
+    messages: dict[str, None] = {}
+    with shown(hidden=False) as show, places.written_whole(place) as file:
+        for start, table in on_disk.blocks(path, read, columns.words):
+            frame, new = predicted(saved, table, interval, ids)
+            frame.to_csv(file, index=False, header=start == 0, lineterminator="\n")
+            messages |= dict.fromkeys(new)
+            show(f"predicted {start + len(frame)} rows", 0, None)
+    told_of = [*saved.warnings, *messages]
+    more = [f"and {len(told_of) - _MOST_TOLD} more"] * (len(told_of) > _MOST_TOLD)
+    warn([*told_of[:_MOST_TOLD], *more])
+
+
+def predicted(
+    saved: models.Saved, table: data_io.Table, interval: float | None, ids: tuple[str, ...]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Predictions for the rows of a table, and what is to be said of these."""
+    kept, missing = _ids(saved, table, ids)
+    with saved.used_on(table.label):
+        X, messages = rows(saved, table, beside=kept)
+        encoded = saved.pipeline[:-1].transform(X)
+        columns = measures.predictions(saved.pipeline, encoded, saved.targets)
+    if interval is not None:
+        try:
+            ends = saved.model.predict_interval(encoded, interval)
+        except ValueError as error:
+            raise InputError(one_line(error).replace("coverage=", "--interval ")) from error
+        columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+    frame = pd.DataFrame(columns)
+    for name in reversed(kept):
+        if name in frame:
+            raise InputError(f"--ids: {name!r} is the name of a column of predictions")
+        frame.insert(0, name, table.frame[name].to_numpy())
+    return frame, [*messages, *missing]
+
+
+def _ids(
+    saved: models.Saved, table: data_io.Table, ids: tuple[str, ...]
+) -> tuple[list[str], list[str]]:
+    """Columns that go before predictions, and a sentence on those of the fit that are missing."""
+    if ids:
+        return Roles(ids=ids).names("ids", table.names, table.label), []
+    kept = [name for name in saved.ids if name in table.names]
+    missing = [name for name in saved.ids if name not in kept]
+    if not missing:
+        return kept, []
+    return kept, [f"{table.label} lacks the columns of --ids: {listed(missing)}"]
+
+
 def _check_interval(model: Any, interval: float | None) -> None:
     if interval is None:
         return
-    if not isinstance(model, QuantileRegressor):
+    if not hasattr(model, "predict_interval"):
         raise InputError("--interval needs a model of quantiles (fenchel fit --model quantile)")
     if not 0.0 < interval < 1.0:
         raise InputError(f"--interval must lie strictly between 0 and 1, got {interval:g}")
@@ -132,17 +216,18 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
     """Report loss, coverage and crossing on a table."""
     saved = models.load_model(model)
     table = data_io.read_data(data)
-    name = data_io.target_of(table, saved.target if target is None else target)
-    _, y = data_io.split_target(table, name)
+    targets = saved.targets_in(table, target)
+    y = data_io.target_values(table, targets)
     with saved.used_on(table.label):
-        X, messages = rows(saved, table, name)
+        X, messages = rows(saved, table, beside=targets)
         measured = measures.measure(saved.pipeline, X, y)
     warn([*saved.warnings, *messages])
+    inner, name = fitting.certified(saved.pipeline), ", ".join(targets)
     if as_json:
-        head = {"model": type(saved.model).__name__, "data": table.label, "target": name}
-        printing.print_json({**head, **printing.measures_record(saved.model, measured)})
+        head = {"model": type(inner).__name__, "data": table.label, "target": name or None}
+        printing.print_json({**head, **printing.measures_record(inner, measured)})
     else:
-        printing.print_measures(saved.model, measured, table.label, name)
+        printing.print_measures(inner, measured, table.label, name)
 
 
 def datasets(*, as_json: bool) -> None:
@@ -156,18 +241,9 @@ def datasets(*, as_json: bool) -> None:
 def demo(out_dir: str) -> None:
     """Fit the Engel data and draw the fan."""
     folder = places.check_folder(places.place_of(out_dir, "--out-dir"), "--out-dir")
-    settings = fitting.Settings(levels="0.1,0.25,0.5,0.75,0.9")
     model, picture = folder / "fenchel-demo.skops", folder / "fenchel-demo.png"
-    fit(
-        "engel",
-        None,
-        settings,
-        out=str(model),
-        plot=str(picture),
-        plot_feature=None,
-        as_json=False,
-        quiet=False,
-    )
+    settings = Settings(levels="0.1,0.25,0.5,0.75,0.9")
+    fit("engel", Roles(), settings, Outputs(str(model), str(picture)))
     console = Console(highlight=False, soft_wrap=True)
     console.print(
         f"\nNext, with your own table:\n fenchel predict {model} engel --interval 0.8\n"
@@ -178,13 +254,16 @@ def demo(out_dir: str) -> None:
 
 
 def rows(
-    saved: models.Saved, table: data_io.Table, target: str | None = None
+    saved: models.Saved, table: data_io.Table, beside: list[str]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of a table in the form that a model reads, and what is to be said of them."""
+    """Rows of a table in the form that a model reads, and what is to be said of them.
+
+    ``beside`` are columns that have another use.
+    """
     encoder: Any = saved.encoder
     X, messages = data_io.select(table, encoder)
-    known = {*encoder.feature_names_in_, saved.target, target}
-    others = [str(name) for name in table.frame.columns if name not in known]
+    known = {*encoder.feature_names_in_, *saved.targets, *saved.ids, *saved.dropped, *beside}
+    others = [name for name in table.names if name not in known]
     if others:
         messages.append(
             f"{table.label} has columns that the model does not know and does not read: "
@@ -206,13 +285,6 @@ def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.lower()[1:], dpi=200)
     places.write_output(path, content.getvalue())
-
-
-def _check_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401, PLC0415  (an optional dependency)
-    except ImportError as error:
-        raise InputError("--plot needs matplotlib: pip install 'fenchel[plot]'") from error
 
 
 def _check_plot_feature(feature: str | None, columns: data_io.Columns) -> None:

@@ -6,7 +6,7 @@ import codecs
 import contextlib
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pandas as pd
 from fenchel.cli import cells
 from fenchel.cli.errors import InputError, listed, one_line, one_sentence
 from fenchel.cli.places import place_of
+from fenchel.cli.roles import heading_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
 from fenchel.tables import TableEncoder
@@ -22,7 +23,7 @@ from fenchel.tables.cells import numbers_of, words_of
 from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, TableError
 from fenchel.tables.reading import frame_of, kinds_of
 
-TABLES = (".csv", ".parquet")
+_LABELS = ("None", "NA")  # words that pandas takes for holes, and that are labels among words
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,29 @@ class Table:
     frame: pd.DataFrame
     label: str
     target: str | None = None
+    path: Path | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Of all columns."""
+        return [str(name) for name in self.frame.columns]
+
+    def with_labels(self, words: list[str]) -> Table:
+        """The same table, where None and NA are labels in columns of words of a CSV file."""
+        gaps = [name for name in words if self.frame[name].isna().any()]
+        if not gaps or self.path is None or self.path.suffix.lower() != ".csv":
+            return self
+        written = pd.read_csv(self.path, usecols=gaps, dtype=str, keep_default_na=False)
+        return replace(self, frame=labelled(self.frame, written))
+
+
+def labelled(frame: pd.DataFrame, written: pd.DataFrame) -> pd.DataFrame:
+    """A frame in which holes are labels where None or NA was written."""
+    found = frame.copy(deep=False)
+    for name, words in written.items():
+        is_label = words.isin(_LABELS).to_numpy() & frame[name].isna().to_numpy()
+        found[name] = frame[name].astype(object).mask(is_label, words.to_numpy())
+    return found
 
 
 @dataclass(frozen=True)
@@ -71,31 +95,26 @@ class Columns:
 
 def read_data(data: str) -> Table:
     """Read a CSV or Parquet file, or a bundled data set by its name."""
+    label = heading_of(data).label
     path = place_of(data, "DATA")
-    if path.is_dir():
-        raise InputError(f"{data} is a folder, and a CSV or Parquet file is needed")
     if path.is_file():
-        return Table(_read_file(path), path.name)
+        return Table(_read_file(path), label, path=path)
     names = [info.name for info in list_datasets()]
-    if data in names:
-        try:
-            bunch = load_dataset(data, as_frame=True)
-        except OSError as error:
-            raise InputError(one_line(error)) from error
-        return Table(bunch.frame, data, bunch.target_name)
-    if path.suffix:
-        raise InputError(f"there is no file {data}")
-    raise InputError(
-        f"there is no file {data}, nor a data set of that name: those are {listed(names, 99)}"
-    )
+    if data not in names:
+        raise InputError(
+            f"there is no file {data}, nor a data set of that name: those are {listed(names, 99)}"
+        )
+    try:
+        bunch = load_dataset(data, as_frame=True)
+    except OSError as error:
+        raise InputError(one_line(error)) from error
+    return Table(bunch.frame, data, bunch.target_name)
 
 
 def _read_file(path: Path) -> pd.DataFrame:
-    suffix = path.suffix.lower()
-    if suffix not in TABLES:
-        raise InputError(f"{path} must end in {' or '.join(TABLES)}, and ends in {suffix!r}")
+    is_csv = path.suffix.lower() == ".csv"
     try:
-        frame = _read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+        frame = _read_csv(path) if is_csv else pd.read_parquet(path)
     except InputError:
         raise
     except ImportError as error:
@@ -163,26 +182,26 @@ def _check_text(path: Path) -> None:
             )
 
 
-def target_of(table: Table, target: str | None) -> str:
-    """Name of the target: as given, or as the data set says."""
-    names = list(table.frame.columns)
-    name = table.target if target is None else target
-    if name is None:
-        raise InputError(f"--target must name the column to learn: one of {listed(names)}")
-    if name not in names:
-        raise InputError(f"{table.label} has no column {name!r}; its columns are {listed(names)}")
-    return name
+def target_values(table: Table, targets: list[str]) -> Any:
+    """The numbers of the targets, none of which may be missing: of one target a series.
+
+    A frame of several, and None where there is none.
+    """
+    values = {name: cells.target_of(table.frame[name], table.label) for name in targets}
+    if not targets:
+        return None
+    frame = pd.DataFrame(values, index=table.frame.index)
+    return frame if len(targets) > 1 else frame[targets[0]]
 
 
-def split_target(table: Table, target: str) -> tuple[pd.DataFrame, pd.Series[float]]:
-    """Features and target, both checked."""
-    column = table.frame[target]
-    values = cells.target_of(column, table.label)
-    features = table.frame.drop(columns=[target])
-    if features.shape[1] == 0:
-        raise InputError(f"{table.label} has no column beside the target {target!r}")
-    cells.check_values(table.frame, table.label)
-    return features, pd.Series(values, index=column.index, name=target)
+def features_of(table: Table, names: list[str]) -> tuple[pd.DataFrame, Columns]:
+    """The columns to learn from, checked, and what each of them holds."""
+    cells.check_values(table.frame[names], table.label)
+    columns = columns_of(table.frame[names], table.label)
+    found = table.with_labels(columns.words)
+    if found is not table:
+        columns = columns_of(found.frame[names], table.label)
+    return prepare(found.frame[names], columns), columns
 
 
 def columns_of(features: pd.DataFrame, label: str) -> Columns:
@@ -213,9 +232,10 @@ def prepare(features: pd.DataFrame, columns: Columns) -> pd.DataFrame:
 
 def select(table: Table, encoder: TableEncoder) -> tuple[pd.DataFrame, list[str]]:
     """Return the columns that a model reads, whatever their order, and what to say of them."""
-    frame, columns = table.frame, Columns(encoder.kinds_)
-    read = [name for name in columns.names if name in frame.columns]
-    cells.check_values(frame[read], table.label)
+    columns = Columns(encoder.kinds_)
+    read = [name for name in columns.names if name in table.frame.columns]
+    table = table.with_labels([name for name in columns.words if name in read])
+    cells.check_values(table.frame[read], table.label)
     with sentences_of_tables():
-        notices = encoder.notices(frame, table.label)
-    return prepare(frame[columns.names], columns), notices
+        notices = encoder.notices(table.frame, table.label)
+    return prepare(table.frame[columns.names], columns), notices

@@ -3,53 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Progress
 from fenchel.cli.data_io import Columns
 from fenchel.cli.errors import InputError, as_input_errors, one_line
-from fenchel.kernels import ALIASES, DistanceQuantile, as_kernel, resolve
-from fenchel.model_selection import PathSearchCV
+from fenchel.cli.interrupts import Wish
+from fenchel.cli.progress import Show
+from fenchel.cli.settings import (
+    CURVES,
+    DENSITY,
+    EXPECTILE,
+    NORMAL,
+    QUANTILE,
+    RIDGE,
+    SUPPORT,
+    Settings,
+    parse_length_scale,
+    parse_levels,
+)
+from fenchel.functional import FunctionalRegressor
+from fenchel.kernels import DistanceQuantile, as_kernel, resolve
+from fenchel.model_selection import (
+    ConformalQuantileRegressor,
+    ConformalRegressor,
+    PathSearchCV,
+)
+from fenchel.positive import (
+    DensityEstimator,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+)
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.tables import TableEncoder
 
-ESTIMATORS: dict[str, Any] = {
-    "quantile": QuantileRegressor,
-    "expectile": ExpectileRegressor,
-    "svr": SVR,
-    "ridge": KernelRidge,
+_PLAIN: dict[str, Any] = {
+    QUANTILE: QuantileRegressor,
+    EXPECTILE: ExpectileRegressor,
+    SUPPORT: SVR,
+    RIDGE: KernelRidge,
+    NORMAL: partial(HeteroscedasticRegressor, alpha=None),
+    DENSITY: DensityEstimator,
+    CURVES: FunctionalRegressor,
 }
-_OF_LEVELS = ("quantile", "expectile")
+_OF_LEVELS = (QUANTILE, EXPECTILE)
+_FOLDS, _ENOUGH_TO_SPLIT = 5, 500
+_LEAST_SHARE, _MOST_SHARE, _ENOUGH_ROWS = 0.25, 0.5, 1000  # which leave 0.013 to chance
+_WORTH_HAVING = 0.1  # relative gap
 _WIDTHS = (1 / 3, 1.0, 3.0, 9.0, 27.0)
-_LARGEST = 1e150  # squares of what is larger, or smaller than its inverse, are no numbers
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user asked for."""
-
-    model: str = "quantile"
-    levels: str | None = None
-    alpha: float | None = None
-    level_gamma: float | None = None
-    epsilon: float | None = None
-    kernel: str | None = None
-    length_scale: str | None = None
-    learn: bool = True
-    cv: int | None = None
-    seed: int = 0
-    tol: float = 1e-6
-    max_time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +102,8 @@ class Fit:
     seconds: float
     warnings: list[str] = field(default_factory=list)
     search: Search | None = None
+    interrupted: bool = False
+    on_disk: bool = False
 
     @property
     def encoder(self) -> TableEncoder:
@@ -101,12 +117,13 @@ class Fit:
 
     @property
     def model(self) -> Any:
-        """The regressor at the end of the pipeline."""
-        return self.pipeline[-1]
+        """The regressor with the certificate: inside of calibrated intervals, if there are any."""
+        return certified(self.pipeline)
 
 
-Show = Callable[[str, int, int | None], None]
-"""Is told what is being done, and how many parts of it of how many, None if that is not known."""
+def certified(pipeline: Pipeline) -> Any:
+    """The model with a certificate at the end of a pipeline."""
+    return getattr(pipeline[-1], "estimator_", pipeline[-1])
 
 
 class _Ticks:
@@ -130,105 +147,89 @@ class _Ticks:
         """Nothing is left to do."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Steps:
-    """Callback of an estimator that shows evaluations of learning, and steps of the solver."""
+    """Callback of an estimator: shows evaluations of learning and steps of the solver, and ends.
+
+    After an interrupt learning ends with the best so far, and the fit where it has a model that
+    is worth having.
+    """
 
     show: Show
+    wish: Wish
+    n_models: int = 1
+    begun: int = 0
+    last: Progress | None = None
+    asked_again = True
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: Progress) -> str | None:
+        self._count(progress)
         if progress.is_learning:
             what = f"learning: held-out loss {progress.primal:.3f}"
         else:
             what = f"fitting: relative gap {progress.relative_gap:.0e}"
-        self.show(what, progress.iteration, None)
+        if self.n_models == 1:
+            self.show(what, progress.iteration, None)
+        else:
+            which = f"model {self.begun} of {self.n_models}"
+            self.show(f"{which}, {what}", self.begun - 1, self.n_models)
+        enough = progress.is_learning or progress.relative_gap < _WORTH_HAVING
+        return "interrupted" if self.wish.is_there and enough else None
 
+    def _count(self, progress: Progress) -> None:
+        """Take note of another model: its steps begin anew, after learning if there is any."""
+        last, self.last = self.last, progress
+        again = last is not None and progress.iteration <= last.iteration
+        learned = last is not None and last.is_learning and not progress.is_learning
+        self.begun += last is None or (again and not learned)
 
-def parse_levels(text: str | None) -> list[float]:
-    """Levels from a comma-separated list."""
-    if text is None:
-        return [0.1, 0.5, 0.9]
-    try:
-        levels = [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError(
-            f"--levels must be numbers with commas between them, such as 0.1,0.5,0.9, got {text!r}"
-        ) from error
-    if not all(0.0 < level < 1.0 for level in levels):
-        raise InputError(f"--levels must lie strictly between 0 and 1, got {text}")
-    if len(set(levels)) < len(levels):
-        raise InputError(f"--levels must not repeat a level, got {text}")
-    return levels
+    def __deepcopy__(self, _: Any) -> _Steps:
+        """Itself, in copies of estimators too: there is one terminal and one user."""
+        return self
 
 
 def _kernel(settings: Settings) -> Any:
-    allowed = sorted(set(ALIASES) - {"precomputed"})
-    if settings.kernel is not None and settings.kernel not in allowed:
-        raise InputError(f"--kernel must be one of {', '.join(allowed)}, got {settings.kernel}")
     if settings.length_scale is None:
         return None if settings.kernel is None else as_kernel(settings.kernel)
-    kernel = as_kernel(settings.kernel)
-    if not hasattr(kernel, "length_scale"):
-        raise InputError(f"--length-scale has no meaning for the {settings.kernel} kernel")
-    return kernel.set_params(length_scale=_length_scale(settings.length_scale))
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not 0.0 < value < np.inf:
-        raise InputError(f"{name} must be a number > 0, got {value:g}")
-    if not 1.0 / _LARGEST <= value <= _LARGEST:
-        raise InputError(
-            f"{name} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value:g}: its "
-            "square would be 0 or infinite"
-        )
-
-
-def _length_scale(text: str) -> Any:
-    if text in ("median", "scale"):
-        return text
-    try:
-        if text.startswith("q"):
-            return DistanceQuantile(float(text[1:]))
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0.0 < number < np.inf:
-        raise InputError(
-            "--length-scale must be a number > 0, median, scale, or q with a quantile of the "
-            f"distances such as q0.7, got {text}"
-        )
-    _check_positive("--length-scale", number)
-    return number
+    scale: Any = parse_length_scale(settings.length_scale)
+    if isinstance(scale, tuple):
+        scale = DistanceQuantile(*scale)
+    kernel: Any = as_kernel(settings.kernel)
+    return kernel.set_params(length_scale=scale)
 
 
 def make_estimator(settings: Settings) -> Any:
     """Return the unfitted estimator; what was not asked for is the library's default."""
-    if settings.model not in ESTIMATORS:
-        raise InputError(f"--model must be one of {', '.join(ESTIMATORS)}, got {settings.model}")
-    numbers = {"alpha": settings.alpha, "tol": settings.tol, "max-time": settings.max_time}
-    for name, value in numbers.items():
-        if value is not None:
-            _check_positive(f"--{name}", value)
-    if settings.epsilon is not None and not 0.0 <= settings.epsilon <= _LARGEST:
-        raise InputError(
-            f"--epsilon must be a number >= 0 of at most {_LARGEST:g}, got {settings.epsilon:g}"
-        )
-    if settings.level_gamma is not None and not settings.level_gamma >= 0.0:
-        raise InputError(f"--level-gamma must be >= 0, got {settings.level_gamma:g}")
+    settings.check()
+    estimator = _PLAIN[settings.model]()
+    if settings.non_crossing:
+        estimator = NonCrossingQuantileRegressor(alpha=None)
+    known = estimator.get_params(deep=False)
     given = {"kernel": _kernel(settings), "tol": settings.tol, "random_state": settings.seed}
-    given["learn"] = settings.learn
+    if "learn" in known:
+        given["learn"] = settings.learn
     if settings.model in _OF_LEVELS:
         given["levels"] = parse_levels(settings.levels)
-    else:
-        refused = ["levels", "level_gamma"] + ["epsilon"] * (settings.model == "ridge")
-        for name in refused:
-            if getattr(settings, name) is not None:
-                option = f"--{name.replace('_', '-')}"
-                raise InputError(f"{option} has no meaning for --model {settings.model}")
-    for name in ("alpha", "epsilon", "level_gamma", "max_time"):
+    for name in ("alpha", "epsilon", "level_gamma", "max_time", "rank"):
         if getattr(settings, name) is not None:
             given[name] = getattr(settings, name)
-    return ESTIMATORS[settings.model](**given)
+    return estimator.set_params(**given)
+
+
+def calibrated(settings: Settings, estimator: Any, n_rows: int) -> Any:
+    """The estimator, in calibrated intervals if a coverage was asked for.
+
+    A share of the rows calibrates. Of few rows it would say too little: then all of them do, at
+    models without their fold.
+    """
+    if settings.coverage is None:
+        return estimator
+    of_levels = settings.model in _OF_LEVELS
+    wrapper: Any = ConformalQuantileRegressor if of_levels else ConformalRegressor
+    share = min(max(_LEAST_SHARE, _ENOUGH_ROWS / n_rows), _MOST_SHARE)
+    folds = n_rows < _ENOUGH_TO_SPLIT
+    how = {"method": "cv+", "cv": min(_FOLDS, n_rows)} if folds else {"cv": share}
+    return wrapper(estimator, coverage=settings.coverage, random_state=settings.seed, **how)
 
 
 def make_pipeline(estimator: Any) -> Pipeline:
@@ -245,30 +246,79 @@ def _length_scales(estimator: Any, X: FloatArray) -> list[Any]:
     ]
 
 
-def fit(settings: Settings, X: Any, y: Any, show: Show) -> Fit:
-    """Choose the strength by cross-validation if asked to, and fit: it learns what is open."""
-    targets = y.to_numpy()
+def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> Fit:
+    """Choose the strength by cross-validation if asked to, and fit: it learns what is open.
+
+    ``y`` is a series, a frame of curves, None for a density, or the name of a column of a table
+    in a file.
+    """
+    targets: Any = y.to_numpy() if hasattr(y, "to_numpy") else y
     estimator = make_estimator(settings)
     started, ticks = time.perf_counter(), _Ticks(show)
-    search, early = None, 0
-    with as_input_errors():
+    search, early, wish = None, 0, Wish()
+    with as_input_errors(), threads(settings.n_jobs):
         if settings.cv is not None:
-            if settings.alpha is not None:
-                raise InputError("--alpha and --cv exclude each other: --cv chooses alpha")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the final fit speaks for itself
                 found = _search(settings, estimator, X, targets, ticks)
             search, early = _summary(settings, found), found.n_early_stops_
             estimator = estimator.with_parameters(**found.best_params_)
-        with warnings.catch_warnings(record=True) as caught:
+        steps = _Steps(show, wish)
+        model = calibrated(settings, estimator.set_params(callback=steps), _n_rows(X))
+        several = getattr(model, "method", "split") != "split"
+        steps.n_models += several * _FOLDS
+        pipeline = make_pipeline(model)
+        options = {} if weight is None else {"model__sample_weight": weight}
+        if settings.model == CURVES:
+            options["model__theta"] = curve_points(list(y))
+        # of several models none may be worse than the others: there is no best so far
+        listening = contextlib.nullcontext() if several else wish.listening()
+        with warnings.catch_warnings(record=True) as caught, listening:
             warnings.simplefilter("always")
-            pipeline = make_pipeline(estimator.set_params(callback=_Steps(show))).fit(X, targets)
-        pipeline[-1].set_params(callback=None)
+            pipeline.fit(X, targets, **options)
+        without_callbacks(pipeline)
         show("fitting", ticks.total, ticks.total)
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))
     if early:
         messages.append(f"{early} of the fits of the cross-validation stopped early")
-    return Fit(pipeline, time.perf_counter() - started, messages, search)
+    return Fit(pipeline, time.perf_counter() - started, messages, search, wish.is_there)
+
+
+def _n_rows(X: Any) -> int:
+    """Of a table in memory; those in files have enough."""
+    return len(X) if hasattr(X, "__len__") else _ENOUGH_TO_SPLIT
+
+
+def without_callbacks(pipeline: Pipeline) -> None:
+    """Leave to files and to other fits nothing of this one's terminal."""
+    model = pipeline[-1]
+    for each in (getattr(model, "estimator", model), *getattr(model, "models_", [])):
+        each.set_params(callback=None)
+
+
+@contextlib.contextmanager
+def threads(number: int | None) -> Iterator[None]:
+    """As many threads as were asked for: -1 stands for all cores, None for the environment's."""
+    if number is None:
+        yield
+        return
+    wanted = number if number > 0 else max(1, cpu_count() + 1 + number)
+    with threadpool_limits(wanted):
+        yield
+
+
+def threads_allowed() -> int:
+    """As many as linear algebra may use, for what does not ask it."""
+    return max((each["num_threads"] for each in threadpool_info()), default=1)
+
+
+def curve_points(names: list[str]) -> FloatArray:
+    """Where columns are on a curve: the increasing numbers that names end in, or equal steps."""
+    found = [re.search(r"-?\d+(\.\d+)?$", name) for name in names]
+    points = np.array([float(match[0]) for match in found if match])
+    if len(points) == len(names) and (np.diff(points) > 0.0).all():
+        return points
+    return np.linspace(0.0, 1.0, len(names))
 
 
 def _search(

@@ -11,10 +11,13 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from fenchel.cli.checks import check_skops
+from fenchel.cli.data_io import Table
 from fenchel.cli.errors import InputError, one_line, one_sentence
-from fenchel.cli.fitting import Fit
+from fenchel.cli.fitting import Fit, certified
 from fenchel.cli.measures import LOSS_NAMES
 from fenchel.cli.places import place_of
+from fenchel.cli.roles import Roles
 from fenchel.persistence import load, load_metadata, save
 from fenchel.report import Training
 from fenchel.tables import TableEncoder
@@ -36,10 +39,38 @@ class Saved:
         return self.pipeline[-1]
 
     @property
-    def target(self) -> str | None:
-        """The column that it learned, if it says so."""
+    def has_density(self) -> bool:
+        """Whether it is a density, which has no target."""
+        return self.encoder is not None and hasattr(self.model, "score_samples")
+
+    @property
+    def targets(self) -> list[str]:
+        """The columns that it learned, as far as it says so: several of a curve."""
         target = self.metadata.get("target")
-        return target if isinstance(target, str) else None
+        return [target] if isinstance(target, str) else self._names("target")
+
+    @property
+    def ids(self) -> list[str]:
+        """Columns that go into its predictions as they are."""
+        return self._names("ids")
+
+    @property
+    def dropped(self) -> list[str]:
+        """Columns that were in the table of the fit, and were not to be read."""
+        return self._names("dropped")
+
+    def _names(self, key: str) -> list[str]:
+        names = self.metadata.get(key)
+        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        return list(names) if known and names else []
+
+    def targets_in(self, table: Table, target: str | None) -> list[str]:
+        """The columns of a table that its predictions are held against."""
+        if self.has_density:
+            return []
+        of_curve = len(self.targets) > 1 and target is None
+        own = ",".join(self.targets) if of_curve else next(iter(self.targets), table.target)
+        return Roles(target).targets(table.names, table.label, own, many=of_curve)
 
     @contextlib.contextmanager
     def used_on(self, label: str) -> Iterator[None]:
@@ -52,17 +83,14 @@ class Saved:
             raise InputError(f"{self.path} fails on {label}: {one_sentence(error)}") from error
 
 
-def check_skops() -> None:
-    """Say that skops is missing before any work is done."""
-    try:
-        import skops.io  # noqa: F401, PLC0415  (an optional dependency)
-    except ImportError as error:
-        raise InputError("a model file needs skops: pip install 'fenchel[io]'") from error
-
-
-def save_model(fit: Fit, target: str, path: Path, training: Training) -> None:
-    """Write a pipeline, its target, and what reports must know of its rows."""
-    metadata = {"target": target, "training": training.to_dict()}
+def save_model(
+    fit: Fit, roles: dict[str, list[str]], path: Path, training: Training | None
+) -> None:
+    """Write a pipeline, which column was what, and what reports must know of its rows."""
+    targets = roles["target"]
+    metadata: dict[str, Any] = {**roles, "target": targets[0] if len(targets) == 1 else targets}
+    if training is not None:
+        metadata["training"] = training.to_dict()
     try:
         save(fit.pipeline, path, metadata=metadata)
     except OSError as error:
@@ -91,12 +119,12 @@ def load_any(path: str) -> Saved:
 
 def _encoder(pipeline: Any, metadata: dict[str, Any]) -> TableEncoder | None:
     """What knows the columns that a model reads, if all is as fenchel fit writes it."""
-    if not isinstance(metadata.get("target"), str) or not isinstance(pipeline, Pipeline):
+    if not isinstance(metadata.get("target"), (str, list)) or not isinstance(pipeline, Pipeline):
         return None
     encoder, kinds = pipeline[0], getattr(pipeline[0], "kinds_", None)
     known = (
         isinstance(encoder, TableEncoder)
-        and type(pipeline[-1]).__name__ in LOSS_NAMES
+        and type(certified(pipeline)).__name__ in LOSS_NAMES
         and isinstance(kinds, dict)
         and all(isinstance(each, str) for pair in kinds.items() for each in pair)
     )

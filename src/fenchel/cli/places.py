@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from fenchel.cli.errors import InputError
-from fenchel.persistence import write_whole
 
 
 def place_of(text: str, name: str) -> Path:
@@ -51,10 +54,31 @@ def check_folder(folder: Path, option: str) -> Path:
 
 def write_output(path: Path, content: bytes) -> None:
     """Write a whole file, or say why not."""
+    from fenchel.persistence import write_whole  # noqa: PLC0415  (which imports all models)
+
     try:
         write_whole(path, content)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def written_whole(path: Path | None) -> Iterator[IO[str]]:
+    """A file for text that takes its place, or goes to standard output, once it is complete."""
+    with tempfile.TemporaryDirectory(
+        prefix=".fenchel-", dir=None if path is None else Path(os.path.realpath(path)).parent
+    ) as folder:
+        part = Path(folder) / "part"
+        with part.open("w", encoding="utf-8", newline="") as file:
+            yield file
+        if path is None:
+            with part.open(encoding="utf-8", newline="") as file:
+                shutil.copyfileobj(file, sys.stdout)
+            return
+        try:
+            part.replace(os.path.realpath(path))
+        except OSError as error:
+            raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager

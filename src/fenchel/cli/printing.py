@@ -11,27 +11,38 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
+from sklearn.pipeline import Pipeline
 
 from fenchel.cli.errors import listed, one_line
 from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES, Measures
 from fenchel.datasets import DatasetInfo
 from fenchel.inspection import Importances, importances_of, model_title, percent, short_name
-from fenchel.tables.describing import AS_IT_IS
+from fenchel.tables.describing import AS_IT_IS, LEFT_OUT
 
 _WIDEST = 24  # letters of names that are put in line
 _CONSTANT = "the best constant's"
+_CERTIFIED = ": none with this kernel and alpha is better by more"
+_TITLES = {
+    "NonCrossingQuantileRegressor": "Quantiles that never cross",
+    "HeteroscedasticRegressor": "Mean and standard deviation",
+    "DensityEstimator": "Density",
+    "FunctionalRegressor": "Curves",
+}
 _MOST_READ = 8  # features whose importances are told
+_SCREEN = 24  # lines that a table has at most
+_MOST_LEVELS = 7  # of more of them the outermost are shown
+_LABELS = 22  # columns of the terminal for names of facts
 
 
-def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[str, Any]:
+def fit_record(fit: Fit, measures: Measures, label: str, targets: list[str]) -> dict[str, Any]:
     """Everything known of a fit, for JSON."""
     model, certificate = fit.model, fit.model.certificate_
-    search, found = fit.search, _importances(fit)
+    search, found = fit.search, importances(fit)
     return {
         "model": type(model).__name__,
         "data": label,
-        "target": target,
+        "target": targets[0] if len(targets) == 1 else targets,
         "features": {
             "numeric": fit.columns.numeric,
             "categorical": fit.columns.categorical,
@@ -39,14 +50,15 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
         },
         "columns": fit.encoder.description_,
         "alpha": float(model.alpha_),
-        "learned": _learned_record(model.learned_),
+        "learned": _learned_record(getattr(model, "learned_", None)),
         "epsilon": _epsilon(model),
         "level_gamma": getattr(model, "level_gamma", None),
         "kernel": repr(model.kernel_),
-        "importances": dict(zip(found.names, found.shares.tolist(), strict=True)),
-        "idle": found.idle,
+        "importances": found and dict(zip(found.names, found.shares.tolist(), strict=True)),
+        "idle": found and found.idle,
         **measures_record(model, measures),
-        "n_support": len(model.support_),
+        "calibration": _calibration_record(fit.pipeline[-1]),
+        "n_support": _n_support(model),
         "rank": int(model.feature_map_.rank_),
         "kernel_error": model.kernel_error_,
         "certificate": {
@@ -58,11 +70,29 @@ def fit_record(fit: Fit, measures: Measures, label: str, target: str) -> dict[st
         },
         "tol": model.tol,
         "converged": model.status_.converged,
+        "interrupted": fit.interrupted,
+        "on_disk": fit.on_disk,
         "n_iter": int(model.n_iter_),
         "seconds": fit.seconds,
         "cv": search and asdict(search) | {"at_the_end": search.at_the_end},
         "warnings": fit.warnings,
     }
+
+
+def _calibration_record(model: Any) -> dict[str, Any] | None:
+    if not hasattr(model, "conformity_scores_"):
+        return None
+    return {
+        "coverage": model.coverage,
+        "method": model.method,
+        "rows": int(model.n_calibration_),
+        "margin": model.quantile_,
+    }
+
+
+def _n_support(model: Any) -> int | None:
+    support = getattr(model, "support_", None)
+    return None if support is None else len(support)
 
 
 def _learned_record(learned: Any) -> dict[str, Any] | None:
@@ -74,10 +104,9 @@ def _learned_record(learned: Any) -> dict[str, Any] | None:
     }
 
 
-def _importances(fit: Fit) -> Importances:
-    found = importances_of(fit.pipeline)
-    assert found is not None  # the command line fits no kernel matrices
-    return found
+def importances(fit: Fit) -> Importances | None:
+    """How much each column counts, where the model tells."""
+    return importances_of(Pipeline([("columns", fit.encoder), ("model", fit.model)]))
 
 
 def _epsilon(model: Any) -> float | None:
@@ -92,6 +121,7 @@ def measures_record(model: Any, measures: Measures) -> dict[str, Any]:
         "loss": LOSS_NAMES[type(model).__name__],
         "levels": [asdict(column) for column in measures.columns],
         "crossing_loss": measures.crossing_loss,
+        "intervals": measures.intervals or None,
         "d2" if measures.score_name == "D²" else "r2": measures.score,
     }
 
@@ -111,50 +141,72 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def print_fit(fit: Fit, measures: Measures, label: str, target: str) -> None:
-    """Table of a fit."""
-    model, names = fit.model, fit.columns.names
+def print_fit(
+    fit: Fit, measures: Measures, label: str, targets: list[str], n_more_lines: int
+) -> None:
+    """Table of a fit, which leaves so many lines of the screen to what comes after it."""
+    names = fit.columns.names
     on = names[0] if len(names) == 1 else f"{len(names)} columns"
-    title = f"{model_title(model)} of {target} on {on}: {label}, {measures.n_rows} rows"
-    _print_tables(title, model, measures, _facts(fit, measures))
+    of = f" of {_named(targets)}" if targets else ""
+    title = f"{_title(fit.model)}{of} on {on}: {label}, {measures.n_rows} rows"
+    n_lines = _print_tables(title, fit.model, measures, _facts(fit, measures))
     if set(fit.encoder.description_.values()) != {AS_IT_IS}:
-        _print_columns(fit.encoder.description_)
-    gap = max(model.certificate_.relative_gap, 0.0)
-    Console(highlight=False).print(
-        f" Certified: no model with this kernel and alpha has an objective lower by more than\n"
-        f" {gap:.1e} times that of the best constant.",
-        soft_wrap=True,
-    )
+        _print_columns(fit.encoder.description_, _SCREEN - n_lines - n_more_lines - 1)
 
 
-def _print_columns(lines: dict[str, str]) -> None:
-    """Say in one line what was done to each column."""
+def _title(model: Any) -> str:
+    return _TITLES.get(type(model).__name__) or model_title(model)
+
+
+def _named(targets: list[str]) -> str:
+    shown = targets if len(targets) < 3 else [targets[0], "…", targets[-1]]
+    return short_name(", ".join(shown), 3 * _WIDEST)
+
+
+def _print_columns(lines: dict[str, str], n_lines: int) -> None:
+    """Say what was done to the columns, in so many lines, one for all that are alike."""
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(" columns", style="dim"))
-    named = {one_line(name): line for name, line in lines.items()}
-    width = min(max(map(len, named)), _WIDEST)
-    for name, line in named.items():
-        console.print(f"  {name:<{width}}  {line}", markup=False)
+    alike: dict[str, list[str]] = {}
+    left_out = []
+    for name, line in lines.items():
+        if line.startswith(LEFT_OUT):
+            left_out.append(f"{one_line(name)} ({line.removeprefix(LEFT_OUT)})")
+        else:
+            alike.setdefault(line, []).append(one_line(name))
+    plain = alike.pop(AS_IT_IS, None)
+    told = [(listed(names, 4), line) for line, names in alike.items()]
+    told += [(listed(plain, 4), AS_IT_IS)] if plain else []
+    told += [("left out", listed(left_out, 6))] if left_out else []
+    cut = len(told) > max(n_lines, 2)
+    shown = told[: max(n_lines, 2) - 1] if cut else told
+    width = min(max(len(names) for names, _ in shown), 2 * _WIDEST)
+    for names, line in shown:
+        console.print(_clipped(f"  {names:<{width}}  {line}", room=0), markup=False)
+    if cut:
+        console.print(f"  … and {len(told) - len(shown)} more lines, all of them with --json")
 
 
 def print_measures(model: Any, measures: Measures, label: str, target: str) -> None:
     """Table of an evaluation."""
-    title = f"{model_title(model)} of {target}: {label}, {measures.n_rows} rows"
-    _print_tables(title, model, measures, _scores(measures))
+    of = f" of {target}" if target else ""
+    title = f"{_title(model)}{of}: {label}, {measures.n_rows} rows"
+    _print_tables(title, model, measures, [*_intervals(measures, None), *_scores(measures)])
 
 
-def _print_tables(
-    title: str, model: Any, measures: Measures, facts: list[tuple[str, str]]
-) -> None:
+def _print_tables(title: str, model: Any, measures: Measures, facts: list[tuple[str, str]]) -> int:
+    """Print the tables; how many lines these are."""
     console = Console(highlight=False)
     console.print(Text(title, style="bold"))
-    console.print(_measured(model, measures))
+    measured = _measured(model, measures)
+    console.print(measured)
     table = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts:
         table.add_row(Text(name), Text(value))
     console.print(table)
+    return 2 + measured.row_count + len(facts)
 
 
 def print_datasets(infos: list[DatasetInfo]) -> None:
@@ -176,53 +228,78 @@ def _measured(model: Any, measures: Measures) -> RichTable:
         table.add_column("level", justify="right")
         table.add_column("coverage", justify="right")
     table.add_column(LOSS_NAMES[type(model).__name__], justify="right")
+    rows = []
     for column in measures.columns:
-        start = (
-            [percent(column.level or 0.0), f"{100.0 * column.coverage:.1f} %"] if of_levels else []
-        )
-        table.add_row(*start, f"{column.loss:.5g}")
+        start = []
+        if of_levels:
+            start = [percent(column.level or 0.0), f"{100.0 * (column.coverage or 0.0):.1f} %"]
+        rows.append([*start, f"{column.loss:.5g}"])
+    if len(rows) > _MOST_LEVELS:
+        end = _MOST_LEVELS // 2
+        rows = [*rows[:end], ["…"] * len(rows[0]), *rows[-end:]]
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
 def _scores(measures: Measures) -> list[tuple[str, str]]:
     facts = []
-    if measures.crossing_loss is not None:
-        facts.append(("crossing loss", f"{measures.crossing_loss:.4g}"))
     if measures.score is not None:
         facts.append((f"{measures.score_name} (explained)", f"{measures.score:.4f}"))
+    if measures.crossing_loss is not None:
+        facts.append(("crossing loss", f"{measures.crossing_loss:.4g}"))
+    return facts
+
+
+def _intervals(measures: Measures, wrapper: Any) -> list[tuple[str, str]]:
+    """What calibrated intervals do on these rows, and how they were calibrated, if known."""
+    found = measures.intervals
+    if not found:
+        return []
+    words = f"cover {percent(found['coverage'], 3)} of these rows, mean width "
+    facts = [("intervals", f"{words}{found['mean_width']:.4g}")]
+    if wrapper is not None:
+        unseen = "that the fit has not seen" if wrapper.method == "split" else "in folds"
+        rows = f"{wrapper.n_calibration_} rows {unseen}"
+        facts.append(("calibrated", f"for {percent(wrapper.coverage)}, on {rows}"))
     return facts
 
 
 def _strength(model: Any) -> list[tuple[str, str]]:
     """Alpha, and where it and the length scales are from."""
-    learned, alpha = model.learned_, f"{model.alpha_:.4g}"
+    learned, alpha = getattr(model, "learned_", None), f"{model.alpha_:.4g}"
     if learned is None:
         by_rule = ", by rule: nothing was learned" if model.alpha is None else ""
         return [("alpha", f"{alpha}{by_rule}")]
     return [
-        ("alpha", alpha),
-        ("learned", f"from {learned.n_rows} rows"),
+        ("alpha", f"{alpha}, learned from {learned.n_rows} rows"),
         ("held-out loss", f"{learned.criterion:.3f} of {_CONSTANT}"),
     ]
 
 
 def _read(fit: Fit) -> list[tuple[str, str]]:
     """Which columns the model reads, and how much."""
-    found = _importances(fit)
-    if len(found.names) == 1:
+    found = importances(fit)
+    if found is None or len(found.names) == 1:
         return []
     read = found.largest(_MOST_READ)
     shown = ", ".join(f"{short_name(name, _WIDEST)} {share:.2f}" for name, share in read)
-    facts = [("importances", shown)] if read else []
+    facts = [("importances", _clipped(shown))] if read else []
     if found.idle:
         idle = [short_name(name, _WIDEST) for name in found.idle]
-        facts.append(("idle", listed(idle)))
+        facts.append(("idle", _clipped(listed(idle))))
     return facts
+
+
+def _clipped(text: str, room: int = _LABELS) -> str:
+    """As much of a text as fits on a line, with room for the name of a fact."""
+    width = max(Console().width - room, 2 * _WIDEST)
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     model, search = fit.model, fit.search
-    facts = _strength(model)
+    facts = [*_intervals(measures, fit.pipeline[-1]), *_strength(model)]
     if search is not None:
         what = "alpha and width" if len(search.widths) > 1 else "alpha"
         facts.append((what, f"chosen by {search.folds}-fold cross-validation"))
@@ -231,18 +308,31 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
             facts.append(("", others))
     if _epsilon(model):
         facts.append(("epsilon", f"{_epsilon(model):.4g}"))
-    facts.append(("kernel", repr(model.kernel_)))
+    facts.append(("kernel", _clipped(" ".join(repr(model.kernel_).split()))))
     facts += _read(fit)
     facts += _scores(measures)
     gap = model.certificate_.relative_gap
     met = "" if gap <= model.tol else f", above the {model.tol:g} asked for"
     if model.certified_kernel_ == "features" and model.kernel_error_ > 0.0:
         met += ", of the approximated kernel"
+    error = f", kernel error {model.kernel_error_:.1e}" if model.kernel_error_ > 0.0 else ""
+    rank = f"{model.feature_map_.rank_}{error}"
+    n_support = _n_support(model)
+    if n_support is not None:
+        of = f"{n_support} of {model_rows(fit, measures)}"
+        facts.append(("support vectors", f"{of}, rank {rank}"))
+    else:
+        facts.append(("rank", rank))
+    disk = ", from disk" if fit.on_disk else ""
     facts += [
-        ("support vectors", f"{len(model.support_)} of {measures.n_rows}"),
-        ("rank", str(model.feature_map_.rank_)),
-        ("kernel error", f"{model.kernel_error_:.1e}"),
-        ("relative gap", f"{gap:.1e}{met}"),
-        ("seconds", f"{fit.seconds:.2f}"),
+        ("relative gap", f"{max(gap, 0.0):.1e}{met or _CERTIFIED}"),
+        ("seconds", f"{fit.seconds:.2f}{disk}"),
     ]
     return facts
+
+
+def model_rows(fit: Fit, measures: Measures) -> int:
+    """Rows that the model has seen: without those that are kept from it to calibrate."""
+    wrapper = fit.pipeline[-1]
+    kept = int(wrapper.n_calibration_) if getattr(wrapper, "method", "") == "split" else 0
+    return measures.n_rows - kept

@@ -7,27 +7,25 @@ from typing import Any
 
 from rich.console import Console
 
-from fenchel.cli import commands, data_io, models, places
+from fenchel.cli import checks, commands, data_io, models, places
 from fenchel.cli.errors import InputError, one_line
 from fenchel.report import Training, make_report
-
-_PAGES = (".html", ".htm")
 
 
 def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) -> None:
     """Measure, draw, write."""
-    place = places.check_output(out, "--out", _PAGES)
+    place = places.check_output(out, "--out", checks.PAGES)
     saved = models.load_any(model)
     table = data_io.read_data(data)
-    name = data_io.target_of(table, saved.target if target is None else target)
-    features, y = data_io.split_target(table, name)
+    name = _target(saved, table, target)
+    y = data_io.target_values(table, [name])
     messages = list(saved.warnings)
     with saved.used_on(table.label), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if saved.encoder is None:
-            X = _rows_of(saved.pipeline, features, table.label)
+            X = _rows_of(saved.pipeline, table.frame.drop(columns=[name]), table.label)
         else:
-            X, unseen = commands.rows(saved, table, name)
+            X, unseen = commands.rows(saved, table, beside=[name])
             messages += unseen
         made = make_report(
             saved.pipeline,
@@ -46,10 +44,17 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
         console.print(f" report written to {place}", markup=False)
 
 
+def _target(saved: models.Saved, table: data_io.Table, target: str | None) -> str:
+    names = saved.targets_in(table, target)
+    if len(names) != 1:
+        raise InputError(f"{saved.path} is of a kind that has no report: use fenchel evaluate")
+    return names[0]
+
+
 def _training(saved: models.Saved, target: str) -> Training | None:
     """The record of the rows of the fit, if there is one and it is of the same target."""
     record = saved.metadata.get("training")
-    return None if record is None or saved.target != target else Training.from_dict(record)
+    return None if record is None or saved.targets != [target] else Training.from_dict(record)
 
 
 def _rows_of(estimator: Any, features: Any, label: str) -> Any:

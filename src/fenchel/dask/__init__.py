@@ -10,3 +10,7 @@ from fenchel.dask.estimators import (
 )
 
 __all__ = ["DaskExpectileRegressor", "DaskKernelRidge", "DaskQuantileRegressor", "DaskSVR"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -34,3 +34,7 @@ __all__ = [
     "stream",
     "swap_outliers",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -31,6 +31,7 @@ def make_functional(
     output_scales: Sequence[float] = _SCALES,
     noise: float = 0.0,
     random_state: RandomState = None,
+    process_state: RandomState = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Draw pairs of curves that are the same mixtures of two sets of Gaussian processes.
 
@@ -45,8 +46,8 @@ def make_functional(
     Parameters
     ----------
     n_samples : int, default=200
-        Number of pairs. The processes are those of one call: draw training and test rows at
-        once.
+        Number of pairs. Without ``process_state`` the processes are those of one call: draw
+        training and test rows at once.
     n_points : int, default=100
         Points of a curve, both ends of [0, 1] included.
     input_scales, output_scales : sequence of floats, default=(0.05, 0.1, 0.5, 0.7)
@@ -56,6 +57,9 @@ def make_functional(
     random_state : int, RandomState instance or None, default=None
         Seed, for the same data at each call. The same seed with another ``noise`` gives the
         same curves with other noise.
+    process_state : int, RandomState instance or None, default=None
+        Seed of the processes, which then stay the same whatever ``random_state``: repetitions
+        are samples of one distribution, as in the paper. None draws them by ``random_state``.
 
     Returns
     -------
@@ -73,7 +77,7 @@ def make_functional(
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    Lambert, Bouche, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
     convolution: exploring the Huber and ε-insensitive losses*, appendix B.2.1.
 
     Examples
@@ -95,8 +99,9 @@ def make_functional(
     check_range(noise, "noise", _FINITE, Real, 0, _LARGEST)
     rng = check_random_state(random_state)
     theta = np.linspace(0.0, 1.0, n_points)
-    before = _processes(theta, inner, rng)
-    after = _processes(theta, outer, rng)
+    source = rng if process_state is None else check_random_state(process_state)
+    before = _processes(theta, inner, source)
+    after = _processes(theta, outer, source)
     mixture = rng.uniform(-0.5, 0.5, size=(n_samples, len(inner)))
     Y = mixture @ after + noise * rng.standard_normal((n_samples, n_points))
     return mixture @ before, Y, theta
@@ -135,7 +140,7 @@ def swap_outliers(
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    Lambert, Bouche, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
     convolution: exploring the Huber and ε-insensitive losses*, section 5.
 
     Examples

@@ -11,6 +11,7 @@ from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
 from fenchel.design.rows import RowBlocks, multiply_rows, row_products, subtract_from
+from fenchel.design.sparse_rows import SparseRows
 from fenchel.design.streamed import Streamed
 
 __all__ = [
@@ -25,9 +26,14 @@ __all__ = [
     "Operator",
     "Plain",
     "RowBlocks",
+    "SparseRows",
     "Streamed",
     "fewer_rows",
     "multiply_rows",
     "row_products",
     "subtract_from",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -258,7 +258,7 @@ class Coupled(Design):
         raise NotImplementedError
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
-        """Σ_jl |B_jl| ‖push_j‖_E ‖push_l‖_E, each norm bounded by Σ_i |push_ij| √E_ii."""
+        """``Σ_jl |B_jl| ‖push_j‖_E ‖push_l‖_E``, norms at most ``Σ_i |push_ij| √E_ii``."""
         sizes = self.blocks.sum(lambda rows: (np.sqrt(residual[rows]) @ np.abs(push[rows]),))[0]
         return float(sizes @ np.abs(self.output_matrix) @ sizes)
 

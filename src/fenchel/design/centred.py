@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import qr
 
-from fenchel._typing import FloatArray
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.design.sparse_rows import SparseRows
 
 _NOISE = 64 * np.finfo(float).eps  # of their mean: rows that differ by less are constant
 
@@ -21,8 +24,8 @@ class CentredRows:
 
     given: tuple[FloatArray, FloatArray]
     """X (m, d) and y (m, p) as they were given."""
-    features: FloatArray
-    """(m, d), in the order of columns."""
+    features: Any
+    """(m, d), in the order of columns; :class:`SparseRows` where X is sparse."""
     targets: FloatArray
     """(m, p)."""
     weight: FloatArray
@@ -31,39 +34,53 @@ class CentredRows:
     target_means: FloatArray
     """(p,), zero without intercept."""
     fit_intercept: bool
+    whole: tuple[FloatArray, FloatArray]
+    """All rows, those without weight as well."""
+    kept: AnyArray
+    """Which of them have a weight, (n,)."""
 
     @classmethod
     def of(
         cls, X: FloatArray, y: FloatArray, weight: FloatArray, fit_intercept: bool
     ) -> CentredRows:
         """Leave out rows of X (n, d) and y (n, p) without weight, and centre the others."""
-        if not np.all(weight > 0.0):
-            kept = weight > 0.0
+        whole, kept = (X, y), weight > 0.0
+        if not np.all(kept):
             X, y, weight = X[kept], y[kept], weight[kept]
         given = X, y
-        if fit_intercept:
+        features: Any
+        if sparse.issparse(X):
+            features, means = _sparse(X, weight, fit_intercept)
+        elif fit_intercept:
             features, means = _centred(X, weight)
-            targets, target_means = _centred(y, weight)
         else:
             features, means = np.asfortranarray(X), np.zeros(X.shape[1])
+        if fit_intercept:
+            targets, target_means = _centred(y, weight)
+        else:
             targets, target_means = np.asfortranarray(y), np.zeros(y.shape[1])
-        return cls(given, features, targets, weight, means, target_means, fit_intercept)
+        averages = means, target_means
+        return cls(given, features, targets, weight, *averages, fit_intercept, whole, kept)
 
     @property
     def root(self) -> FloatArray:
         """Square roots of the weights over their mean, (m, 1): 1 where all are equal."""
         return np.sqrt(self.weight / self.weight.mean())[:, None]
 
-    def weighted(self) -> tuple[FloatArray, FloatArray]:
+    def weighted(self) -> tuple[Any, FloatArray]:
         """X and y of the problem without weights: ½‖y - X w‖²/m is the weighted mean loss."""
         if np.ptp(self.weight) == 0.0:
             return self.features, self.targets
+        if isinstance(self.features, SparseRows):
+            return self.features.weighted(self.root), self.root * self.targets
         return np.asfortranarray(self.root * self.features), self.root * self.targets
 
     @property
     def sizes(self) -> FloatArray:
         """Largest entries of the weighted columns before means were taken off, (d,)."""
         X = self.given[0]
+        if sparse.issparse(X):
+            return np.ravel(abs(sparse.diags_array(self.root[:, 0]) @ X).max(axis=0).toarray())
         highest = (self.root * X).max(axis=0), (self.root * -X).max(axis=0)
         return np.asarray(np.maximum(*highest))
 
@@ -88,6 +105,16 @@ class CentredRows:
         return intercept, 0.5 * float(share @ np.einsum("ij,ij->i", residual, residual))
 
 
+def _sparse(X: Any, weight: FloatArray, fit_intercept: bool) -> tuple[SparseRows, FloatArray]:
+    """Rows that are centred without an array, and their means; zero without intercept."""
+    means = X.T @ weight / weight.sum() if fit_intercept else np.zeros(X.shape[1])
+    columns = X.tocsc()
+    if max(columns.nnz, *columns.shape) <= np.iinfo(np.int32).max:  # as compiled loops have it
+        places = columns.indices.astype(np.int32), columns.indptr.astype(np.int32)
+        columns = sparse.csc_array((columns.data, *places), columns.shape)
+    return SparseRows(columns, means, np.ones((X.shape[0], 1))), means
+
+
 def _centred(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Columns without their weighted means; exactly zero where constant up to rounding."""
     mean = weight @ values / weight.sum()
@@ -99,8 +126,13 @@ def _centred(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatA
     return centred, mean
 
 
-def fewer_rows(features: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Many rows turned into d + p, orthogonally: all residuals keep their lengths."""
+def fewer_rows(features: Any, targets: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Many rows turned into d + p, orthogonally: all residuals keep their lengths.
+
+    None where they are few, or sparse, which the others would not be.
+    """
+    if isinstance(features, SparseRows):
+        return None
     cut, width = features.shape[1], features.shape[1] + targets.shape[1]
     if len(features) <= 2 * width:
         return None

@@ -63,7 +63,7 @@ class Operator(Design):
         return Operator(self.matrices[rows])
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
-        """(Σ |push_ij| √E_ij)², E the diagonal (n, p) of rows and outputs."""
+        """``(Σ |push_ij| √E_ij)²``, E the diagonal (n, p) of rows and outputs."""
         return float(np.vdot(np.abs(push), np.sqrt(residual))) ** 2
 
     def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:

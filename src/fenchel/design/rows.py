@@ -8,12 +8,15 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numba import njit
 
+from fenchel._compiling import announce_compilation
 from fenchel._threads import in_threads
 from fenchel._typing import FloatArray
 
 BLOCK_VALUES = 2**17  # 1 MiB of numbers: a block and its temporaries stay in cache
 _LEAST_ROWS = 2048  # fewer cost more in calls than they save in cache misses
 _MOST_PARTS = 48  # of a pass, for threads to share: however many these are
+
+announce_compilation()  # every estimator has a design
 
 _Result = TypeVar("_Result")
 Sums: TypeAlias = tuple[FloatArray | float, ...]

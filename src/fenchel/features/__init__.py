@@ -183,3 +183,7 @@ __all__ = [
     "fit_feature_map",
     "warn_of_truncation",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""Nyström: given or sampled landmarks."""
+"""Nyström: landmarks that are given, sampled, or the centres of clusters."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, cholesky, eigh, lapack, solve_triangular
+from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel._validation import COUNT, NONE, NUMBERS, declared, random_of
+from fenchel._validation import COUNT, NONE, NUMBERS, OneOf, declared, random_of
 from fenchel.features.base import FeatureMap, in_chunks
 from fenchel.features.gram import not_positive, residual_diagonal
 from fenchel.kernels import Precomputed
 
+CENTRES = "kmeans"
+"""The name of landmarks that are centres of clusters."""
 _CUT = 1e-12
 _CERTAIN = 1e-10  # smallest share of an eigenvalue with which a matrix has a Cholesky factor
 
@@ -31,9 +34,12 @@ class Nystroem(FeatureMap):
     kernel : None, str, kernel or callable
         See :func:`fenchel.kernels.as_kernel`.
     rank : int
-        Number of landmarks sampled without replacement, if none are given.
-    landmarks : array-like of shape (n_landmarks, n_features), optional
-        The landmarks themselves; with a precomputed kernel, their row indices (n_landmarks,).
+        Number of landmarks, if none are given.
+    landmarks : None, "kmeans" or array-like of shape (n_landmarks, n_features)
+        None samples rows without replacement. "kmeans" takes the centres of as many clusters of
+        the different rows, by scikit-learn's ``KMeans``, with columns in units of the kernel's
+        length scales, or of their standard deviations where it has none. An array holds the
+        landmarks themselves; with a precomputed kernel, their row indices (n_landmarks,).
     random_state : int, RandomState or None
         Seed of the sample; None is the fixed seed 0.
 
@@ -59,13 +65,13 @@ class Nystroem(FeatureMap):
 
     in_space = True
     _triangular: bool = False
-    constraints = declared(rank=COUNT, landmarks=NONE | NUMBERS)
+    constraints = declared(rank=COUNT, landmarks=NONE | OneOf((CENTRES,)) | NUMBERS)
 
     def __init__(
         self,
         kernel: Any = None,
         rank: int = 100,
-        landmarks: AnyArray | None = None,
+        landmarks: AnyArray | str | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -107,6 +113,13 @@ class Nystroem(FeatureMap):
             size = min(int(self.rank), len(X))
             chosen = np.sort(random_of(self.random_state).choice(len(X), size, replace=False))
             return chosen if given else X[chosen]
+        if isinstance(self.landmarks, str):
+            if given:
+                raise ValueError(
+                    "with kernel='precomputed', landmarks must be None or row indices, got "
+                    f"{self.landmarks!r}: clusters need the rows themselves"
+                )
+            return self._centres(X)
         if given:
             rows = np.asarray(self.landmarks)
             numbers = rows.ndim == 1 and rows.dtype.kind in "iu" and rows.size > 0
@@ -123,6 +136,18 @@ class Nystroem(FeatureMap):
                 f"shape {landmarks.shape}"
             )
         return landmarks
+
+    def _centres(self, X: FloatArray) -> FloatArray:
+        """Centres of clusters of the different rows, so that order and repeats play no part."""
+        rows = np.unique(X, axis=0)
+        units = getattr(self.kernel_, "length_scale", None)
+        if units is None:
+            deviations = rows.std(axis=0)
+            units = np.where(deviations > 0.0, deviations, 1.0)
+        middle, seed = rows.mean(axis=0), random_of(self.random_state).randint(2**31)
+        clusters = KMeans(min(int(self.rank), len(rows)), n_init=1, random_state=seed)
+        found = clusters.fit((rows - middle) / units).cluster_centers_
+        return np.asarray(found * units + middle)
 
     def residual(self, X: FloatArray, features: FloatArray) -> FloatArray:
         """Diagonal of what the landmarks leave out."""

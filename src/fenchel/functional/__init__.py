@@ -2,6 +2,7 @@
 
 from fenchel.functional._inputs import is_array
 from fenchel.functional.curves import Curves, as_curves, as_grid, quadrature_weights
+from fenchel.functional.errors import curve_mse, curve_nmse
 from fenchel.functional.regressor import FunctionalRegressor, Sparsity
 from fenchel.functional.robustness import robustness_ratio
 
@@ -11,7 +12,13 @@ __all__ = [
     "Sparsity",
     "as_curves",
     "as_grid",
+    "curve_mse",
+    "curve_nmse",
     "is_array",
     "quadrature_weights",
     "robustness_ratio",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -92,46 +92,73 @@ class Spline(Outputs):
         return coefficients * self._common
 
 
-class Eigen(Outputs):
-    r"""Coefficients in the leading eigenfunctions of the output kernel.
+class Projected(Outputs):
+    r"""Coefficients in the leading eigenfunctions of the output kernel, and nothing else.
 
-    The kernel is truncated to them. What a curve has outside of their span, no model reaches:
-    its length is kept as one more coordinate, so that losses of the whole residual are exact.
+    Kernel and curves are truncated to them: losses are of the part of a residual in their span.
     """
 
     def __init__(self, curves: Curves, kernel: FloatArray, n_components: int | None) -> None:
-        self._common = root = np.sqrt(curves.measure)
+        self._root = root = np.sqrt(curves.measure)
         values, vectors = np.linalg.eigh(root[:, None] * kernel * root)
         count = len(root) if n_components is None else min(n_components, len(root))
         self.basis = np.ascontiguousarray(vectors[:, ::-1][:, :count])
         self._whole = root * curves.values
         self.targets = self.from_grid(self._whole)
-        # no model reaches the last coordinate; eigenvalues ascend
-        ascending = np.append(0.0, np.maximum(values[len(root) - count :], 0.0))
-        self.spectrum = Spectrum(ascending, np.eye(count + 1)[:, ::-1])
+        # eigenvalues ascend; no model reaches coordinates beside the coefficients
+        ascending = np.maximum(values[len(root) - count :], 0.0)
+        more = self.targets.shape[1] - count
+        self.spectrum = Spectrum(
+            np.append(np.zeros(more), ascending), np.eye(count + more)[:, ::-1]
+        )
 
     def loss(self, choice: LossChoice) -> Loss:
         """Return the loss of the coefficients."""
         return choice.on(np.ones(self.targets.shape[1]))
 
     def on_grid(self, values: FloatArray) -> FloatArray:
+        """Return curves from coefficients."""
+        return values @ self.basis.T
+
+    def from_grid(self, values: FloatArray) -> FloatArray:
+        """Return coefficients."""
+        return values @ self.basis
+
+    def kernel_weights(self, coefficients: FloatArray) -> FloatArray:
+        """Return the sum of the eigenfunctions with these coefficients."""
+        return (coefficients[:, : self.basis.shape[1]] @ self.basis.T) * self._root
+
+
+class Eigen(Projected):
+    r"""Coefficients in the leading eigenfunctions, and the length of the rest.
+
+    What a curve has outside of their span, no model reaches: its length is kept as one more
+    coordinate, so that losses of the whole residual are exact.
+    """
+
+    def on_grid(self, values: FloatArray) -> FloatArray:
         """Return curves from coefficients, along what the curves have outside of the span."""
-        inside = values[:, :-1] @ self.basis.T
         length = self.targets[:, -1]
         ratio = np.divide(values[:, -1], length, out=np.zeros_like(length), where=length > 0.0)
-        return inside + ratio[:, None] * self._outside(self._whole)
+        return super().on_grid(values[:, :-1]) + ratio[:, None] * self._outside(self._whole)
 
     def from_grid(self, values: FloatArray) -> FloatArray:
         """Return coefficients, and how long the rest is."""
         left = np.linalg.norm(self._outside(values), axis=1)
-        return np.column_stack([values @ self.basis, left])
+        return np.column_stack([super().from_grid(values), left])
 
     def _outside(self, values: FloatArray) -> FloatArray:
         return values - (values @ self.basis) @ self.basis.T
 
-    def kernel_weights(self, coefficients: FloatArray) -> FloatArray:
-        """Return the sum of the eigenfunctions with these coefficients."""
-        return (coefficients[:, :-1] @ self.basis.T) * self._common
+
+REPRESENTATIONS = ("spline", "eigen", "projected")
+
+
+def outputs_of(name: str, curves: Curves, kernel: FloatArray, n_components: int | None) -> Outputs:
+    """Curves in a representation, with the output kernel between their points, (m, m)."""
+    if name == "spline":
+        return Spline(curves, kernel)
+    return (Eigen if name == "eigen" else Projected)(curves, kernel, n_components)
 
 
 class Represented:
@@ -223,27 +250,29 @@ def represent(
     choice: LossChoice,
     curves: Curves,
 ) -> str:
-    """Return which representation it is, "spline" or "eigen", or say why it cannot be."""
+    """Return which of the representations it is, or say why it cannot be."""
     if name == "spline" and n_components is not None:
         raise ValueError(
-            "n_components is for representation='eigen', got representation='spline' and "
-            f"n_components={n_components!r}"
+            "n_components is for representation='eigen' and 'projected', got "
+            f"representation='spline' and n_components={n_components!r}"
         )
     if name == "spline" or (name == "auto" and n_components is None):
         return "spline"
-    complete = curves.observed is None and curves.measure.ndim == 1
-    euclidean = complete and choice.on(curves.measure).radial
+    lacking = lacking_for_eigenfunctions(choice, curves)
     if name == "auto":
-        return "eigen" if euclidean else "spline"
-    if not complete:
-        raise ValueError(
-            "representation='eigen' needs curves observed at all points of one grid: use "
-            "representation='spline', or fill the gaps"
+        return "spline" if lacking else "eigen"
+    if lacking:
+        raise ValueError(f"representation={name!r} needs {lacking}: use representation='spline'")
+    return name
+
+
+def lacking_for_eigenfunctions(choice: LossChoice, curves: Curves) -> str | None:
+    """Return what coefficients in eigenfunctions need and is not there, or None."""
+    if curves.observed is not None or curves.measure.ndim == 2:
+        return "curves observed at all points of one grid, without gaps"
+    if not choice.on(curves.measure).radial:
+        return (
+            "a loss of the length of residual curves, as norm=2 gives, got "
+            f"norm={choice.norm:g} and loss={choice.loss!r}"
         )
-    if not euclidean:
-        raise ValueError(
-            "representation='eigen' needs a loss of the length of residual curves, as norm=2 "
-            f"gives, got norm={choice.norm:g} and loss={choice.loss!r}: use "
-            "representation='spline'"
-        )
-    return "eigen"
+    return None

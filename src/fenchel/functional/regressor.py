@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,11 +28,12 @@ from fenchel.estimator import all_or_nothing
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._preparation import CurvesFromRows
 from fenchel.functional._representation import (
-    Eigen,
+    REPRESENTATIONS,
     LossChoice,
     PreparedCurves,
     Represented,
-    Spline,
+    lacking_for_eigenfunctions,
+    outputs_of,
     represent,
 )
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
@@ -115,13 +117,15 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         interpolated linearly. None shrinks predictions to zero, as in the paper. Where no curve is
         observed it is interpolated, and curves with points of their own are: linearly, and as
         constants beyond their ends.
-    representation : {"auto", "spline", "eigen"}, default="auto"
-        "spline": values at the points of the grid. "eigen": the leading eigenfunctions of the
-        output kernel, for the squared loss and ``norm=2`` on complete curves; the kernel is
-        truncated to them, and the loss still that of the whole residual. "auto" is "eigen" if
-        ``n_components`` is given and curves and loss allow it, and "spline" else.
+    representation : {"auto", "spline", "eigen", "projected"}, default="auto"
+        "spline": values at the points of the grid. "eigen": coefficients in the leading
+        eigenfunctions of the output kernel, for the squared loss and ``norm=2`` on complete
+        curves; the kernel is truncated to them, and the loss still that of the whole residual.
+        "projected": the loss is that of the projection of the residual on them, as in problem (5)
+        of the paper, which κ and ε then measure. "auto" is "eigen" if ``n_components`` is given
+        and curves and loss allow it, with a warning where not, and "spline" else.
     n_components : int, optional
-        Number of eigenfunctions; None takes all.
+        Number r of eigenfunctions; None takes all.
     quadrature : {"monte-carlo", "trapezoid"} or array-like of shape (m,), default="monte-carlo"
         The measure μ, see :func:`fenchel.functional.as_curves`.
     features : {"auto", "cholesky", "nystroem", "fourier", "kernel_rows"} or FeatureMap
@@ -204,7 +208,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         kernel=as_kernel,
         output_kernel=as_kernel,
         center=NONE | OneOf(("mean", "median")),
-        representation=OneOf(("auto", "spline", "eigen")),
+        representation=OneOf(("auto", *REPRESENTATIONS)),
         n_components=NONE | COUNT,
         quadrature=WITH_DATA,
     )
@@ -311,13 +315,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         """The outputs in the representation that was asked for, and the rows for them."""
         curves, inputs = prepared.curves, prepared.inputs
         name = represent(self.representation, self.n_components, choice, curves)
-        key = (name, self.n_components if name == "eigen" else None)
+        key = (name, self.n_components)
         if key not in prepared.represented:
-            outputs = (
-                Spline(curves, prepared.between)
-                if name == "spline"
-                else Eigen(curves, prepared.between, self.n_components)
-            )
+            outputs = outputs_of(name, curves, prepared.between, self.n_components)
             made = Represented(outputs, inputs.feature_map, inputs.features)
             prepared.represented[key] = made
         return prepared.represented[key]
@@ -359,12 +359,24 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         represented = self._represented(prepared, self._choice())
         solution = represented.as_stored(problem, solution, prepared.inputs, self._tolerance)
         self._keep_map(prepared.inputs, named=True, stacklevel=7)
+        self._warn_of_components(prepared)
         self._keep(prepared, represented, problem, solution)
         self._keep_end(solution, stacklevel=6)
         found = solution.dual if solution.nearby is None else solution.nearby
         following = np.zeros(size)
         following[inputs.kept] = outputs.on_grid(found)
         return following
+
+    def _warn_of_components(self, prepared: PreparedCurves) -> None:
+        if self.representation != "auto" or self.n_components is None:
+            return
+        lacking = lacking_for_eigenfunctions(self._choice(), prepared.curves)
+        if lacking is not None:
+            warnings.warn(
+                f"n_components={self.n_components} is not used: eigenfunctions need {lacking}",
+                UserWarning,
+                stacklevel=6,
+            )
 
     def _solver(self, problem: Problem) -> Solver:
         tol, limit = float(self.tol), int(self.max_iter)

@@ -49,7 +49,7 @@ def robustness_ratio(
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    Lambert, Bouche, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
     convolution: exploring the Huber and ε-insensitive losses*, appendix C.1.
 
     Examples

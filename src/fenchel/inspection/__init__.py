@@ -14,6 +14,7 @@ from fenchel.inspection.tables import (
     FeatureSlice,
     FeatureTable,
     PartialDependence,
+    crowded_range,
     feature_slice,
     partial_dependence,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "FeatureTable",
     "Importances",
     "PartialDependence",
+    "crowded_range",
     "feature_slice",
     "final_estimator",
     "fitted_model",
@@ -38,3 +40,7 @@ __all__ = [
     "statistic_of",
     "target_name_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

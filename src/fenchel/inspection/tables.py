@@ -12,6 +12,7 @@ from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.inspection.text import short_name
 
 _BLOCK = 2**16  # rows predicted at a time
+_LEAST_CROWD, _FEW, _HIDDEN = 10, 0.02, 4.0
 _MOST_NAMED, _WIDTH = 3, 24  # features named in a note, and letters of each name
 
 
@@ -56,7 +57,7 @@ class FeatureTable:
         numeric = [j for j, column in enumerate(self.columns) if _is_number(column)]
         names = self.names
         if not numeric:
-            raise ValueError("a picture is drawn along a feature that is a number, and X has none")
+            raise ValueError("X must have a numeric feature to draw along, got none")
         if feature is None:
             return numeric[0]
         if isinstance(feature, str):
@@ -68,9 +69,7 @@ class FeatureTable:
             if not 0 <= place < len(names):
                 raise ValueError(f"feature must be in 0..{len(names) - 1}, got {feature!r}")
         if place not in numeric:
-            raise ValueError(
-                f"feature must be a number to draw along, and {names[place]!r} is not"
-            )
+            raise ValueError(f"feature must be numeric to draw along it, got {names[place]!r}")
         return place
 
     def numbers(self, position: int) -> FloatArray:
@@ -271,11 +270,52 @@ def some_rows(n: int, most: int, random_state: Any = 0) -> IntArray:
     return np.sort(check_random_state(random_state).permutation(n)[:most])
 
 
+def crowded_range(values: FloatArray) -> tuple[float, float] | None:
+    """Where nearly all of some values are, if a few others are so far that pictures hide it.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Numbers, of which those that are not finite are left out.
+
+    Returns
+    -------
+    (float, float) or None
+        The range of all but the outermost 2 % on either side, wider by half of it within that
+        of all; None where all values reach at most four times as far, or are fewer than ten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.inspection import crowded_range
+    >>> crowded_range(np.append(np.arange(20.0), 1e6))
+    (0.0, 28.0)
+    >>> crowded_range(np.arange(20.0)) is None
+    True
+    """
+    ordered = np.sort(values[np.isfinite(values)])
+    n = len(ordered)
+    few = max(1, int(_FEW * n))
+    if n < _LEAST_CROWD:
+        return None
+    low, high = float(ordered[few]), float(ordered[n - 1 - few])
+    spread = high - low
+    if not 0.0 < _HIDDEN * spread < float(ordered[-1] - ordered[0]):
+        return None
+    low, high = low - 0.5 * spread, high + 0.5 * spread
+    return max(low, float(ordered[0])), min(high, float(ordered[-1]))
+
+
 def _grid(values: FloatArray, n_points: int) -> FloatArray:
+    """Evenly from least to largest; half of the points in the crowd, where that is narrow."""
     if n_points < 2:
         raise ValueError(f"grid_resolution must be at least 2, got {n_points!r}")
     finite = values[np.isfinite(values)]
-    return np.linspace(finite.min(), finite.max(), n_points)
+    crowd = crowded_range(finite)
+    if crowd is None or n_points < _LEAST_CROWD:
+        return np.linspace(finite.min(), finite.max(), n_points)
+    inside = np.linspace(*crowd, n_points - n_points // 2)
+    return np.sort(np.append(inside, np.linspace(finite.min(), finite.max(), n_points // 2)))
 
 
 def _is_number(column: AnyArray) -> bool:

@@ -80,3 +80,7 @@ __all__ = [
     "resolve",
     "settled",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

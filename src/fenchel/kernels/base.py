@@ -139,6 +139,16 @@ class ScalarKernel(CheckedParameters, Kernel):
         """
         return None
 
+    def mixture(self, dimension: int) -> tuple[FloatArray, FloatArray] | None:
+        r"""Return precisions p and weights w of a sum of Gaussian kernels near k, None if unknown.
+
+        .. math:: k(x, x') \approx \sum_a w_a \exp(-p_a r^2)
+
+        r is the distance in units of ``length_scale``. Marginals and samples made of it
+        are right to four digits.
+        """
+        return None
+
     def frequencies(
         self, n_features: int, size: int, random: np.random.RandomState
     ) -> FloatArray | None:

@@ -60,7 +60,7 @@ class BetweenCurves(OfSeen):
 
     References
     ----------
-    Lambert, Parekh, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
+    Lambert, Bouche, Szabó, d'Alché-Buc (2022), *Functional output regression with infimal
     convolution: exploring the Huber and ε-insensitive losses*, appendix B.2.2.
 
     Examples

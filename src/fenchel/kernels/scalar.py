@@ -19,7 +19,11 @@ from fenchel.kernels import exponential
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.measures import Box, Normal
-from fenchel.kernels.mixture_integrals import mixture_distance, mixture_products
+from fenchel.kernels.mixture_integrals import (
+    mixture_distance,
+    mixture_products,
+    rough_mixture,
+)
 from fenchel.kernels.product_integrals import (
     gaussian_products,
     matern_products,
@@ -276,6 +280,9 @@ class Matern(_Radial):
         scale, nu = self._widths(Z.shape[1]), float(self.nu)
         exact = matern_products(Z, scale, nu, measure)
         return mixture_products(Z, scale, nu, measure) if exact is None else exact
+
+    def mixture(self, dimension: int) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+        return rough_mixture(float(self.nu), dimension)
 
     def product_distance(self, measure: Box | Normal) -> float:  # noqa: D102
         scale, nu = self._widths(measure.dimension), float(self.nu)

@@ -21,3 +21,7 @@ __all__ = [
     "sample_by_content",
     "unit_of_strength",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

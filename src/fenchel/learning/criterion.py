@@ -112,7 +112,8 @@ class _Fold:
         problem = self._problem(np.zeros((len(self.targets),) * 2), 1.0)
         self.step = smoothing * unit_step(problem)
         residual = self.held_targets - problem.best_constant
-        return self._judged(np.broadcast_to(residual, (len(residual), problem.n_outputs)))[0]
+        whole = np.broadcast_to(residual, (len(residual), problem.n_outputs))
+        return self._judged(whole.copy())[0]  # loops are compiled once more for what is read only
 
     def _judged(self, residual: FloatArray) -> tuple[float, FloatArray]:
         """Held-out loss of residuals, and its derivatives in predictions."""

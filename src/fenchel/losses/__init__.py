@@ -44,3 +44,7 @@ __all__ = [
     "make_loss",
     "parameters_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -49,3 +49,7 @@ __all__ = [
     "row_losses",
     "total_effects",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

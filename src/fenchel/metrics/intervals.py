@@ -120,15 +120,18 @@ def mean_interval_score(
     return float(np.average(high - low + 2.0 / (1.0 - coverage) * outside, weights=weight))
 
 
-def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> FloatArray:
+def central_interval(
+    y_pred: ArrayLike, levels: ArrayLike, coverage: float | None = None
+) -> FloatArray:
     """Central interval of a coverage, from the two predicted quantiles that bound it.
 
     Parameters
     ----------
     y_pred, levels
         As in :func:`crossing_amounts`.
-    coverage : float
-        In (0, 1); (1 - coverage)/2 and (1 + coverage)/2 must be among the levels.
+    coverage : float, optional
+        In (0, 1); (1 - coverage)/2 and (1 + coverage)/2 must be among the levels. By default
+        that of the outermost two levels that are as far from 0 as from 1.
 
     Returns
     -------
@@ -138,7 +141,8 @@ def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> F
     Raises
     ------
     ValueError
-        If the coverage is not in (0, 1), or its levels are not among those given.
+        If the coverage is not in (0, 1), or its levels are not among those given; without a
+        coverage, if no two levels are as far from 0 as from 1.
 
     Examples
     --------
@@ -146,9 +150,9 @@ def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> F
     >>> central_interval([[1.0, 2.0, 5.0]], [0.1, 0.5, 0.9], 0.8)
     array([[1., 5.]])
     """
-    share = SHARE(coverage, "coverage")
     prediction = predictions(y_pred)
     known = levels_for(levels, prediction)
+    share = SHARE(_widest(known) if coverage is None else coverage, "coverage")
     wanted = 0.5 * (1.0 - share), 0.5 * (1.0 + share)
     low, high = (position_of_level(known, level) for level in wanted)
     if low is None or high is None:
@@ -157,6 +161,17 @@ def central_interval(y_pred: ArrayLike, levels: ArrayLike, coverage: float) -> F
             f"levels are {known.tolist()}"
         )
     return prediction[:, [low, high]]
+
+
+def _widest(levels: FloatArray) -> float:
+    """Coverage of the outermost two levels that are as far from 0 as from 1."""
+    for level in np.sort(levels[levels < 0.5]):
+        if position_of_level(levels, 1.0 - level) is not None:
+            return float(1.0 - 2.0 * level)
+    raise ValueError(
+        "coverage must be given, or two levels as far from 0 as from 1, such as 0.1 and 0.9, "
+        f"fitted, got the levels {levels.tolist()}"
+    )
 
 
 def _ends(intervals: ArrayLike) -> FloatArray:

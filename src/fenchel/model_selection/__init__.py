@@ -1,11 +1,19 @@
 """Choosing parameters along warm-started paths, and intervals calibrated on held-out rows."""
 
 from fenchel.model_selection.conformal import ConformalQuantileRegressor, ConformalRegressor
+from fenchel.model_selection.linear import GroupLassoCV, LassoCV, RidgeCV
 from fenchel.model_selection.search import KernelRidgeCV, PathSearchCV
 
 __all__ = [
     "ConformalQuantileRegressor",
     "ConformalRegressor",
+    "GroupLassoCV",
     "KernelRidgeCV",
+    "LassoCV",
     "PathSearchCV",
+    "RidgeCV",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -107,7 +107,7 @@ def _count_out(estimator: Any, paths: dict[str, Any], data: Mapping[str, Any]) -
 
 def _needs_features(estimator: Any, name: str) -> bool:
     first = name.partition("__")[0]
-    return first == "length_scale" or first in estimator.feature_parameters
+    return first.endswith("length_scale") or first in estimator.feature_parameters
 
 
 def _product(candidates: Mapping[str, list[Any]]) -> Settings:

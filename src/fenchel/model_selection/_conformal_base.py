@@ -42,6 +42,7 @@ from fenchel.model_selection._conformal_models import (
     outputs,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
+from fenchel.model_selection._progress import Told
 
 METHODS = ("split", "cv+", "jackknife+")
 SIDES = ("two-sided", "lower", "upper")
@@ -69,6 +70,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         side: str = "two-sided",
         cv: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -76,6 +78,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self.side = side
         self.cv = cv
         self.random_state = random_state
+        self.verbose = verbose
 
     _default: type  # of the estimator, where none is given
 
@@ -137,11 +140,17 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
         self.quantile_ = float(self._margin(self.coverage, typical)[0])
         if np.isinf(self.quantile_):
-            self._warn_of_infinity(self.coverage, "every interval", stacklevel=4)
+            self._warn_of_infinity(self.coverage, "every interval is", stacklevel=4)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
+
+    @property
+    def models_(self) -> list[Any]:
+        """All fitted models: ``estimator_``, and with "cv+" those without a fold."""
+        check_is_fitted(self)
+        return [self.estimator_, *getattr(self._held_out, "models", [])]
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict with ``estimator_`` for rows X (n_samples, n_features), (n_samples,)."""
@@ -191,7 +200,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         wanted = {"two-sided": (low, high), "lower": (low,), "upper": (high,)}[self.side]
         n_infinite = int(np.isinf(wanted).any(axis=0).sum())
         if n_infinite:
-            self._warn_of_infinity(coverage, f"{n_infinite} of {len(low)} intervals")
+            self._warn_of_infinity(coverage, f"{n_infinite} of {len(low)} intervals are")
         if self.side == "two-sided":
             # Ends that have crossed are an empty set, and a point holds it.
             crossed = low > high
@@ -228,8 +237,11 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None, rows: IntArray
     ) -> FloatArray:
         """Set the estimator fitted to all rows and the models without some; the ends there."""
+        told = Told(type(self).__name__, bool(self.verbose))
         if self.method == "jackknife+":
-            self.estimator_, held_out = leave_one_out(plain, X, y, weight, rows, self._columns)
+            self.estimator_, held_out = leave_one_out(
+                plain, X, y, weight, rows, self._columns, told
+            )
         else:
             folds = self._folds(X, y)
             whole = np.concatenate([fold for _, fold in folds])
@@ -237,7 +249,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 raise ValueError(
                     f"cv must hold each row out once for method='cv+', got {_described(self.cv)}"
                 )
-            held_out = FoldModels(plain, X, y, weight, folds, rows, self._columns)
+            held_out = FoldModels(plain, X, y, weight, folds, rows, self._columns, told)
             self._fold = held_out.member
             self.estimator_ = fit_part(plain, X, y, np.arange(len(y)), weight)
         self._held_out = held_out
@@ -351,7 +363,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         n_undefined = int(np.isinf(self.conformity_scores_).sum())
         undefined = f", {n_undefined} of them with an infinite score" if n_undefined else ""
         warnings.warn(
-            f"{what} must be infinite: a coverage of {coverage:g} needs at least {needed} "
+            f"{what} infinitely wide: a coverage of {coverage:g} needs at least {needed} "
             f"calibration rows{weights}, got n_calibration_ = {self.n_calibration_}{undefined}",
             UserWarning,
             stacklevel=stacklevel,

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.kernels import Precomputed
+from fenchel.model_selection._progress import SILENT, Told
 from fenchel.solvers import WarmStart
 from fenchel.solvers.leave_one_out import ridge_smoother
 
@@ -46,6 +47,12 @@ def outputs(model: Any, X: AnyArray, columns: Columns) -> Ends:
     prediction = np.asarray(model.predict(X), dtype=np.float64)
     if prediction.ndim == 1:
         prediction = prediction[:, None]
+    if columns[0] != columns[1] and prediction.shape[1] < 2:
+        raise TypeError(
+            "estimator must predict two quantiles: a parameter levels, as QuantileRegressor has, "
+            "a loss of quantiles, or several regressors from the lowest to the highest, got "
+            f"{type(model).__name__}, which predicts one number"
+        )
     return Ends(prediction[:, columns[0]], prediction[:, columns[1]])
 
 
@@ -74,12 +81,13 @@ class FoldModels:
         folds: list[tuple[IntArray, IntArray]],
         rows: IntArray,
         columns: Columns,
+        told: Told = SILENT,
     ) -> None:
         self.columns = columns
         self.models = []
         own = np.empty((2, len(y)))
         member = np.empty(len(y), dtype=np.intp)
-        for k, (train, held_out) in enumerate(folds):
+        for k, (train, held_out) in enumerate(told(folds, "fold")):
             model = fit_part(estimator, X, y, train, weight)
             part, _ = _safe_split(estimator, X, None, held_out, train)
             own[:, held_out] = outputs(model, part, columns)
@@ -162,7 +170,14 @@ class LeaveOneOutRidge(_OneFeatureMap):
 class LeaveOneOutKernel(_OneFeatureMap):
     """Any kernel regressor without each row: refits that start from the fit to all rows."""
 
-    def __init__(self, model: Any, prepared: Any, start: WarmStart, columns: Columns) -> None:
+    def __init__(
+        self,
+        model: Any,
+        prepared: Any,
+        start: WarmStart,
+        columns: Columns,
+        told: Told = SILENT,
+    ) -> None:
         super().__init__(model, prepared)
         inputs = prepared.inputs
         n = len(inputs.kept)
@@ -172,7 +187,7 @@ class LeaveOneOutKernel(_OneFeatureMap):
         self.offsets = np.empty((len(used), n))
         self.columns = used.index(columns[0]), used.index(columns[1])
         failures = []
-        for i in range(n):
+        for i in told(range(n), "row"):
             near = start._replace(dual=np.delete(start.dual, i, axis=0))
             with without_warnings(UserWarning):  # on the feature map, the full fit has spoken
                 left = _without(model, prepared, i, near)
@@ -219,6 +234,7 @@ def leave_one_out(
     weight: FloatArray | None,
     rows: IntArray,
     columns: Columns,
+    told: Told = SILENT,
 ) -> tuple[Any, HeldOut]:
     """The estimator fitted to all rows, and the models without each of those that calibrate.
 
@@ -228,7 +244,7 @@ def leave_one_out(
     if how is None:
         model = fit_part(estimator, X, y, np.arange(len(y)), weight)
         folds = [(rows[rows != i], np.array([i])) for i in rows]
-        return model, FoldModels(estimator, X, y, weight, folds, rows, columns)
+        return model, FoldModels(estimator, X, y, weight, folds, rows, columns, told)
     model = _settled(estimator, X, y, weight)
     model.check_parameters()
     prepared = model.prepare(X, y, weight)
@@ -241,7 +257,7 @@ def leave_one_out(
     start = model.fit_prepared(prepared, None)
     if how == "closed_form":
         return model, LeaveOneOutRidge(model, prepared)
-    return model, LeaveOneOutKernel(model, prepared, start, columns)
+    return model, LeaveOneOutKernel(model, prepared, start, columns, told)
 
 
 def _settled(estimator: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None) -> Any:

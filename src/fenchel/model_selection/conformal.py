@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 
 from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import NONE, Having, That, declared
 from fenchel.metrics import position_of_level
 from fenchel.model_selection._conformal_base import Conformal
 from fenchel.model_selection._conformal_models import HELD_OUT_MODELS, Columns
+from fenchel.model_selection._level_models import LevelModels, at_levels, levels_of
 from fenchel.regression import KernelRidge, QuantileRegressor
 
 _MEDIAN = 0.5
@@ -56,6 +56,8 @@ class ConformalRegressor(Conformal):
         with "jackknife+". A number stands for folds at random.
     random_state : int, RandomState or None, default=None
         Seed of what is at random in ``cv``; None is a fixed seed.
+    verbose : int, default=0
+        If positive, lines on the models without folds or rows, with the time that is left.
 
     Attributes
     ----------
@@ -149,6 +151,13 @@ class ConformalRegressor(Conformal):
         return 0, 0
 
 
+def _are_several(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or len(value) not in (2, 3):
+        return False
+    methods = "fit", "predict", "get_params"
+    return all(callable(getattr(each, name, None)) for each in value for name in methods)
+
+
 class ConformalQuantileRegressor(Conformal):
     r"""Conformalized quantile regression: intervals as wide as the data are spread at x.
 
@@ -162,21 +171,31 @@ class ConformalQuantileRegressor(Conformal):
 
     Parameters
     ----------
-    estimator : estimator with a parameter ``levels``, optional
-        :class:`fenchel.QuantileRegressor` by default; :class:`fenchel.ExpectileRegressor` does
-        as well, and both do inside of a :class:`PathSearchCV` or as the last step of a pipeline.
-        The levels are set here, to (1 - coverage)/2 and (1 + coverage)/2, or to 1 - coverage
-        or coverage for one side, and to 0.5 for ``predict``; with ``cv="prefit"`` the
-        estimator must have been fitted with those of the ends.
-    method, coverage, side, cv, random_state
+    estimator : estimator or sequence of estimators, optional
+        What predicts the quantiles, :class:`fenchel.QuantileRegressor` by default:
+
+        - with a parameter ``levels``, as it has, and :class:`fenchel.ExpectileRegressor`, bare,
+          inside of a :class:`PathSearchCV` or as the last step of a pipeline; or with
+          ``default_quantiles``, as quantile forests have. The levels are set here, to
+          (1 - coverage)/2 and (1 + coverage)/2, or to 1 - coverage or coverage for one side, and
+          to 0.5 for ``predict``;
+        - with a single level, such as ``HistGradientBoostingRegressor(loss="quantile")`` of
+          scikit-learn and ``LGBMRegressor(objective="quantile")``: a model for each of these
+          levels is fitted;
+        - two or three regressors, from the lowest quantile to the highest, with levels of your
+          own;
+        - any that predicts several columns, of which the first and the last are the ends.
+
+        With ``cv="prefit"`` they are fitted, where levels are known with those of the ends.
+    method, coverage, side, cv, random_state, verbose
         As in :class:`ConformalRegressor`.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted model of several levels.
-    levels_ : ndarray of shape (n_levels,)
-        Its levels.
+    levels_ : ndarray of shape (n_levels,) or None
+        Its levels, where they are known.
     conformity_scores_, calibration_indices_, n_calibration_, quantile_, n_features_in_, \
 feature_names_in_
         As in :class:`ConformalRegressor`: with "split" the interval is
@@ -210,16 +229,34 @@ feature_names_in_
     >>> upper = ConformalQuantileRegressor(side="upper", coverage=0.8).fit(X, y)
     >>> bool(np.isneginf(upper.predict_interval(X)[:, 0]).all())
     True
+
+    Around boosted trees:
+
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> trees = HistGradientBoostingRegressor(loss="quantile", max_iter=20)
+    >>> model = ConformalQuantileRegressor(trees, coverage=0.8).fit(X, y)
+    >>> model.predict_interval(X).shape
+    (235, 2)
     """
 
     _default = QuantileRegressor
+    constraints = declared(
+        estimator=NONE
+        | Having("a regressor", ("fit", "predict", "get_params"))
+        | That("a pair of regressors", _are_several)
+    )
+
+    def _base(self) -> Any:
+        given = super()._base()
+        if not isinstance(given, (list, tuple)):
+            return given
+        return LevelModels.of_fitted(given) if self._prefit() else LevelModels(given)
 
     def _plain(self) -> Any:
         estimator = self._base()
-        if self._prefit():
+        if self._prefit() or isinstance(self.estimator, (list, tuple)):
             return estimator
-        levels = sorted({_MEDIAN, *self._wanted(float(self.coverage))})
-        return clone(estimator).set_params(**{_levels_parameter(estimator): levels})
+        return at_levels(estimator, sorted({_MEDIAN, *self._wanted(float(self.coverage))}))
 
     def _wanted(self, coverage: float) -> tuple[float, ...]:
         """Levels of the ends."""
@@ -228,14 +265,15 @@ feature_names_in_
         return (_level(1.0 - coverage) if self.side == "lower" else coverage,)
 
     def _ends(self, plain: Any) -> Columns:
-        given = plain.estimator if isinstance(plain, FrozenEstimator) else plain
-        levels = given.get_params()[_levels_parameter(given)]
-        self.levels_ = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        self.levels_ = levels_of(plain)
+        if self.levels_ is None:
+            return {"two-sided": (0, -1), "lower": (0, 0), "upper": (-1, -1)}[self.side]
         places = [self._place(level) for level in self._wanted(float(self.coverage))]
         return places[0], places[-1]
 
     def _place(self, level: float) -> int:
-        """Output of a level."""
+        """Output of a level, where these are known."""
+        assert self.levels_ is not None
         found = position_of_level(self.levels_, level)
         if found is None:
             raise ValueError(
@@ -245,10 +283,14 @@ feature_names_in_
         return found
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict the median, at level 0.5, for rows X (n_samples, n_features), (n_samples,)."""
+        """Predict the median, at level 0.5, for rows X (n_samples, n_features), (n_samples,).
+
+        Where levels are not known, the quantile in the middle, or the mean of the middle two.
+        """
         prediction = super().predict(X)
-        median = self._place(_MEDIAN)
-        return prediction if prediction.ndim == 1 else prediction[:, median]
+        if self.levels_ is None and prediction.ndim > 1:
+            return np.asarray(np.median(np.sort(prediction, axis=1), axis=1))
+        return prediction if prediction.ndim == 1 else prediction[:, self._place(_MEDIAN)]
 
 
 def _level(value: float) -> float:
@@ -256,15 +298,7 @@ def _level(value: float) -> float:
     return round(value, 12)
 
 
-def _levels_parameter(estimator: Any) -> str:
-    """Name of the parameter, which may be that of a step of a pipeline."""
-    names = [name for name in estimator.get_params() if name.split("__")[-1] == "levels"]
-    if not names:
-        raise TypeError(
-            "estimator must have a parameter levels, as QuantileRegressor has, got "
-            f"{type(estimator).__name__}"
-        )
-    return min(names, key=lambda name: name.count("__"))
+STORED_TYPES: tuple[type, ...] = (*HELD_OUT_MODELS, LevelModels)
+"""Parts of fitted wrappers."""
 
-
-__all__ = ["HELD_OUT_MODELS", "ConformalQuantileRegressor", "ConformalRegressor"]
+__all__ = ["STORED_TYPES", "ConformalQuantileRegressor", "ConformalRegressor"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
@@ -42,7 +43,13 @@ from fenchel.model_selection._fold_scores import (
     scores_of_rows,
     search_score,
 )
-from fenchel.regression import KernelRidge
+from fenchel.model_selection._progress import Told
+from fenchel.positive import (
+    DensityEstimator,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+)
+from fenchel.regression import KernelRidge, QuantileRegressor
 
 SELECTIONS = ("auto", "min", "one_standard_error")
 AGGREGATIONS = ("mean", "median")
@@ -55,8 +62,9 @@ _OURS = Having(
 Estimator = TypeVar("Estimator", bound=Searchable)
 
 
-def _delegated(name: str) -> Any:
-    """A method of the best estimator, there if the estimator has it."""
+def _delegated(like: Callable[..., Any]) -> Any:
+    """A method of the best estimator, there if the estimator has it, with this signature."""
+    name = like.__name__
 
     def available(search: PathSearchCV[Any]) -> bool:
         getattr(getattr(search, "best_estimator_", search.tuned()), name)
@@ -66,7 +74,7 @@ def _delegated(name: str) -> Any:
         check_is_fitted(self, "best_estimator_")
         return getattr(self.best_estimator_, name)(*args, **options)
 
-    method.__name__ = name
+    method = wraps(like)(method)
     method.__doc__ = f"Call ``{name}`` of ``best_estimator_``, fitted on all rows."
     decorated: Callable[..., Any] = available_if(available)(method)
     return decorated
@@ -100,7 +108,8 @@ class PathSearchCV(
         Candidates for parameters of the estimator, as in GridSearchCV. For ``"alpha"``, and for
         ``"kappa"`` and ``"epsilon"`` of :class:`fenchel.functional.FunctionalRegressor`, also a
         number of values, on a geometric grid in the units of the problem: ``{"alpha": 20}``.
-        ``"length_scale"`` is that of the kernel, or of the kernel within it: numbers, or rules
+        ``"length_scale"`` is that of the kernel, or of the kernel within it, and
+        ``"gap_length_scale"`` that of ``gap_kernel``, and the like: numbers, or rules
         such as "median", which are measured on each training fold. None is the estimator's own
         grid: 20 strengths for regressors, for curves 10, each with 10 values of κ or ε if the
         loss reads it, for non-negative models 9, each with and without ``trace_penalty``.
@@ -126,6 +135,8 @@ class PathSearchCV(
         Whether to fit the choice to all rows.
     n_jobs : int, optional
         Number of processes over folds and feature maps.
+    verbose : int, default=0
+        If positive, one line for each fold and feature map, with the time that is left.
 
     Attributes
     ----------
@@ -190,6 +201,7 @@ class PathSearchCV(
         aggregation: str = "mean",
         refit: bool = True,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -199,6 +211,7 @@ class PathSearchCV(
         self.aggregation = aggregation
         self.refit = refit
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     best_estimator_: Estimator
 
@@ -304,7 +317,8 @@ class PathSearchCV(
             n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)), return_as="generator"
         )
         results, parts = run(tasks), []
-        for _ in tasks:
+        told = Told(type(self).__name__, bool(self.verbose))
+        for _ in told(tasks, "path"):
             task = report.begin("path")
             parts.append(next(results))
             report.end(task)
@@ -343,15 +357,16 @@ class PathSearchCV(
         self.best_score_ = float(middle[best])
         self.n_early_stops_ = scores.n_early_stops
 
-    predict = _delegated("predict")
-    predict_interval = _delegated("predict_interval")
-    predict_quantiles = _delegated("predict_quantiles")
-    predict_gaps = _delegated("predict_gaps")
-    crossing_loss = _delegated("crossing_loss")
-    log_likelihood = _delegated("log_likelihood")
-    score_samples = _delegated("score_samples")
-    sample = _delegated("sample")
-    integral = _delegated("integral")
+    predict = _delegated(QuantileRegressor.predict)
+    predict_interval = _delegated(QuantileRegressor.predict_interval)
+    predict_distribution = _delegated(QuantileRegressor.predict_distribution)
+    predict_quantiles = _delegated(HeteroscedasticRegressor.predict_quantiles)
+    predict_gaps = _delegated(NonCrossingQuantileRegressor.predict_gaps)
+    crossing_loss = _delegated(QuantileRegressor.crossing_loss)
+    log_likelihood = _delegated(HeteroscedasticRegressor.log_likelihood)
+    score_samples = _delegated(DensityEstimator.score_samples)
+    sample = _delegated(DensityEstimator.sample)
+    integral = _delegated(DensityEstimator.integral)
 
     def score(
         self,
@@ -386,6 +401,7 @@ class PathSearchCV(
         tags.estimator_type, tags.regressor_tags = inner.estimator_type, inner.regressor_tags
         tags.target_tags = inner.target_tags
         tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = inner.input_tags.sparse
         return tags
 
 
@@ -401,6 +417,9 @@ def _are_positive(values: Any) -> bool:
 def _are_candidates(values: Any) -> bool:
     words = isinstance(values, (str, bytes, Mapping))
     return np.iterable(values) and not words and len(list(values)) > 0
+
+
+STRENGTHS = COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError)
 
 
 class KernelRidgeCV(PathSearchCV[KernelRidge]):
@@ -419,7 +438,7 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
         As in :class:`fenchel.KernelRidge`.
     cv : int, splitter or iterable, optional
         Folds; None with ``scoring=None`` is the exact leave-one-out error.
-    scoring, selection, n_jobs
+    scoring, selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
     Examples
@@ -434,7 +453,7 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
 
     aggregation, refit = "mean", True
     constraints = declared(
-        alphas=COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError),
+        alphas=STRENGTHS,
         length_scales=NONE | That("a sequence of one or more candidates", _are_candidates),
         kernel=constraints_of(KernelRidge)["kernel"],
     )
@@ -449,6 +468,7 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
         scoring: Any = None,
         selection: str = "auto",
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.alphas = alphas
         self.length_scales = length_scales
@@ -457,6 +477,7 @@ class KernelRidgeCV(PathSearchCV[KernelRidge]):
         self.scoring = scoring
         self.selection = selection
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def tuned(self) -> KernelRidge:
         """Return the estimator whose parameters are searched."""

@@ -10,3 +10,7 @@ from fenchel.online.dual import OnlineQuadraticSVR, OnlineSVR
 from fenchel.online.linear import OnlineLasso, OnlineRidge, WidrowHoff
 
 __all__ = ["OnlineLasso", "OnlineQuadraticSVR", "OnlineRidge", "OnlineSVR", "WidrowHoff"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

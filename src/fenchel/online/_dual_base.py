@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -45,6 +46,7 @@ class DualLearner(OnlineRegressor):
         n_epochs: int = 10,
         shuffle: bool = True,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.C = C
         self.epsilon = epsilon
@@ -59,6 +61,7 @@ class DualLearner(OnlineRegressor):
         self.n_epochs = n_epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.verbose = verbose
 
     def _shape(self) -> FloatArray:
         """ε, the upper bound, and what the loss adds to the diagonal of the kernel."""
@@ -95,8 +98,9 @@ class DualLearner(OnlineRegressor):
         shape = np.append(self._shape(), float(bool(self.fit_intercept)))
         budget = _NO_BUDGET if self.budget is None else int(self.budget)
         limits = shape, (budget, self.removal == "oldest")
+        started = time.perf_counter()
         with threads_that_pay(_BLOCK_ROWS):
-            for order in orders:
+            for epoch, order in enumerate(orders, 1):
                 done = 0
                 while done < len(order):
                     size = max(_BLOCK_VALUES // (coordinates.count + _BLOCK_ROWS), 1)
@@ -111,6 +115,10 @@ class DualLearner(OnlineRegressor):
                         top = float(track[LARGEST_CURVATURE])
                         raise self._too_long(self._curvature_name(), top, int(block[k]))
                     coordinates.settle()
+                if self.verbose:
+                    seconds = time.perf_counter() - started
+                    line = f"epoch {epoch}: {coordinates.count} points after {seconds:.2f} s"
+                    print(f"[{type(self).__name__}] {line}")  # noqa: T201  (asked for)
         self._rows, self._track = coordinates.points.rows, track
         self._dual = coordinates.dual.copy()
         self._show()

@@ -29,7 +29,8 @@ class OnlineSVR(DualLearner):
     Parameters
     ----------
     C : float, default=1.0
-        Largest coefficient of a row of weight one, > 0.
+        Largest coefficient of a row of weight one, > 0: 1 / (alpha n) of the batch estimators
+        for n rows, see :func:`fenchel.regression.alpha_of`.
     epsilon : float, default=0.1
         Half the width of the tube, >= 0, in the units of y.
     kernel : None, str, kernel or callable, default=None
@@ -48,8 +49,11 @@ class OnlineSVR(DualLearner):
         Which point is given up, never the one just learned: the one with the smallest
         \|α' - α\|, or the one that has been stored longest.
     fit_intercept : bool, default=True
-        Whether a constant is added to the functions, penalized as they are: the kernel is then
-        k + 1, and the offset Σ (α' - α). The textbook has none.
+        Whether a constant is added to the functions. It is penalized as they are, unlike the free
+        offset of :class:`fenchel.SVR`: the kernel is then k + 1, and the offset Σ (α' - α). The
+        textbook has none.
+    verbose : int, default=0
+        If positive, a line for each epoch.
 
     Attributes
     ----------
@@ -130,7 +134,7 @@ class OnlineQuadraticSVR(DualLearner):
         η > 0; below 1 / (k(x_t, x_t) + 1/(2 C s_t)), with intercept k + 1 in place of k, a step
         never makes the dual objective smaller. None is half of that, for each row its own.
     epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs, \
-shuffle, random_state
+shuffle, random_state, verbose
         As in :class:`OnlineSVR`.
 
     Attributes

@@ -35,7 +35,7 @@ from fenchel import (
 )
 from fenchel.certificate import Certificate
 from fenchel.learning import Learned, Learning
-from fenchel.model_selection.conformal import HELD_OUT_MODELS
+from fenchel.model_selection.conformal import STORED_TYPES as CONFORMAL_TYPES
 from fenchel.persistence._archive import check_directory, check_parts
 from fenchel.persistence._writing import write_whole
 from fenchel.tables.encoder import STORED_TYPES
@@ -204,7 +204,7 @@ def trusted_types() -> tuple[str, ...]:
         functional.Sparsity,
         positive.Start,
     ]
-    own += [*HELD_OUT_MODELS, *STORED_TYPES]
+    own += [*CONFORMAL_TYPES, *STORED_TYPES]
     package = __name__.partition(".")[0]
     own += [
         t

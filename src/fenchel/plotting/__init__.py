@@ -27,3 +27,7 @@ __all__ = [
     "QuantileCalibrationDisplay",
     "SupportDisplay",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,7 +6,7 @@ Nothing here changes matplotlib's settings; all is set on the artists themselves
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 MANY = 1000  # points from which on they are drawn small, and as an image in vector files
 
 _NOTE_WIDTH, _NOTE_LINES = 72, 2
+_LETTERS = 14.6  # of a note, to an inch of the axes
 
 
 def line_style(k: int) -> dict[str, Any]:
@@ -76,10 +77,20 @@ def label_axes(ax: Any, x: object, y: object, note: str = "") -> None:
     set_text(ax.xaxis.label, short_name(x))
     set_text(ax.yaxis.label, short_name(y))
     if note:
-        lines = textwrap.wrap(note, _NOTE_WIDTH, max_lines=_NOTE_LINES, placeholder=" …")
+        inches = ax.get_position().width * ax.figure.get_figwidth()
+        narrow = int(_LETTERS * inches) < _NOTE_WIDTH
+        width = max(int(_LETTERS * inches), 24) if narrow else _NOTE_WIDTH
+        most = _NOTE_LINES + narrow
+        lines = textwrap.wrap(note, width, max_lines=most, placeholder=" …")
         set_text(ax.set_title("", fontsize="medium", loc="left"), "\n".join(lines))
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+
+
+def limit(set_limits: Any, low: float, high: float) -> None:
+    """Set limits with a little room around them."""
+    margin = 0.02 * (high - low)
+    set_limits(low - margin, high + margin)
 
 
 def legend(ax: Any, entries: Iterable[tuple[Any, object]], title: str = "", **options: Any) -> Any:
@@ -100,6 +111,28 @@ def legend(ax: Any, entries: Iterable[tuple[Any, object]], title: str = "", **op
         made.set_title(" ")
         set_text(made.get_title(), title)
     made.set_alignment("left")
+    return made
+
+
+def free_legend(ax: Any, entries: Sequence[tuple[Any, object]], title: str, points: Any) -> Any:
+    """A legend beside the points (n, 2) where there is room, or else in a row above them."""
+    made = legend(ax, entries, title)
+    ax.figure.draw_without_rendering()
+    seen = ax.transData.transform(points[np.isfinite(points).all(axis=1)])
+    if not made.get_window_extent().padded(4.0).count_contains(seen):
+        return made
+    columns = len(entries)
+    while True:
+        made = legend(ax, entries, title, loc="upper left", ncols=columns, borderaxespad=0.2)
+        ax.figure.draw_without_rendering()
+        box = made.get_window_extent()
+        if columns == 1 or box.width <= ax.bbox.width:
+            break
+        columns = -(-columns // 2)
+    scale = ax.yaxis.get_transform()
+    low, high = scale.transform(ax.get_ylim())
+    taken = min(box.height / ax.bbox.height + 0.02, 0.5)
+    ax.set_ylim(top=scale.inverted().transform(low + (high - low) / (1.0 - taken)))
     return made
 
 

@@ -13,6 +13,7 @@ from fenchel.plotting import _style
 from fenchel.plotting._display import Display
 
 MASSES = (0.95, 0.75, 0.5, 0.25)
+_WIDER = 8  # times that the picture grows at most, so that no contour is cut
 _MARGIN = 0.08  # beyond the data, of their range
 _FEWEST_BINS, _MOST_BINS = 10, 80
 _DARKEST = 0.7  # of the scale of blues: points are seen on all of it
@@ -107,7 +108,8 @@ class DensityDisplay(Display):
         X : DataFrame or array-like of shape (n_samples, 1) or (n_samples, 2)
             Rows to draw behind the density, in the form that ``score_samples`` takes.
         extent : sequence of pairs, optional
-            Lowest and highest value of each variable; by default 8 % beyond the data.
+            Lowest and highest value of each variable; by default 8 % beyond the data,
+            and further where a contour would be cut.
         grid_resolution : int, optional
             Points in each direction; by default 500 in one dimension, 150 in two.
         masses : sequence of float, default=(0.95, 0.75, 0.5, 0.25)
@@ -136,20 +138,24 @@ class DensityDisplay(Display):
         number = grid_resolution or (500 if len(places) == 1 else 150)
         if number < 2:
             raise ValueError(f"grid_resolution must be at least 2, got {number!r}")
-        grids = tuple(
-            np.linspace(low, high, number) for low, high in _extent(data, extent, table.names)
-        )
-        mesh = np.meshgrid(*grids)
-        index = np.zeros(mesh[0].size, dtype=np.intp)
-        rows = table.rows(index, {j: part.ravel() for j, part in enumerate(mesh)})
-        logarithm = np.asarray(estimator.score_samples(rows), dtype=np.float64)
-        return cls(
-            grids,
-            np.exp(logarithm).reshape(mesh[0].shape),
-            data=data,
-            feature_names=tuple(table.names),
-            masses=tuple(masses),
-        ).plot(ax=ax)
+        ends = _extent(data, extent, table.names)
+        for _ in range(_WIDER if extent is None else 1):
+            grids = tuple(np.linspace(low, high, number) for low, high in ends)
+            made = cls(
+                grids,
+                _density(estimator, table, grids),
+                data=data,
+                feature_names=tuple(table.names),
+                masses=tuple(masses),
+            )
+            cut = made._cut_sides()
+            if not any(cut):
+                break
+            ends = [
+                (low - _MARGIN * (high - low) * first, high + _MARGIN * (high - low) * last)
+                for (low, high), first, last in zip(ends, cut[::2], cut[1::2], strict=True)
+            ]
+        return made.plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         self.line_ = self.histogram_ = self.rug_ = None
@@ -228,6 +234,16 @@ class DensityDisplay(Display):
         x, y = self.feature_names
         _style.label_axes(ax, x, y, "contours enclose these shares of the mass")
 
+    def _cut_sides(self) -> list[bool]:
+        """Whether the outermost contour comes near the low and high ends of each variable."""
+        if len(self.grids) == 1:
+            return [False, False]
+        levels = self._levels()
+        if not len(levels):
+            return [False] * 4
+        sides = self.density[:, 0], self.density[:, -1], self.density[0], self.density[-1]
+        return [bool(side.max() >= 0.5 * levels.min()) for side in sides]
+
     def _levels(self) -> FloatArray:
         """The level of each share of the mass: cells from the densest on, until they have it."""
         cells = np.outer(*(np.gradient(grid) for grid in self.grids[::-1]))
@@ -237,6 +253,15 @@ class DensityDisplay(Display):
             return np.zeros(0)
         places = np.searchsorted(mass, np.asarray(self.masses) * mass[-1])
         return self.density.ravel()[order][np.minimum(places, len(order) - 1)]
+
+
+def _density(estimator: Any, table: FeatureTable, grids: tuple[FloatArray, ...]) -> FloatArray:
+    """Densities on a mesh."""
+    mesh = np.meshgrid(*grids)
+    index = np.zeros(mesh[0].size, dtype=np.intp)
+    rows = table.rows(index, {j: part.ravel() for j, part in enumerate(mesh)})
+    logarithm = np.asarray(estimator.score_samples(rows), dtype=np.float64)
+    return np.exp(logarithm).reshape(mesh[0].shape)
 
 
 def _extent(data: FloatArray, extent: Any, names: list[str]) -> list[tuple[float, float]]:

@@ -9,6 +9,8 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.inspection import (
+    FeatureTable,
+    crowded_range,
     feature_slice,
     final_estimator,
     levels_of,
@@ -21,7 +23,7 @@ from fenchel.plotting import _style
 from fenchel.plotting._checks import checked_levels, column, matrix, one_output, vector
 from fenchel.plotting._display import Display
 
-KINDS = ("typical", "average")
+KINDS = ("average", "typical")
 
 
 @dataclass(eq=False, repr=False)
@@ -46,7 +48,7 @@ class FanDisplay(Display):
     label : str
         What the curves are: the title of the legend, or the name of a single curve.
     note : str
-        Where the other features are held.
+        What is done with the other features.
 
     Attributes
     ----------
@@ -91,9 +93,9 @@ class FanDisplay(Display):
         *,
         feature: int | str | None = None,
         output: int = 0,
-        kind: str = "typical",
+        kind: str = "average",
         grid_resolution: int = 300,
-        subsample: int = 1000,
+        subsample: int = 200,
         random_state: Any = 0,
         target_name: str | None = None,
         ax: Any = None,
@@ -112,13 +114,15 @@ class FanDisplay(Display):
             The feature to draw along, the first that is a number by default.
         output : int, default=0
             Which target, of a model with several.
-        kind : {"typical", "average"}, default="typical"
-            The other features are held at their medians or most frequent values; or the
-            prediction is averaged over the rows, each with its own other features: the partial
-            dependence. The title says which.
+        kind : {"average", "typical"}, default="average"
+            The prediction is averaged over the rows, each with its own other features (partial
+            dependence), and the points are moved up or down by what these features do in their
+            rows: each is as far from the middle curve as its target is from the prediction. Or
+            the other features are held at their medians or most frequent values, a row that
+            there may be none of, and the points are the rows as they are. The title says which.
         grid_resolution : int, default=300
             Number of points of a curve.
-        subsample : int, default=1000
+        subsample : int, default=200
             The number of rows, drawn at random, to average over if there are more.
         random_state : int, RandomState or None, default=0
             Draws these rows.
@@ -134,7 +138,8 @@ class FanDisplay(Display):
         """
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
-        if kind == "average":
+        alone = len(FeatureTable.of(X).names) == 1
+        if kind == "average" and not alone:
             made = partial_dependence(
                 estimator.predict,
                 X,
@@ -145,7 +150,6 @@ class FanDisplay(Display):
             )
             curves, grid, values, feature_name = made.curves, made.grid, made.values, made.name
             note = f"averaged over the other features of {made.n_rows} rows"
-            note = note if np.shape(X)[1] > 1 else ""
         else:
             path = feature_slice(X, feature, grid_resolution)
             curves = matrix(estimator.predict(path.rows), "predictions")
@@ -154,11 +158,18 @@ class FanDisplay(Display):
         levels = levels_of(model)
         if levels is None:
             curves = one_output(curves, output)
+        targets = None if y is None else column(y, output)
+        if targets is not None and kind == "average" and not alone:
+            own = matrix(estimator.predict(X), "predictions")
+            own = own if levels is not None else one_output(own, output)
+            targets = targets - _middle(own, levels)
+            targets = targets + np.interp(values, grid, _middle(curves, levels))
+            note = f"{note}, points adjusted for them"
         return cls(
             grid,
             curves,
             levels=levels,
-            data=None if y is None else (values, column(y, output)),
+            data=None if targets is None else (values, targets),
             feature_name=feature_name,
             target_name=target_name or target_name_of(y, output),
             label=type(model).__name__ if levels is None else statistic_of(model),
@@ -269,15 +280,58 @@ class FanDisplay(Display):
 
     def _label(self) -> None:
         ax = self.ax_
-        _style.label_axes(ax, self.feature_name, self.target_name, self.note)
         ax.margins(x=0.02)
+        notes = [self.note, self._look()]
+        _style.label_axes(ax, self.feature_name, self.target_name, "; ".join(filter(None, notes)))
         handles = [*self.lines_]
         if self.levels is not None:  # the highest curve first, as they lie in the picture
             handles = [self.lines_[j] for j in np.argsort(self.levels)[::-1]]
         if self.points_ is not None:
             handles.append(self.points_)
         shown = [(handle, handle.get_label()) for handle in handles]
-        _style.legend(ax, shown, "" if self.levels is None else self.label)
+        drawn = [np.column_stack([self.grid, curve]) for curve in self.curves.T]
+        if self.data is not None:
+            drawn.append(np.column_stack(self.data))
+        title = "" if self.levels is None else self.label
+        _style.free_legend(ax, shown, title, np.concatenate(drawn))
+
+    def _look(self) -> str:
+        """Choose the axes so that a few values do not squeeze all others; what is not shown."""
+        ax = self.ax_
+        x, y = (self.grid, self.curves.ravel()) if self.data is None else self.data
+        along, up = crowded_range(x), crowded_range(y)
+        inside = np.isfinite(x) & np.isfinite(y) if self.data is not None else np.zeros(0, bool)
+        shown = inside.copy()
+        if along is not None:
+            _style.limit(ax.set_xlim, *along)
+            if len(inside):
+                shown &= (x >= along[0]) & (x <= along[1])
+        if up is not None and min(np.nanmin(y), self.curves.min()) > 0.0 and _is_long(y):
+            ax.set_yscale("log")
+        elif up is not None:
+            within = self.curves
+            if along is not None:
+                within = within[(self.grid >= along[0]) & (self.grid <= along[1])]
+            ends = min(up[0], float(within.min())), max(up[1], float(within.max()))
+            _style.limit(ax.set_ylim, *ends)
+            if len(inside):
+                shown &= (y >= ends[0]) & (y <= ends[1])
+        left_out = int(inside.sum() - shown.sum())
+        return f"{left_out} of {int(inside.sum())} points not shown" if left_out else ""
+
+
+def _is_long(values: FloatArray) -> bool:
+    """Whether positive values have a long tail that a logarithm brings near, and no lone ones."""
+    ratios = np.log(np.quantile(values[np.isfinite(values)], (0.0, 0.02, 0.98, 1.0)))
+    return bool(ratios[3] - ratios[0] <= 2.5 * (ratios[2] - ratios[1]))
+
+
+def _middle(curves: FloatArray, levels: FloatArray | None) -> FloatArray:
+    """The curve in the middle, or the mean of two that are as near to it, (n,)."""
+    if levels is None:
+        return curves[:, 0]
+    away = np.abs(np.asarray(levels) - 0.5).round(9)
+    return np.asarray(curves[:, away == away.min()].mean(axis=1))
 
 
 def _pairs(levels: FloatArray) -> list[tuple[int, int]]:

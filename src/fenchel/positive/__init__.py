@@ -45,3 +45,7 @@ __all__ = [
     "non_negative_cone",
     "solve",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

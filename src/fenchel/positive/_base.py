@@ -12,8 +12,14 @@ from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NOT_NEGATIVE, declared
 from fenchel.certificate import Callback
 from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
-from fenchel.features import NO_KERNEL_ROWS, FeatureMap, PivotedCholesky, fit_feature_map
-from fenchel.kernels import as_kernel
+from fenchel.features import (
+    NO_KERNEL_ROWS,
+    FeatureMap,
+    PivotedCholesky,
+    fit_feature_map,
+    warn_of_truncation,
+)
+from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.learning import Data
 from fenchel.learning_estimator import LearningEstimator
 from fenchel.losses import Loss, Squared
@@ -43,6 +49,13 @@ class Prepared:
     """The same for the density itself, with its error."""
     squares: Squares = field(default_factory=Squares)
     """Of features, for problems of all strengths."""
+    second: KeptRows | None = None
+    """The rows with the features of a second kernel, None where there is one kernel."""
+
+    @property
+    def positive(self) -> KeptRows:
+        """The rows with the features of the non-negative functions."""
+        return self.inputs if self.second is None else self.second
 
 
 class PositiveEstimator(KernelEstimator):
@@ -118,6 +131,8 @@ class PositiveEstimator(KernelEstimator):
     ) -> Start:
         inputs, self.alpha_ = prepared.inputs, self._strength()
         self._keep_map(inputs, stacklevel=8)
+        if prepared.second is not None:
+            warn_of_truncation(prepared.second.feature_map, stacklevel=7)
         solution = self._solve(prepared, start, watch)
         share = inputs.weight / inputs.weight.sum()
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
@@ -136,17 +151,24 @@ class PositiveEstimator(KernelEstimator):
         return solve(problem, self.solver, tol, limit, start if fits else None, watch)
 
     def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
-        kernel, rank = self._resolved_kernel(rows, weight), self.rank
+        return self._map_of(self._resolved_kernel(rows, weight), rows)
+
+    def _map_of(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        """The fitted map of a kernel, and the features of the rows."""
+        rank = self.rank
         if isinstance(self.features, str) and self.features == "cholesky":
-            cholesky = PivotedCholesky(
-                kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state
-            )
-            return cholesky, cholesky.fit_transform(rows)
+            return self._cholesky(kernel, rows)
         if rank is None and self._most_features is not None:
             rank = min(self._most_features, len(rows))
         return fit_feature_map(
             self.features, kernel, rank, self.random_state, rows, NO_KERNEL_ROWS
         )
+
+    def _cholesky(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        """The pivoted Cholesky factorization that products of two features need."""
+        rank = self.rank or MOST_FEATURES
+        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank, self.random_state)
+        return cholesky, cholesky.fit_transform(rows)
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
         """Features of new rows, validated."""
@@ -165,6 +187,8 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
     """What alpha is where it is None and not learned."""
     learned_share: ClassVar[float] = 1.0
     """What it is of that of the linear model, where it is learned."""
+    second_kernel: ClassVar[str | None] = None
+    """The parameter that is the kernel of the non-negative functions, where they may have one."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows X (n_samples, n_features), or a square Gram matrix, and targets y.
@@ -194,7 +218,45 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         targets = targets[inputs.kept]
         self._check_targets(targets)
         shift, scale = self._standardization(targets, inputs.weight)
-        return Prepared(inputs, (targets - shift) / scale, shift, scale)
+        second = self._second(inputs)
+        return Prepared(inputs, (targets - shift) / scale, shift, scale, second=second)
+
+    def _second(self, inputs: KeptRows) -> KeptRows | None:
+        """The rows with the features of the second kernel, None where there is none."""
+        name = self.second_kernel
+        kernel = None if name is None else getattr(self, name)
+        if kernel is None:
+            return None
+        kernel = as_kernel(kernel, str(name))
+        if self._given_gram() or isinstance(kernel, Precomputed):
+            raise ValueError(
+                f"{name} must be None or a kernel of rows, and None with kernel='precomputed', "
+                f"got {getattr(self, str(name))!r} with kernel={self.kernel!r}"
+            )
+        if getattr(self.features, "kernel", None) is not None:
+            raise ValueError(
+                f"features must be a name or a FeatureMap with kernel=None where {name} is given, "
+                f"got {self.features!r}"
+            )
+        kernel = resolve(kernel, inputs.rows, inputs.weight, self.random_state)
+        with threads_that_pay(len(inputs.rows)):
+            feature_map, features = self._map_of(kernel, inputs.rows)
+        return inputs._replace(feature_map=feature_map, features=features)
+
+    def _keep_second(self, prepared: Prepared) -> Any:
+        """Keep the map of the second kernel; return the kernel of the non-negative functions."""
+        second = prepared.second
+        self._second_map = None if second is None else second.feature_map
+        return prepared.positive.feature_map.kernel_
+
+    def _both_features(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Features of new rows, validated: of the first kernel, and of the second if there is."""
+        rows = self._new_rows(X)
+        with threads_that_pay(self.feature_map_.rank_):
+            features = self._new_features(rows)
+            if self._second_map is None:
+                return features, features
+            return features, np.asarray(self._second_map.transform(rows))
 
     def _try(self, prepared: Prepared) -> None:
         make_solver(self.solver, self._problem(prepared), 1.0, 1)

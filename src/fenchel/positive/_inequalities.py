@@ -1,4 +1,4 @@
-"""Least squares under inequalities between matrices: Theorem 6, for cones of any shape."""
+"""Fits under inequalities between matrices: Theorem 6, for cones of any shape and any loss."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate
 from fenchel.positive._solution import PSDSolution
+from fenchel.positive.losses import PredictionLoss
 from fenchel.positive.problem import Model
 from fenchel.solvers.loop import Iterate, Loop
 
@@ -37,36 +38,37 @@ class _Found(NamedTuple):
 class InequalitySplitting:
     r"""Alternating directions for several quadratic forms with inequalities between them.
 
-    .. math:: \min_{A_1, \dots, A_p \in S(R^r)}\; \sum_i \frac{c_i}{2}
-              \sum_s (y_{is} - \varphi_i^\top A_s \varphi_i)^2
-              + \frac{\mathrm{alpha}}{2} \sum_s \|A_s\|_F^2 \quad \text{subject to} \quad
-              \sum_s C_{ts} A_s \succeq 0
+    .. math:: \min_{A_1, \dots, A_p \in S(R^r)}\; \sum_i c_i\,
+              \ell_i\bigl((\varphi_i^\top A_s \varphi_i)_s\bigr)
+              + \sum_s \Bigl(\lambda \|A_s\|_* + \frac{\mathrm{alpha}}{2} \|A_s\|_F^2\Bigr)
+              \quad \text{subject to} \quad \sum_s C_{ts} A_s \succeq 0
 
-    Its dual, over β of shape (n, p) and Z_t ⪰ 0:
+    Its dual, over β of shape (n, p) and Z_t ⪰ 0, with eigenvalues shrunk by λ towards zero:
 
-    .. math:: D = -\sum_i c_i \Bigl(\tfrac12 \|\beta_i\|^2 + \langle \beta_i, y_i\rangle\Bigr)
-              - \frac{1}{2\, \mathrm{alpha}} \sum_s \Bigl\|\sum_i c_i \beta_{is}
-              \varphi_i \varphi_i^\top - \sum_t C_{ts} Z_t\Bigr\|_F^2
+    .. math:: D = -\sum_i c_i\, \ell_i^*(\beta_i)
+              - \frac{1}{2\, \mathrm{alpha}} \sum_s \|(|G_s| - \lambda)_+\|_F^2, \qquad
+              G_s = \sum_i c_i \beta_{is} \varphi_i \varphi_i^\top - \sum_t C_{ts} Z_t
 
-    Any Z ⪰ 0 and any β give a lower bound. A step is a ridge regression, and a projection for each
-    inequality. C is ``cone`` with rows of length one, c is ``weight`` over its sum, and C times
-    ``inner`` is at least one, which makes any matrices feasible.
+    Any Z ⪰ 0 and any β give a lower bound. A step is a ridge regression, a prox of the loss and
+    one of the nuclear norm, and a projection for each inequality. A quadratic loss is a part of
+    the ridge regression instead. C is ``cone`` with rows of length one, c is ``weight`` over its
+    sum, and C times ``inner`` is at least one, which makes any matrices feasible.
     """
 
     def __init__(
         self,
         features: FloatArray,
-        targets: FloatArray,
+        loss: PredictionLoss,
         weight: FloatArray,
         cone: FloatArray,
         inner: FloatArray,
-        alpha: float,
+        strengths: tuple[float, float],
+        targets: FloatArray | None = None,
     ) -> None:
-        self.features, self.targets, self.cone, self.inner = features, targets, cone, inner
-        self.weight, self.alpha = weight / weight.sum(), alpha
-        centred = targets - self.weight @ targets
-        unit = 0.5 * float(self.weight @ np.einsum("ij,ij->i", centred, centred))
-        self.unit = unit or 0.5 * float(self.weight @ np.einsum("ij,ij->i", targets, targets)) or 1
+        """``strengths`` are alpha and λ; with ``targets`` the loss is ½‖z - targets‖²."""
+        self.features, self.loss, self.cone, self.inner = features, loss, cone, inner
+        self.weight, self.targets = weight / weight.sum(), targets
+        self.alpha, self.trace_penalty = strengths
 
     @property
     def size(self) -> int:
@@ -86,16 +88,19 @@ class InequalitySplitting:
 
     def primal(self, matrices: FloatArray) -> float:
         """Objective."""
-        residual = self.targets - self.predictions(matrices)
-        loss = 0.5 * float(self.weight @ np.einsum("ij,ij->i", residual, residual))
+        loss = float(self.weight @ self.loss.value(self.predictions(matrices)))
+        if self.trace_penalty:
+            loss += self.trace_penalty * float(np.abs(np.linalg.eigvalsh(matrices)).sum())
         return loss + 0.5 * self.alpha * float(np.vdot(matrices, matrices))
 
     def dual(self, dual: FloatArray, multipliers: FloatArray) -> float:
         """Dual objective."""
         left = self.push(dual) - np.einsum("ts,tab->sab", self.cone, multipliers)
-        rows = 0.5 * np.einsum("ij,ij->i", dual, dual)
-        rows += np.einsum("ij,ij->i", dual, self.targets)
-        return -float(self.weight @ rows) - float(np.vdot(left, left)) / (2.0 * self.alpha)
+        square = float(np.vdot(left, left))
+        if self.trace_penalty:
+            sizes = np.abs(np.linalg.eigvalsh(left)) - self.trace_penalty
+            square = float(np.square(np.maximum(sizes, 0.0)).sum())
+        return -float(self.weight @ self.loss.conjugate(dual)) - square / (2.0 * self.alpha)
 
     def combined(self, matrices: FloatArray) -> FloatArray:
         """Σ_s C_ts A_s, (h, r, r)."""
@@ -107,11 +112,10 @@ class InequalitySplitting:
         negative = _of_spectra(np.maximum(-values, 0.0), vectors)
         return np.asarray(matrices + self.inner[:, None, None] * negative.sum(axis=0))
 
-    def certified(self, matrices: FloatArray, multipliers: FloatArray) -> _Found:
-        """Certify matrices, after they are moved to meet the inequalities, and multipliers."""
-        good = self.feasible(matrices)
-        dual = self.predictions(matrices) - self.targets
-        certificate = Certificate(self.primal(good), self.dual(dual, multipliers), self.unit)
+    def certified(self, matrices: FloatArray, multipliers: FloatArray, dual: FloatArray) -> _Found:
+        """Certify matrices, after they are moved to meet the inequalities, and a dual point."""
+        good, unit = self.feasible(matrices), self.loss.unit
+        certificate = Certificate(self.primal(good), self.dual(dual, multipliers), unit)
         return _Found(good, multipliers, dual, certificate)
 
     def solve(
@@ -137,29 +141,80 @@ class InequalitySplitting:
         )
 
     def _iterates(self, max_iter: int, start: FloatArray | None) -> Iterator[Iterate[_Found]]:
-        r = self.features.shape[1]
-        ridge = _Ridge(self)
-        fitted = self.push(self.targets)
+        r, p = self.features.shape[1], self.cone.shape[1]
+        ridge, fit = _Ridge(self), _Fit(self)
         split = force = np.zeros((len(self.cone), r, r))
         if start is not None and start.shape == force.shape:
             force = -start
-        rho = self.alpha + float(ridge.values.sum()) / len(self.weight)
+        low_rank, pull = np.zeros((2, p, r, r))
+        rho = self.alpha + fit.curvature * float(ridge.values.sum()) / len(self.weight)
         for step in range(1, max_iter + 1):
-            pulled = np.einsum("ts,tab->sab", self.cone, rho * split - force)
-            matrices = ridge.solve(fitted + pulled, rho)
+            right = fit.curvature * self.push(fit.goal)
+            right += np.einsum("ts,tab->sab", self.cone, rho * split - force)
+            if self.trace_penalty:
+                right += rho * low_rank - pull
+            matrices = ridge.solve(right, rho, fit.curvature)
+            fit.update(self.predictions(matrices))
             before = split
-            combined = _RELAXED * self.combined(matrices) + (1.0 - _RELAXED) * split
+            combined = _relaxed(self.combined(matrices), split)
             values, vectors = np.linalg.eigh(combined + force / rho)
             split = _of_spectra(np.maximum(values, 0.0), vectors)
             force = force + rho * (combined - split)
+            if self.trace_penalty:
+                mixed = _relaxed(matrices, low_rank)
+                low_rank = _shrunk(mixed + pull / rho, self.trace_penalty / rho)
+                pull = pull + rho * (mixed - low_rank)
             if step % _CHECK == 0 or step == max_iter:
                 multipliers = _of_spectra(np.maximum(-rho * values, 0.0), vectors)
-                yield Iterate(step, self.certified(matrices, multipliers))
+                yield Iterate(step, self.certified(matrices, multipliers, fit.dual))
+                fit.balance()
                 rho = _balanced(rho, combined - split, rho * (split - before), split, force)
 
 
+class _Fit:
+    """The loss of the predictions z: a part of the ridge regression, or split off by its prox.
+
+    A ridge regression is towards ``goal``, with ``curvature`` times the weights of the rows.
+    """
+
+    def __init__(self, problem: InequalitySplitting) -> None:
+        self.loss, self.targets = problem.loss, problem.targets
+        shape = len(problem.weight), problem.cone.shape[1]
+        self.curvature = 1.0 if self.targets is not None else self.loss.step
+        self.z = self.miss = self.drift = np.zeros(shape)
+        self._set_dual(np.zeros(shape))
+
+    def _set_dual(self, point: FloatArray) -> None:
+        """The prox at a point v of predictions: β, z = v - β / curvature, and the next goal."""
+        if self.targets is not None:
+            self.dual, self.goal = point - self.targets, self.targets
+            return
+        shape, kappa = point.shape, self.curvature
+        self.dual = np.reshape(self.loss.conjugate_prox(kappa * point, kappa), shape)
+        before, self.z = self.z, point - self.dual / kappa
+        self.drift = kappa * (self.z - before)
+        self.goal = self.z - self.dual / kappa
+
+    def update(self, values: FloatArray) -> None:
+        """Take the predictions of the matrices."""
+        if self.targets is not None:
+            self._set_dual(values)
+            return
+        self.miss = values - self.z
+        self._set_dual(_relaxed(values, self.z) + self.dual / self.curvature)
+
+    def balance(self) -> None:
+        """Choose the curvature by the residuals of both sides."""
+        if self.targets is None:
+            kappa = self.curvature
+            self.curvature = _balanced(kappa, self.miss, self.drift, self.z, self.dual)
+            self.goal = self.z - self.dual / self.curvature
+
+
 class _Ridge:
-    """Solves (alpha + rho d) A + Σ c φφᵀ <φφᵀ, A> = R for each eigenvalue d of CᵀC.
+    """Solves (alpha + rho d) A + κ Σ c φφᵀ <φφᵀ, A> = R for each eigenvalue d of CᵀC.
+
+    With a nuclear norm it is d + 1.
 
     By the spectrum of Σ c φφᵀ ⊗ φφᵀ, in the coordinates of symmetric matrices or in the rows,
     whichever are fewer.
@@ -181,13 +236,17 @@ class _Ridge:
             gram = products.T @ products
         values, self.vectors = np.linalg.eigh(gram)
         self.values = np.maximum(values, 0.0)
-        self.spread, self.turn = np.linalg.eigh(problem.cone.T @ problem.cone)
+        spread, self.turn = np.linalg.eigh(problem.cone.T @ problem.cone)
+        self.spread = np.maximum(spread, 0.0) + bool(problem.trace_penalty)
 
-    def solve(self, right: FloatArray, rho: float) -> FloatArray:
+    def solve(self, right: FloatArray, rho: float, kappa: float) -> FloatArray:
         """A for a right-hand side (p, r, r)."""
         turned = np.einsum("sk,sab->kab", self.turn, right)
-        strength = self.problem.alpha + rho * np.maximum(self.spread, 0.0)
-        solved = (self._by_rows if self.in_rows else self._by_products)(turned, strength)
+        strength = self.problem.alpha + rho * self.spread
+        # of both sides over κ
+        solved = (self._by_rows if self.in_rows else self._by_products)(
+            turned / kappa, strength / kappa
+        )
         return np.asarray(np.einsum("sk,kab->sab", self.turn, solved))
 
     def _by_rows(self, turned: FloatArray, strength: FloatArray) -> FloatArray:
@@ -209,6 +268,17 @@ class _Ridge:
 def _of_spectra(values: FloatArray, vectors: FloatArray) -> FloatArray:
     """Symmetric matrices of eigenvalues (h, r) and eigenvectors (h, r, r)."""
     return np.asarray((vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1))
+
+
+def _shrunk(matrices: FloatArray, size: float) -> FloatArray:
+    """Symmetric matrices with their eigenvalues moved towards zero: the nuclear norm's prox."""
+    values, vectors = np.linalg.eigh(matrices)
+    return _of_spectra(np.sign(values) * np.maximum(np.abs(values) - size, 0.0), vectors)
+
+
+def _relaxed(new: FloatArray, old: FloatArray) -> FloatArray:
+    """A step that goes beyond what is new."""
+    return _RELAXED * new + (1.0 - _RELAXED) * old
 
 
 def _balanced(

@@ -11,12 +11,13 @@ from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap
-from fenchel.kernels import Box, as_box
+from fenchel.kernels import Box, as_box, as_scalar_kernel
+from fenchel.positive._forms import product_form, root_of
 from fenchel.positive._quadrature import decay_range
-from fenchel.positive.integrals import product_form
 
 _GRID = 4097
 _COARSE = 513
+_LEFT = 1e-10  # share of a density that is not seen in samples
 _WORK = 3e10
 _CHUNK = 2**22
 
@@ -41,25 +42,47 @@ def sample_by_conditionals(
     if d == 1:
         grid = np.linspace(low[0], high[0], _GRID)
         return _inverse(grid, values(grid[:, None])[None], uniform[:, 0])[:, None]
+    if d == 2 and as_scalar_kernel(feature_map.kernel_).factor([0, 1]) is None:
+        return _in_the_plane(values, low, high, uniform)
     form = product_form(feature_map, factor, "sample in more than one dimension")
-    inner, Z = form.coefficients @ form.coefficients.T, form.landmarks
+    inner = form.coefficients @ form.coefficients.T
     rows = np.empty((n_samples, d))
-    given = np.ones((1, len(Z)))  # products of kernel values of the coordinates drawn so far
+    given = np.ones((1, len(inner)))  # products of kernel values of the coordinates drawn so far
     for j in range(d):
         later = list(range(j + 1, d))
         weights = inner * form.integrals(later, measure) if later else inner
-        lam, vectors = np.linalg.eigh(0.5 * (weights + weights.T))
-        kept = lam > 1e-14 * lam[-1]
-        root = vectors[:, kept] * np.sqrt(lam[kept])
+        root = root_of(weights, _LEFT)
         work = len(given) * root.size
         count = int(np.clip(_WORK / max(work, 1), _COARSE, _GRID)) // 2 * 2 + 1
         grid = np.linspace(low[j], high[j], count)
-        kernel, mine = form.factor([j]), Z[:, [j]]
-        along = kernel(grid[:, None], mine)
+        along = form.along([j], grid[:, None])
         rows[:, j] = _conditional(grid, along, given, root, uniform[:, j])
-        given = given * kernel(rows[:, [j]], mine)
+        given = given * form.along([j], rows[:, [j]])
         given = given / given.max(axis=1, keepdims=True)
     return rows
+
+
+def _in_the_plane(
+    values: Callable[[FloatArray], FloatArray],
+    low: FloatArray,
+    high: FloatArray,
+    uniform: FloatArray,
+) -> FloatArray:
+    """Two coordinates by values alone: the first by sums over a grid, the second given it."""
+    first, second = (np.linspace(a, b, _COARSE) for a, b in zip(low, high, strict=True))
+    ends = np.full(_COARSE, 1.0)
+    ends[[0, -1]] = 0.5
+    sums = np.array([values(_beside(x, second)) @ ends for x in first])
+    rows = np.empty_like(uniform)
+    rows[:, 0] = _inverse(first, sums[None], uniform[:, 0])
+    for row, share in zip(rows, uniform[:, 1], strict=True):
+        row[1] = _inverse(second, values(_beside(row[0], second))[None], share[None])[0]
+    return rows
+
+
+def _beside(x: float, second: FloatArray) -> FloatArray:
+    """Points of one first coordinate."""
+    return np.stack([np.full_like(second, x), second], axis=1)
 
 
 def _conditional(

@@ -10,18 +10,22 @@ from scipy.optimize import linprog
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import NONE, NUMBERS, OneOf, declared
+from fenchel._validation import NONE, NUMBERS, OneOf, declared, targets_of
 from fenchel.certificate import Callback
-from fenchel.losses import Squared
+from fenchel.losses import Loss, make_loss
+from fenchel.losses.registry import loss_choice
+from fenchel.metrics import d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
 from fenchel.positive._inequalities import InequalitySplitting
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.losses import Residual
 from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
+from fenchel.positive.solvers import SOLVER_CHOICE
 
 CONES = ("non_negative", "monotone")
 _ROUNDING = 1e-10
-_OF_POSITIVE_PARTS = ("auto", "newton", "proximal_newton", "fista")
+SPLITTING = "splitting"
+"""The name of alternating directions."""
 
 
 def non_negative_cone(n_outputs: int) -> FloatArray:
@@ -59,7 +63,7 @@ def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
 
 
 class ConeRegressor(PositiveRegressor):
-    r"""Least squares regression whose outputs lie in a polyhedral cone at every x.
+    r"""Regression whose outputs lie in a polyhedral cone at every x.
 
     For a cone of inequalities, :math:`\{y : C y \ge 0\}`, with one symmetric matrix for each
     output (Theorem 6):
@@ -67,8 +71,9 @@ class ConeRegressor(PositiveRegressor):
     .. math:: f_s(x) = \psi(x)^\top A_s \psi(x), \qquad
               \sum_s C_{ts} A_s \succeq 0 \;\text{ for all } t
 
-    .. math:: \min_{A}\; \frac{1}{\sum_i s_i} \sum_i \frac{s_i}{2} \|y_i - f(x_i)\|^2
-              + \frac{\mathrm{alpha}}{2} \sum_s \|A_s\|_F^2
+    .. math:: \min_{A}\; \frac{1}{\sum_i s_i} \sum_i s_i\, \ell(y_i - f(x_i))
+              + \sum_s \Bigl(\mathrm{trace\_penalty}\, \|A_s\|_*
+              + \frac{\mathrm{alpha}}{2} \|A_s\|_F^2\Bigr)
 
     and for the hull of generators, :math:`\{\sum_t a_t g_t : a \ge 0\}`, with one positive
     semi-definite matrix for each of them (Remark 2):
@@ -77,7 +82,8 @@ class ConeRegressor(PositiveRegressor):
 
     with the penalty :math:`\sum_t \mathrm{trace\_penalty}\, \operatorname{tr} B_t +
     \frac{\mathrm{alpha}}{2} \|B_t\|_F^2` instead. The features are those of the kernel and a
-    constant, ψ = (φ, 1); y is divided by the root of its mean square.
+    constant, ψ = (φ, 1); y is divided by the root of its mean square, and so are thresholds of the
+    loss. ‖A‖_* is the nuclear norm, the sum of the absolute eigenvalues.
 
     Parameters
     ----------
@@ -86,17 +92,21 @@ class ConeRegressor(PositiveRegressor):
         ``generators`` are given. The cone must have interior points.
     generators : array-like of shape (t, n_outputs), optional
         The g_t, instead of ``cone``: few of them may span a cone in a high-dimensional space.
+    loss : str or Loss, default="squared"
+        Of the residuals of all outputs: a name of :func:`fenchel.losses.make_loss`, or any loss.
+    level, kappa, epsilon : float
+        As in :class:`NonNegativeRegressor`.
     alpha : float or None, default=1e-4
         Strength of the squared norms, > 0. None is learned; without learning it is the default.
     trace_penalty : float, default=0.0
-        Strength of the traces, >= 0, with ``generators`` only: the matrices of inequalities
-        have no sign.
+        Strength of the traces, or nuclear norms, >= 0; it lowers ranks.
     learn : bool or Learning, default=False
-        As in :class:`NonNegativeRegressor`, by the squared loss of linear models.
-    solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        For ``generators``, and cones of as many orthogonal inequalities as outputs, as
-        "non_negative"; "auto" is "newton". Other inequalities are solved by alternating
-        directions.
+        As in :class:`NonNegativeRegressor`, by the same loss of linear models.
+    solver : {"auto", "newton", "proximal_newton", "fista", "splitting"} or solver, default="auto"
+        The first four are those of :class:`NonNegativeRegressor`, for ``generators`` and for
+        cones of as many orthogonal inequalities as outputs, as "non_negative" (with a trace
+        penalty only where each inequality is of one output). "splitting" is alternating
+        directions, for any inequalities. "auto" is what will do, "splitting" last.
     tol : float, default=1e-6
         Duality gap to reach, relative to the loss of the best constant.
     kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
@@ -119,6 +129,8 @@ class ConeRegressor(PositiveRegressor):
         What y was divided by then.
     certificate_ : Certificate
         Objectives, as above, of the fit and of a feasible dual point, for scaled y.
+    loss_ : Loss
+        The loss of residuals in the units of y.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Dual points times the weights; zero for rows without weight.
     alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, \
@@ -128,7 +140,8 @@ n_features_in_, feature_names_in_
     Raises
     ------
     ValueError
-        If the cone has no interior points, or not as many columns as there are outputs.
+        If the cone has no interior points, or not as many columns as there are outputs, or the
+        solver is not for it.
 
     Notes
     -----
@@ -165,14 +178,23 @@ n_features_in_, feature_names_in_
     """
 
     _multi_output = True
-    feature_parameters = (*PositiveRegressor.feature_parameters, "cone", "generators")
-    constraints = declared(cone=NONE | OneOf(CONES) | NUMBERS, generators=NONE | NUMBERS)
+    feature_parameters = (*PositiveRegressor.feature_parameters, "cone", "generators", "loss")
+    constraints = declared(
+        cone=NONE | OneOf(CONES) | NUMBERS,
+        generators=NONE | NUMBERS,
+        loss=loss_choice(),
+        solver=OneOf((SPLITTING,)) | SOLVER_CHOICE,
+    )
 
     def __init__(
         self,
         cone: Any = None,
         *,
         generators: Any = None,
+        loss: Any = "squared",
+        level: float = 0.5,
+        kappa: float = 1.0,
+        epsilon: float = 0.1,
         alpha: float | None = 1e-4,
         trace_penalty: float = 0.0,
         kernel: Any = None,
@@ -190,6 +212,10 @@ n_features_in_, feature_names_in_
     ) -> None:
         self.cone = cone
         self.generators = generators
+        self.loss = loss
+        self.level = level
+        self.kappa = kappa
+        self.epsilon = epsilon
         self.alpha = alpha
         self.trace_penalty = trace_penalty
         self.kernel = kernel
@@ -220,25 +246,77 @@ n_features_in_, feature_names_in_
                 prediction = np.maximum.accumulate(prediction, axis=1)
         return prediction[:, 0] if self._flat else prediction
 
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """D², the share of the loss of the best constant that is explained; at most 1.
+
+        It is R², on average over outputs, for the squared loss.
+        """
+        prediction = self.predict(X)
+        if self._quadratic(self.loss_, 1 if prediction.ndim == 1 else prediction.shape[1]):
+            return super().score(X, y, sample_weight)
+        y = targets_of(type(self).__name__, y, len(prediction), prediction.ndim > 1)
+        return float(d2_score(y, prediction, self.loss_, sample_weight=sample_weight))
+
     def default_grid(self) -> dict[str, Any]:
-        """Return 9 strengths: matrices under inequalities have no trace to penalize."""
+        """Return 9 strengths."""
         return {"alpha": 9}
 
     def check_parameters(self) -> None:  # noqa: D102
         super().check_parameters()
         if self.cone is not None and self.generators is not None:
             raise ValueError("cone must be None where generators are given, got both")
-        if self.generators is None and self.trace_penalty != 0.0:
+        if self.generators is not None and self.solver == SPLITTING:
             raise ValueError(
-                f"trace_penalty must be 0 without generators, got {self.trace_penalty!r}: "
-                "matrices under inequalities have no sign"
+                "solver must be 'auto', 'newton', 'proximal_newton', 'fista' or a solver with "
+                f"generators, got {SPLITTING!r}: it is for inequalities"
             )
 
     def _check_targets(self, targets: FloatArray) -> None:
         self._set_cone(targets.shape[1])
 
+    def _residual_loss(self) -> Loss:
+        """The loss in the units of y, once the cone is known."""
+        rows = self.cone_ if self.generators is None else self.generators_
+        assert rows is not None
+        return make_loss(
+            self.loss,
+            rows.shape[1],
+            kappa=self.kappa,
+            epsilon=self.epsilon,
+            level=self.level,
+        )
+
+    def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
+        return self._residual_loss().rescaled(scale), True
+
+    def _quadratic(self, loss: Loss, n_outputs: int) -> bool:
+        """Whether a loss of so many outputs is half the squared length."""
+        box = loss.box(n_outputs)
+        if box is None or box.epsilon > 0.0:
+            return False
+        free = np.isinf(box.lower).all() and np.isinf(box.upper).all()
+        return bool(free and np.all(box.below == 1.0) and np.all(box.above == 1.0))
+
     def _try(self, prepared: Prepared) -> None:
-        """Do nothing: all that there is to be refused was, with the cone."""
+        if self._by_positive_parts():
+            super()._try(prepared)
+        else:
+            self._refuse_other_solvers()
+
+    def _by_positive_parts(self) -> bool:
+        """Whether the problem is one of positive matrices for themselves."""
+        if self.cone_ is None:
+            return True
+        single = bool(np.all(np.count_nonzero(self.cone_, axis=1) == 1))
+        turned = _orthonormal(self.cone_) and (single or self.trace_penalty == 0.0)
+        return turned and self.solver != SPLITTING
+
+    def _refuse_other_solvers(self) -> None:
+        if self.solver not in ("auto", SPLITTING):
+            raise ValueError(
+                f"solver must be 'auto' or {SPLITTING!r} for these inequalities, got "
+                f"{self.solver!r}: others take generators, and orthogonal inequalities"
+            )
 
     def _set_cone(self, p: int) -> None:
         """Resolve the cone, where the number of outputs is known."""
@@ -273,9 +351,13 @@ n_features_in_, feature_names_in_
         directions = self.cone_ if self.generators_ is None else self.generators_
         assert directions is not None
         parts = [PSDPart(features, alpha, trace, g) for g in directions]
-        return PSDProblem(
-            Residual(Squared(), prepared.targets, inputs.weight), parts, inputs.weight
-        )
+        return PSDProblem(self._prediction_loss(prepared), parts, inputs.weight)
+
+    def _prediction_loss(self, prepared: Prepared) -> Residual:
+        """The loss of scaled targets."""
+        loss, targets = self._residual_loss(), prepared.targets
+        scaled = loss.rescaled(float(prepared.scale[0]))
+        return Residual(scaled, targets, prepared.inputs.weight, targets.shape[1])
 
     def _solve(
         self, prepared: Prepared, start: Start | None, watch: Callback | None
@@ -283,12 +365,19 @@ n_features_in_, feature_names_in_
         self._set_cone(prepared.targets.shape[1])
         if self.cone_ is None:
             return super()._solve(prepared, start, watch)
-        if _orthonormal(self.cone_) and self.solver in _OF_POSITIVE_PARTS:
+        if self._by_positive_parts():
             return self._solve_turned(prepared, start, watch)
-        inputs = prepared.inputs
-        features, alpha = with_constant(inputs.features), self._strength()
+        self._refuse_other_solvers()
+        inputs, loss = prepared.inputs, self._prediction_loss(prepared)
+        quadratic = self._quadratic(loss.loss, loss.n_outputs)
         splitting = InequalitySplitting(
-            features, prepared.targets, inputs.weight, self.cone_, _inner_point(self.cone_), alpha
+            with_constant(inputs.features),
+            loss,
+            inputs.weight,
+            self.cone_,
+            _inner_point(self.cone_),
+            (self._strength(), float(self.trace_penalty)),
+            prepared.targets if quadratic else None,
         )
         given = None if start is None else start.multipliers
         tol, limit = float(self.tol), int(self.max_iter)
@@ -306,7 +395,8 @@ n_features_in_, feature_names_in_
         solution, cone = super()._solve(prepared, start, watch), self.cone_
         assert cone is not None
         gradients = self._problem(prepared).push(solution.dual).gram
-        values, vectors = np.linalg.eigh(np.array(gradients))
+        trace = float(self.trace_penalty) * np.eye(len(gradients[0]))
+        values, vectors = np.linalg.eigh(np.array(gradients) + trace)
         multipliers = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
         matrices = np.einsum("ts,tab->sab", cone, np.array(solution.model.matrices))
         model = solution.model._replace(matrices=list(matrices), factors=[])
@@ -314,6 +404,7 @@ n_features_in_, feature_names_in_
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.shift_, self.scale_ = prepared.shift, float(prepared.scale[0])
+        self.loss_ = self._residual_loss()
         if self.cone_ is not None:
             self.matrices_ = self.scale_ * np.array(solution.model.matrices)
             self.multipliers_ = solution.multipliers

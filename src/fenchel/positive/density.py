@@ -13,8 +13,11 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import WITH_DATA, check_weights, declared, rows_of
 from fenchel.certificate import Callback, Status
+from fenchel.distributions import GridDistribution
+from fenchel.features import FeatureMap, Nystroem
 from fenchel.kernels import Box, Gaussian, as_box, resolve
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
+from fenchel.positive._conditional import conditional_density
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
@@ -27,6 +30,11 @@ from fenchel.positive.problem import Constraint, PSDPart, PSDProblem
 # nats a row below a Gaussian kernel density whose bandwidth was chosen on the held-out rows.
 # The same holds for both columns of the Old Faithful data; narrow modes want a smaller width.
 _WIDTH = 2.0
+# In ten columns, two normal clusters and 1000 rows, 50 greedy pivots lose 2.1 nats a row against
+# as many centres of clusters; in four columns (a ring, Student's t) 0.1 to 0.2. There few centres
+# also do better than 300 pivots. In two columns the pivots are exact.
+_FEW_COLUMNS = 2
+_CENTRES = 50
 _MOST_UNCERTAIN = 1e-3  # of the integral: a thousandth of a nat for each row
 
 
@@ -61,7 +69,14 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     tol : float, default=1e-6
         Duality gap to reach, in nats for each row. Searches that leave the default compare
         candidates at 1e-4.
-    features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
+    features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
+        How the kernel becomes features. "auto" is "cholesky" in one and two columns, and
+        ``Nystroem(landmarks="kmeans")`` in more: the centres of clusters of rows. There the
+        greedy choice of "cholesky" takes rows at the rim first.
+    rank : int, optional
+        Cap on the number of features; with "auto" 300 by default in one and two columns, and 50
+        in more.
+    max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
@@ -73,7 +88,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     volume_ : float
         The volume V.
     integral_error_ : float
-        Bound on |∫ f - 1|, of rounding and of what is not integrated in closed form.
+        Bound on ``|∫ f - 1|``, of rounding and of what is not integrated in closed form.
     certificate_ : Certificate
         Objectives, as above, of the density and of a feasible dual point; ``feasibility`` is at
         least ``integral_error_``, which ``status_`` says in words.
@@ -116,7 +131,7 @@ feature_names_in_
         *,
         trace_penalty: float = 1e-3,
         kernel: Any = None,
-        features: Any = "cholesky",
+        features: Any = "auto",
         rank: int | None = None,
         support: Any = None,
         solver: Any = "auto",
@@ -144,14 +159,17 @@ feature_names_in_
         self.max_time = max_time
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the density to rows X (n_samples, n_features)."""
+        """Fit the density to rows X (n_samples, n_features), or to numbers (n_samples,).
+
+        ``y`` is ignored; where one is given, X must have two dimensions as elsewhere.
+        """
         return self._fit(X, y, sample_weight)
 
     def prepare(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
-        X = rows_of(self, X, least=2)
+        X = rows_of(self, _as_column(X) if y is None else X, least=2)
         support = self._checked_support(X)
         inputs = self._mapped(X, sample_weight)
         with threads_that_pay(max(inputs.features.shape)):
@@ -204,8 +222,12 @@ feature_names_in_
         self.dual_coef_ = self.dual_coef_[:, 0] / scale
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Logarithm of the density at rows X, (n_samples,); -inf outside of the support."""
-        rows = self._new_rows(X)
+        """Logarithm of the density at rows X, (n_samples,); -inf outside of the support.
+
+        Of one column X may be numbers, (n_samples,).
+        """
+        check_is_fitted(self)
+        rows = self._new_rows(_as_column(X) if self.n_features_in_ == 1 else X)
         values = self.model_(rows)
         return np.log(values, out=np.full(len(values), -np.inf), where=values > 0.0)
 
@@ -219,6 +241,38 @@ feature_names_in_
         check_is_fitted(self)
         return self.model_.sample(n_samples, random_state)
 
+    def predict_distribution(self, X: ArrayLike, column: int = -1) -> GridDistribution:
+        """Predict one column of the rows from the others: its conditional distributions.
+
+        The density of the column at each row is proportional to that of the fit, on 1025 points
+        of a grid that reaches as far as the fit does, and piecewise linear between them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features - 1)
+            All columns of the fit but this one, in their order.
+        column : int, default=-1
+            Which column of the fit is predicted; the last one by default.
+
+        Returns
+        -------
+        GridDistribution
+            One distribution for each row.
+
+        Raises
+        ------
+        ValueError
+            If the fit has a single column, or its density is zero at a row whatever the column
+            is; or if neither ``support`` nor the kernel bound the column.
+        """
+        check_is_fitted(self)
+        return conditional_density(self.model_, X, column)
+
+    def marginal(self, columns: Any) -> PSDModel:
+        """Return the density of some columns, numbers from 0, see :meth:`PSDModel.marginal`."""
+        check_is_fitted(self)
+        return self.model_.marginal(columns)
+
     def integral(self, domain: Any = None) -> float:
         """Probability of a box ``(low, high)``, of everything by default."""
         check_is_fitted(self)
@@ -230,6 +284,24 @@ feature_names_in_
         scales = _length_scales(rows, weight)
         return resolve(Gaussian(scales), rows, weight, self.random_state)
 
+    def _map_of(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        if not (isinstance(self.features, str) and self.features == "auto"):
+            return super()._map_of(kernel, rows)
+        if not self._by_centres(rows.shape[1]):
+            return self._cholesky(kernel, rows)
+        centres = Nystroem(
+            kernel, self.rank or _CENTRES, landmarks="kmeans", random_state=self.random_state
+        )
+        return centres, centres.fit_transform(rows)
+
+    def _by_centres(self, n_columns: int) -> bool:
+        """Whether landmarks are centres of clusters."""
+        named = isinstance(self.features, str) and self.features == "auto"
+        return named and n_columns > _FEW_COLUMNS
+
+    def _warns_of_truncation(self, feature_map: FeatureMap) -> bool:
+        return not self._by_centres(feature_map.n_features_in_)
+
     def _checked_support(self, X: FloatArray) -> Box:
         """The support, which must contain the rows."""
         support = as_box(self.support, X.shape[1], "support")
@@ -240,6 +312,11 @@ feature_names_in_
                 f"{np.array2string(X[outside[0]], precision=6)}"
             )
         return support
+
+
+def _as_column(X: Any) -> Any:
+    """Numbers as rows of one column; all else as it is."""
+    return np.asarray(X).reshape(-1, 1) if np.ndim(X) == 1 else X
 
 
 def _factor(prepared: Prepared, solution: PSDSolution) -> FloatArray:

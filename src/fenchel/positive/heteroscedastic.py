@@ -8,8 +8,18 @@ import numpy as np
 from scipy.stats import norm
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel._validation import NUMBERS, SHARE, Number, check_weights, declared, targets_of
+from fenchel._validation import (
+    NUMBERS,
+    POSITIVE,
+    SHARE,
+    Number,
+    check_weights,
+    declared,
+    targets_of,
+)
 from fenchel.certificate import Callback
+from fenchel.distributions import NormalDistribution
+from fenchel.kernels import as_kernel
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
@@ -138,24 +148,31 @@ class HeteroscedasticRegressor(PositiveRegressor):
               \theta(x_i) y_i^2 - 2 \eta(x_i) y_i + \frac{\eta(x_i)^2}{\theta(x_i)}
               - \log \theta(x_i) \Bigr)
               + \mathrm{trace\_penalty}\, \operatorname{tr} A
-              + \frac{\mathrm{alpha}}{2} \bigl(\|A\|_F^2 + \|w\|^2\bigr)
+              + \frac{\mathrm{alpha}}{2} \bigl(\|w\|^2
+              + \mathrm{precision\_strength}\, \|A\|_F^2\bigr)
 
-    .. math:: \theta(x) = \varphi(x)^\top A \varphi(x) + \mathrm{max\_std}^{-2}, \qquad
+    .. math:: \theta(x) = \chi(x)^\top A \chi(x) + \mathrm{max\_std}^{-2}, \qquad
               \eta(x) = w^\top \varphi(x)
 
-    for y with its mean subtracted and divided by its standard deviation, so that the fit does
-    not depend on the units of y.
+    with φ of ``kernel`` and χ of ``precision_kernel``, for y with its mean subtracted and divided
+    by its standard deviation, so that the fit does not depend on the units of y.
 
     Parameters
     ----------
     alpha : float or None, default=1e-4
-        Strength of the squared norms of A and w, > 0 (λ₂ of the paper). None is learned; without
-        learning it is the default.
+        Strength of the squared norm of w, > 0. None is learned; without learning it is the
+        default.
+    precision_strength : float, default=1.0
+        That of the squared norm of A is this multiple of ``alpha``, > 0 (their product is λ₂ of
+        the paper).
     trace_penalty : float, default=1e-4
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     max_std : float, default=3.0
         Largest standard deviation that can be predicted, in units of the standard deviation of
         y; inf for no limit.
+    precision_kernel : None, str, kernel or callable, default=None
+        The kernel of the precision; None is that of the mean. Its length scales are numbers or
+        rules, and are not learned.
     learn : bool or Learning, default=False
         As in :class:`NonNegativeRegressor`, by the squared loss of a linear model of the mean.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
@@ -169,6 +186,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
     ----------
     precision_model_ : PSDModel
         θ - ``floor_``, in the units of y.
+    precision_kernel_ : kernel
+        Its kernel.
     mean_weights_ : ndarray of shape (n_map_features,)
         w, for standardized y.
     floor_ : float
@@ -212,15 +231,23 @@ n_features_in_, feature_names_in_
 
     # One target where a small variance is predicted can cost more than all others together.
     default_selection = "one_standard_error"
-    constraints = declared(max_std=Number(0.0, open_low=True, infinite=True))
+    second_kernel = "precision_kernel"
+    feature_parameters = (*PositiveRegressor.feature_parameters, second_kernel)
+    constraints = declared(
+        max_std=Number(0.0, open_low=True, infinite=True),
+        precision_strength=POSITIVE,
+        precision_kernel=as_kernel,
+    )
 
     def __init__(
         self,
         alpha: float | None = 1e-4,
         *,
+        precision_strength: float = 1.0,
         trace_penalty: float = 1e-4,
         max_std: float = 3.0,
         kernel: Any = None,
+        precision_kernel: Any = None,
         learn: Any = False,
         features: Any = "cholesky",
         rank: int | None = None,
@@ -234,9 +261,11 @@ n_features_in_, feature_names_in_
         max_time: float | None = None,
     ) -> None:
         self.alpha = alpha
+        self.precision_strength = precision_strength
         self.trace_penalty = trace_penalty
         self.max_std = max_std
         self.kernel = kernel
+        self.precision_kernel = precision_kernel
         self.learn = learn
         self.features = features
         self.rank = rank
@@ -278,6 +307,10 @@ n_features_in_, feature_names_in_
         mean, std = self._distribution(X)
         return mean[:, None] + std[:, None] * norm.ppf(levels)
 
+    def predict_distribution(self, X: ArrayLike) -> NormalDistribution:
+        """Predict the normal distributions of the targets at rows X, one for each row."""
+        return NormalDistribution(*self._distribution(X))
+
     def log_likelihood(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
@@ -297,8 +330,8 @@ n_features_in_, feature_names_in_
 
     def _distribution(self, X: AnyArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation, (n,) each."""
-        features = self._features_of(X)
-        theta = quadratic_forms(features, self._factor) + self.floor_ * self.scale_**2
+        features, own = self._both_features(X)
+        theta = quadratic_forms(own, self._factor) + self.floor_ * self.scale_**2
         positive = theta > 0.0
         safe = np.where(positive, theta, 1.0)
         mean = np.where(positive, features @ self.mean_weights_ / safe, 0.0)
@@ -323,10 +356,11 @@ n_features_in_, feature_names_in_
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         alpha, features = self._strength(), prepared.inputs.features
+        own_alpha = alpha * float(self.precision_strength)
         mean, precision = np.eye(2)
         return PSDProblem(
             NormalLikelihood(prepared.targets[:, 0], self._floor()),
-            [PSDPart(features, alpha, float(self.trace_penalty), precision)],
+            [PSDPart(prepared.positive.features, own_alpha, float(self.trace_penalty), precision)],
             prepared.inputs.weight,
             linear=[LinearPart(features, alpha, mean)],
         )
@@ -334,7 +368,8 @@ n_features_in_, feature_names_in_
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.shift_, self.scale_ = float(prepared.shift[0]), float(prepared.scale[0])
         self._factor = solution.model.factors[0]
-        self.precision_model_ = PSDModel(prepared.inputs.feature_map, self._factor / self.scale_)
+        self.precision_kernel_ = self._keep_second(prepared)
+        self.precision_model_ = PSDModel(prepared.positive.feature_map, self._factor / self.scale_)
         self.floor_ = self._floor() / self.scale_**2
         self.mean_weights_ = solution.model.weights[0]
         self.rank_ = self.precision_model_.rank_

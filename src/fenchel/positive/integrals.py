@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from fenchel.features import FeatureMap
 from fenchel.kernels import (
     Box,
     Points,
-    ScalarKernel,
     as_measure,
     as_scalar_kernel,
 )
@@ -167,45 +166,4 @@ def _positive(matrix: FloatArray) -> FloatArray:
     return np.asarray(root @ root.T)
 
 
-class ProductForm(NamedTuple):
-    """A function ||Fᵀ φ(x)||² = ||Cᵀ k(Z, x)||² whose kernel is a product over coordinates."""
-
-    coefficients: FloatArray
-    """C, (m, q)."""
-    landmarks: FloatArray
-    """Z, (m, d)."""
-    kernel: ScalarKernel
-
-    def factor(self, columns: list[int]) -> ScalarKernel:
-        """The kernel of some coordinates."""
-        found = self.kernel.factor(columns)
-        assert found is not None  # product_form has asked for all of them
-        return found
-
-    def integrals(self, columns: list[int], box: Box) -> FloatArray:
-        """Of products of two values of the kernel of some coordinates, over a box."""
-        low, high = box.bounds
-        part = Box(low[columns], high[columns])
-        found = self.factor(columns).product_integrals(self.landmarks[:, columns], part)
-        if found is None:
-            raise ValueError(
-                "kernel must have integrals of products in closed form (product_integrals) on "
-                f"{box!r}, got {self.kernel!r}"
-            )
-        return found
-
-
-def product_form(feature_map: FeatureMap, factor: FloatArray, what: str) -> ProductForm:
-    """Coefficients, landmarks and kernel of a product kernel, or a sentence on what is missing."""
-    landmarks = getattr(feature_map, "landmarks_", None)
-    kernel = as_scalar_kernel(feature_map.kernel_)
-    if landmarks is None or kernel.factor(range(feature_map.n_features_in_)) is None:
-        raise ValueError(
-            f"{what} needs a Gaussian kernel, or another product over coordinates, at landmarks "
-            f"(features='cholesky' or 'nystroem'), got {feature_map.kernel_!r} in "
-            f"{type(feature_map).__name__}"
-        )
-    return ProductForm(feature_map.coefficients(factor), landmarks, kernel)
-
-
-__all__ = ["Moment", "moment", "product_form"]
+__all__ = ["Moment", "moment"]

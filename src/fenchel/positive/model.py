@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel.features import FeatureMap, KernelRows
+from fenchel.features import FeatureMap
 from fenchel.kernels import Box, Normal, Points, as_box, as_measure
 from fenchel.positive._differences import gradient_by_differences
+from fenchel.positive._forms import product_form, root_of
 from fenchel.positive._sampling import sample_by_conditionals
-from fenchel.positive.integrals import moment, product_form
+from fenchel.positive.integrals import moment
 from fenchel.positive.problem import quadratic_forms
 
 _NO_RANK = 1e-9
@@ -175,13 +176,14 @@ class PSDModel:
         return measure
 
     def marginal(self, coordinates: Any, domain: Any = None) -> PSDModel:
-        r"""Integrate over all other coordinates, exactly.
+        r"""Integrate over all other coordinates, in closed form.
 
         .. math:: \int f(x)\, dx_{\text{others}}
                   = \sum_{ab} B_{ab} I_{ab}\, k(u, z_a) k(u, z_b)
 
         with B the matrix in terms of the landmarks and I the integrals of products of kernels of
         the other coordinates: again a PSD model, as Schur products of such matrices are positive.
+        A Matérn kernel is taken as a sum of Gaussian ones here, which is right to four digits.
 
         Parameters
         ----------
@@ -193,7 +195,8 @@ class PSDModel:
         Raises
         ------
         ValueError
-            If the kernel is not a product over coordinates.
+            If the kernel is neither a product over coordinates nor a Matérn kernel, or such a
+            kernel has too many landmarks.
         """
         kept: list[int] = np.atleast_1d(np.asarray(coordinates)).tolist()
         d = self.n_features_in_
@@ -209,13 +212,8 @@ class PSDModel:
             inner = 0.0 * inner
         elif others:
             inner = inner * form.integrals(others, measure)
-        rows = KernelRows(form.factor(kept))
-        rows.fit(form.landmarks[:, kept])
-        values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
-        positive = values > 0.0
         low, high = self.support_.bounds
-        factor = vectors[:, positive] * np.sqrt(values[positive])
-        return PSDModel(rows, factor, (low[kept], high[kept]))
+        return PSDModel(form.features(kept), root_of(inner), (low[kept], high[kept]))
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None, domain: Any = None
@@ -223,7 +221,9 @@ class PSDModel:
         """Draw rows with density f / ∫ f, (n_samples, d).
 
         Coordinate by coordinate, each given those before it: the conditional densities are
-        exact, and each is inverted on a fine grid as a piecewise linear density.
+        exact, and each is inverted on a fine grid as a piecewise linear density. Matérn kernels
+        are sums of Gaussian ones for this, to four digits. In two dimensions any kernel will do:
+        the first coordinate's density is a sum over a grid.
 
         Parameters
         ----------
@@ -237,8 +237,8 @@ class PSDModel:
         Raises
         ------
         ValueError
-            In more than one dimension, if the kernel is not a product over coordinates; in
-            one, if neither domain nor kernel bound the range.
+            In more than two dimensions, where :meth:`marginal` does; in one and two, if neither
+            domain nor kernel bound the range.
         """
         part = self.support_.intersection(as_box(domain, self.n_features_in_))
         if part is None:
@@ -251,9 +251,11 @@ class PSDModel:
         if not isinstance(other, PSDModel):
             return NotImplemented
         if other.feature_map_ is not self.feature_map_:
-            raise ValueError("models can be added if they share their feature map, and do not")
+            raise ValueError(
+                "models to be added must share their feature map, got two different ones"
+            )
         if not np.array_equal(self.support_.bounds, other.support_.bounds):
-            raise ValueError("models can be added if they share their support, and do not")
+            raise ValueError("models to be added must share their support, got two different ones")
         factor = np.concatenate([self.factor_, other.factor_], axis=1)
         return PSDModel(self.feature_map_, factor, self.support_)
 

@@ -9,6 +9,8 @@ import numpy as np
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, declared
 from fenchel.certificate import Callback
+from fenchel.distributions import QuantileDistribution
+from fenchel.kernels import as_kernel
 from fenchel.losses import Loss, Pinball
 from fenchel.losses.atoms import check_levels
 from fenchel.metrics import central_interval, d2_pinball_score, position_of_level
@@ -29,7 +31,9 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
 
     .. math:: q_0(x) = b + w^\top \varphi(x), \qquad
               q_{\pm j}(x) = q_0(x) \pm \sum_{i \le j} v_{\pm i}(x), \qquad
-              v_s(x) = c_s + \psi(x)^\top A_s \psi(x), \quad \psi = (\varphi, 1)
+              v_s(x) = c_s + \psi(x)^\top A_s \psi(x), \quad \psi = (\chi, 1)
+
+    with φ of ``kernel`` and χ of ``gap_kernel``:
 
     .. math:: \min_{A_s \succeq 0,\, c_s \ge 0,\, w,\, b}\;
               \frac{1}{\sum_i s_i} \sum_i s_i \sum_j \rho_{\tau_j}(y_i - q_j(x_i))
@@ -56,9 +60,12 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
     learn : bool or Learning, default=False
         As in :class:`NonNegativeRegressor`, by the pinball loss of linear models; alpha is three
         times theirs.
+    gap_kernel : None, str, kernel or callable, default=None
+        The kernel of the distances; None is that of the anchor. Its length scales are numbers or
+        rules, and are not learned.
     gap_rank : int, optional
         With ``features="cholesky"`` the number of features of the distances, the first ones
-        of those of the anchor; at most 50 by default. Other maps serve both.
+        of their kernel's; at most 50 by default. Of other maps all are taken.
     solver : {"auto", "newton", "proximal_newton"} or solver, default="auto"
         "auto" is "newton" down to a gap of 1e-4, and "proximal_newton" from there.
     tol : float, default=1e-6
@@ -81,6 +88,10 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         c, in the units of y, for neighbours in increasing order.
     gap_factors_ : list of n_levels - 1 ndarrays of shape (n_gap_features + 1, rank)
         F with A = F Fᵀ, in the units of y.
+    gap_kernel_ : kernel
+        The kernel of the distances.
+    shift_, scale_ : float
+        Median of y, and mean distance from it.
     certificate_ : Certificate
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, n_levels)
@@ -127,8 +138,14 @@ n_features_in_, feature_names_in_
     True
     """
 
+    second_kernel = "gap_kernel"
+    feature_parameters = (*PositiveRegressor.feature_parameters, second_kernel)
     constraints = declared(
-        levels=check_levels, anchor=NONE | SHARE, gap_strength=POSITIVE, gap_rank=NONE | COUNT
+        levels=check_levels,
+        anchor=NONE | SHARE,
+        gap_strength=POSITIVE,
+        gap_kernel=as_kernel,
+        gap_rank=NONE | COUNT,
     )
     unlearned_alpha = 1e-3
     learned_share = 3.0  # the best of 0.1, 0.3, 1, 3 on mcycle, engel, UN3 and geyser
@@ -143,6 +160,7 @@ n_features_in_, feature_names_in_
         gap_strength: float = 1.0,
         trace_penalty: float = 1e-4,
         kernel: Any = None,
+        gap_kernel: Any = None,
         learn: Any = False,
         features: Any = "cholesky",
         rank: int | None = None,
@@ -162,6 +180,7 @@ n_features_in_, feature_names_in_
         self.gap_strength = gap_strength
         self.trace_penalty = trace_penalty
         self.kernel = kernel
+        self.gap_kernel = gap_kernel
         self.learn = learn
         self.features = features
         self.rank = rank
@@ -180,8 +199,8 @@ n_features_in_, feature_names_in_
 
         (n_samples, n_levels), or (n_samples,) where there is one level.
         """
-        features = self._features_of(X)
-        gaps = self._gaps(features)
+        features, own = self._both_features(X)
+        gaps = self._gaps(own)
         order = np.argsort(self.levels_)
         middle = self._position()
         curves = np.empty((len(features), len(order)))
@@ -200,12 +219,22 @@ n_features_in_, feature_names_in_
 
         They are in increasing order of the levels.
         """
-        return self._gaps(self._features_of(X))
+        return self._gaps(self._both_features(X)[1])
 
-    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
+    def predict_distribution(self, X: ArrayLike) -> QuantileDistribution:
+        """Predict the distributions with these quantiles, one for each row.
+
+        Two levels or more must have been fitted; see
+        :class:`fenchel.distributions.QuantileDistribution` for what is between and beyond them.
+        """
+        curves = np.asarray(self.predict(X)).reshape(-1, len(self.levels_))
+        return QuantileDistribution.from_quantiles(self.levels_, curves)
+
+    def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
         """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
-        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted.
+        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted;
+        without a coverage they are the outermost such pair.
         """
         return central_interval(self.predict(X), self.levels_, coverage)
 
@@ -243,8 +272,8 @@ n_features_in_, feature_names_in_
         levels = np.sort(self.levels_)
         p, middle, inputs = len(levels), self._position(), prepared.inputs
         loss = Residual(Pinball(levels), prepared.targets, inputs.weight, p)
-        features, one = inputs.features, np.ones((len(inputs.features), 1))
-        if inputs.feature_map.nested:
+        features, one = prepared.positive.features, np.ones((len(inputs.features), 1))
+        if prepared.positive.feature_map.nested:
             features = features[:, : self.gap_rank or MOST_GAP_FEATURES]
         features = with_constant(features)
         gap_alpha = self._strength() * float(self.gap_strength)
@@ -265,9 +294,11 @@ n_features_in_, feature_names_in_
         )
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
-        shift, scale = float(prepared.shift[0]), float(prepared.scale[0])
+        self.shift_, self.scale_ = float(prepared.shift[0]), float(prepared.scale[0])
+        shift, scale = self.shift_, self.scale_
         model, p = solution.model, len(self.levels_)
         self.loss_ = Pinball(self.levels_)
+        self.gap_kernel_ = self._keep_second(prepared)
         self.weights_ = scale * model.weights[0]
         self.offset_ = shift + scale * float(model.offset[0])
         self.gap_factors_ = [np.sqrt(scale) * factor for factor in model.factors[: p - 1]]

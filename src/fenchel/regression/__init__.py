@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fenchel.regression.conversion import alpha_of
 from fenchel.regression.expectile import ExpectileRegressor
 from fenchel.regression.group_lasso import GroupLasso
 from fenchel.regression.lasso import Lasso
@@ -21,5 +22,10 @@ __all__ = [
     "LinearRegression",
     "QuantileRegressor",
     "Ridge",
+    "alpha_of",
     "lasso_path",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

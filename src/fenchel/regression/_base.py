@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
+from fenchel._validation import NONE, POSITIVE, declared
 from fenchel.certificate import Callback
 from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
@@ -28,11 +29,13 @@ from fenchel.losses import Loss
 from fenchel.metrics import total_effects
 from fenchel.metrics.effects import IDLE
 from fenchel.named_kernel import solve_named
+from fenchel.norm_ball import TOLERANCE, solve_in_ball
 from fenchel.problem import Problem
 from fenchel.regression._files import OnDisk
 from fenchel.regression._prepared import Prepared, middle
 from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
+from fenchel.solvers.loop import Watch
 
 _SAMPLE = 128
 
@@ -41,11 +44,26 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
 
     feature_parameters = (*LearningEstimator.feature_parameters, "fit_intercept")
+    constraints = declared(radius=NONE | POSITIVE)
 
+    radius: float | None
     fit_intercept: bool
     warm_start: bool
+    norm_: float
+    """‖h‖ of the function that predicts."""
+    certified_offset_: FloatArray
+    """The offsets that the certificate is of."""
     _sample: FloatArray | None
     """A few of the training rows, for importances."""
+
+    def check_parameters(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
+        super().check_parameters()
+        if self.alpha is not None and self.radius is not None:
+            raise ValueError(
+                f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
+                f"radius={self.radius!r}"
+            )
 
     def make_loss(self, n_targets: int) -> Loss:
         """Return the loss for targets with this number of columns."""
@@ -93,7 +111,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         else:
             X, targets = self._validated(X, y)
             prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
-            prepared.once = True
+            prepared.once = self.radius is None  # else there are several fits
             rows, targets = prepared.inputs.rows, prepared.targets
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
@@ -169,27 +187,44 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     ) -> WarmStart:
         inputs = prepared.inputs
         with threads_that_pay(min(len(inputs.features), inputs.feature_map.rank_)):
-            used, problem, solution = solve_named(
-                prepared, self.make_problem, self._solve(watch), start, self._tolerance
-            )
+            used, problem, solution = self._solved(prepared, start, watch)
             prepared.adopt(used)
             offset, solution = self._as_stored(prepared, problem, solution)
             self._keep_map(prepared.inputs, named=True)
             self._keep(problem, solution)
             self._remember(prepared, problem)
-            self.offset_ = offset + prepared.shift
-            self.alpha_ = problem.alpha
+            self.certified_offset_ = offset + prepared.shift
+            self.offset_ = self.certified_offset_ + self._moved(problem, solution)
+            self.alpha_, self.norm_ = problem.alpha, problem.norm(solution.weights)
         self._keep_end(solution)
         return WarmStart(solution.dual, solution.offset, problem.alpha)
 
-    def _solve(self, watch: Callback | None) -> Callable[[Problem, WarmStart | None], Solution]:
-        """What solves problems, all on one clock."""
+    def _moved(self, problem: Problem, solution: Solution) -> FloatArray:
+        """What is added to the offsets of the fit: here nothing."""
+        return np.zeros_like(solution.offset)
 
-        def solve(problem: Problem, start: WarmStart | None) -> Solution:
-            solver = make_solver(self.solver, problem, float(self.tol), int(self.max_iter))
-            return solver.solve(problem, start, watch)
+    def _solved(
+        self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
+    ) -> tuple[Prepared, Problem, Solution]:
+        """The problem with a penalty or with a bound on the norm, and its solution."""
+        tol = self._tolerance
+        if self.radius is None:
+            solve = partial(self._solve, watch, 1.0)
+            return solve_named(prepared, self.make_problem, solve, start, tol)
+        clock = None if watch is None else Watch("", max_time=getattr(self, "max_time", None))
+        solve, radius = partial(self._solve, clock, TOLERANCE), float(self.radius)
+        return solve_in_ball(prepared, self.make_problem, solve, start, tol, radius, watch)
 
-        return solve
+    def _solve(
+        self, watch: Callback | None, share: float, problem: Problem, start: WarmStart | None
+    ) -> Solution:
+        """Solve one problem with a penalty, to a share of the tolerance."""
+        tol = share * float(self.tol)
+        solver: Any = make_solver(self.solver, problem, tol, int(self.max_iter))
+        if solver is self.solver and share != 1.0:
+            solver = replace(solver, tol=share * solver.tol)
+        found: Solution = solver.solve(problem, start, watch)
+        return found
 
     def _as_stored(
         self, prepared: Prepared, problem: Problem, solution: Solution

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import Number, declared
 from fenchel.certificate import Callback
-from fenchel.features import KernelRowLimits
-from fenchel.kernels import level_coupling
+from fenchel.distributions import QuantileDistribution
+from fenchel.features import FeatureMap, KernelRowLimits
+from fenchel.kernels import OperatorKernel, level_coupling
+from fenchel.learning import Learning
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
 from fenchel.metrics import crossing_loss, d2_score
 from fenchel.regression._base import KernelRegressor
+from fenchel.solvers import Solver
 
 
 class LevelRegressor(KernelRegressor):
@@ -25,21 +30,22 @@ class LevelRegressor(KernelRegressor):
 
     def __init__(
         self,
-        levels: Any = 0.5,
+        levels: float | Sequence[float] | FloatArray = 0.5,
         *,
-        kernel: Any = None,
+        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
         alpha: float | None = None,
-        learn: Any = True,
+        learn: bool | Learning = True,
+        radius: float | None = None,
         level_gamma: float = 1.0,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
-        features: Any = "auto",
+        features: str | FeatureMap = "auto",
         rank: int | None = None,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         max_time: float | None = None,
@@ -48,6 +54,7 @@ class LevelRegressor(KernelRegressor):
         self.kernel = kernel
         self.alpha = alpha
         self.learn = learn
+        self.radius = radius
         self.level_gamma = level_gamma
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
@@ -65,6 +72,55 @@ class LevelRegressor(KernelRegressor):
     def _level_loss(self, levels: Any) -> Loss:
         """The loss that elicits the statistic at these levels."""
         raise NotImplementedError
+
+    def _distribution(self, curves: FloatArray) -> QuantileDistribution:
+        """The distributions with this statistic at the levels of the fit."""
+        raise NotImplementedError
+
+    def predict_distribution(self, X: ArrayLike) -> QuantileDistribution:
+        """Predict the whole distribution of the target at each row.
+
+        The curves of the fit are joined to a distribution, with exponential tails beyond the
+        outermost: :class:`fenchel.distributions.QuantileDistribution` says how, also for rows at
+        which curves cross. It has ``cdf``, ``pdf``, ``ppf`` at any levels, ``mean``, ``std``,
+        ``interval``, ``sample``, ``crps`` and ``log_prob``. The more levels, the less is assumed:
+        19 of them, ``np.arange(0.05, 1.0, 0.05)``, cost little more than three.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or a table
+            Rows, as in ``predict``.
+
+        Returns
+        -------
+        QuantileDistribution
+            One distribution for each row.
+
+        Raises
+        ------
+        ValueError
+            If there are too few levels: two for quantiles; 0.5 and one on either side for
+            expectiles. Or if the fit has ``epsilon`` > 0.
+        """
+        curves = self._decision(X)
+        self._check_shares("distributions")
+        return self._distribution(curves)
+
+    _without_tube = "epsilon=0"
+    """Parameters with which levels are shares of rows, for the message."""
+
+    @property
+    def _levels_are_shares(self) -> bool:
+        """Whether a tube leaves the levels what they say of the rows."""
+        return self.loss_.epsilon == 0.0
+
+    def _check_shares(self, what: str) -> None:
+        if not self._levels_are_shares:
+            raise ValueError(
+                f"epsilon must be 0 for {what}, got {self.loss_.epsilon:g}: rows inside of the "
+                "tube do not count, so that levels are not the shares of rows below; fit with "
+                f"{self._without_tube}, or let ConformalQuantileRegressor calibrate"
+            )
 
     def make_loss(self, n_targets: int) -> Loss:
         return self._level_loss(self.levels_).insensitive(float(self.epsilon))

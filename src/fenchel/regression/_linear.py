@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
@@ -13,28 +15,41 @@ from fenchel._validation import (
     POSITIVE,
     check_magnitude,
     check_spread,
+    check_targets,
     check_weights,
     declared,
+    rows_of,
+    targets_of,
 )
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
-from fenchel.estimator import CertifiedEstimator, CheckedRegressor, all_or_nothing
+from fenchel.estimator import (
+    CertifiedEstimator,
+    CheckedRegressor,
+    Searchable,
+    all_or_nothing,
+    strengths,
+)
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.solvers import LeastSquares, Solution, judged_again
 
 _DEFAULT_ALPHA = 1e-3
+_LARGEST_ARRAY = 2**27  # numbers: 1 GiB
+_WEAKEST = 1e-3  # of the strength at which all coefficients become zero, as elsewhere
 
 
 class LinearModel(CheckedRegressor, CertifiedEstimator):
     """Base class: subclasses check their parameters, make a problem and name its solver."""
 
     _multi_output = True
+    _keeps_sparse: ClassVar[bool] = False
+    """Whether sparse rows are never made dense."""
     fit_intercept: bool
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows X (n_samples, n_features) and targets y.
+        """Fit to rows X (n_samples, n_features), which may be sparse, and targets y.
 
         y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
         is the same as repeating the row. Parameters or data that are not allowed raise a
@@ -49,20 +64,23 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
     ) -> CentredRows:
         """Validate data, and do what does not depend on strength."""
         X, targets = self._validated(X, y)
+        if sparse.issparse(X) and not self._keeps_sparse:
+            X = self._dense(X)
         check_magnitude(X, "X")
         check_spread(X, "X")
         weight = check_weights(X, sample_weight)
         return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
     def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
-        """Solve on prepared rows, from weights (d, p), and set the fitted attributes."""
+        """Solve on prepared rows, from weights of another fit, and set the fitted attributes."""
         with threads_that_pay(min(prepared.features.shape)):
             problem = self.make_problem(prepared)
             solution = self._solve(prepared, problem, start)
-        offset, loss = prepared.settled(solution.weights)
+        coef = self._coefficients(solution.weights)
+        offset, loss = prepared.settled(coef)
         primal = loss + problem.penalty(solution.weights)
         solution = judged_again(solution, primal, float(getattr(self, "tol", LeastSquares.tol)))
-        single, coef = self._flat, solution.weights
+        single = self._flat
         self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
         self.intercept_ = float(offset[0]) if single else offset
         self._keep_end(solution)
@@ -72,18 +90,72 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         """Return the problem with the present parameters."""
         raise NotImplementedError
 
+    def _coefficients(self, weights: FloatArray) -> FloatArray:
+        """Coefficients (d, p) of the columns of X: what the problem has for weights, as a rule."""
+        return weights
+
     def _solve(self, rows: CentredRows, problem: Any, start: FloatArray | None) -> Solution:
         """Solve the problem of these rows, and keep what is not common to all linear models."""
         raise NotImplementedError
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, FloatArray]:
+        if not sparse.issparse(X):
+            return super()._validated(X, y)
+        rows = rows_of(self, X, sparse=True)
+        y = targets_of(type(self).__name__, y, rows.shape[0], self._multi_output)
+        check_targets(y)
+        self._flat = y.ndim == 1
+        return rows, y[:, None] if y.ndim == 1 else y
+
+    def _new_rows(self, X: Any) -> Any:
+        if not sparse.issparse(X):
+            return super()._new_rows(X)
+        check_is_fitted(self)
+        return rows_of(self, X, reset=False, sparse=True)
+
+    def _dense(self, X: Any) -> FloatArray:
+        """Sparse rows as an array, where that is not large."""
+        if X.shape[0] * X.shape[1] > _LARGEST_ARRAY:
+            raise ValueError(
+                f"X must have at most {_LARGEST_ARRAY} entries as an array for "
+                f"{type(self).__name__}, which makes sparse rows dense, got shape {X.shape}: "
+                "Lasso and GroupLasso keep them sparse"
+            )
+        return np.asarray(X.toarray(), order="C")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict for rows X (n_samples, n_features): (n_samples,), or (n_samples, n_outputs)."""
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
 
 
-class NormModel(LinearModel):
+class Penalized(Searchable, LinearModel):
+    """Base class of those with a strength, which a search may choose."""
+
+    feature_parameters = ("fit_intercept",)
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return the candidates where none are given: 50 strengths."""
+        return {"alpha": 50}
+
+    def path_grid(self, prepared: CentredRows, name: str, n: int) -> FloatArray:
+        """Return n strengths on a geometric grid in the units of the problem, largest first.
+
+        Squares have the curvature of the mean squared length of the rows.
+        """
+        lengths = np.einsum("ij,ij->i", prepared.features, prepared.features)
+        return strengths(n) * float(np.average(lengths, weights=prepared.weight) or 1.0)
+
+
+class NormModel(Penalized):
     """Base class of least squares with a norm as penalty or as bound."""
 
+    _keeps_sparse = True
+    path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling", "radius": "rising"}
     constraints = declared(alpha=NONE | POSITIVE, radius=NONE | POSITIVE)
 
     alpha: float | None
@@ -113,3 +185,13 @@ class NormModel(LinearModel):
             return NormProblem.of(rows, norm, float(self.radius), constrained=True)
         alpha = _DEFAULT_ALPHA if self.alpha is None else float(self.alpha)
         return NormProblem.of(rows, norm, alpha)
+
+    def path_grid(self, prepared: CentredRows, name: str, n: int) -> FloatArray:
+        """Return n strengths on a geometric grid, from that at which all coefficients are zero."""
+        if name == "radius":
+            raise ValueError(
+                f"param_grid['radius'] must be a sequence of numbers, got their number {n}"
+            )
+        problem = self.make_problem(prepared)
+        pull = problem.norm.dual.value(problem.features.T @ problem.targets) / problem.count
+        return np.geomspace(1.0, _WEAKEST, n) * (pull or 1.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fenchel._typing import FloatArray
+from fenchel.distributions import QuantileDistribution
 from fenchel.losses import Loss, SquaredPinball
 from fenchel.regression._levels import LevelRegressor
 
@@ -31,6 +33,8 @@ class ExpectileRegressor(LevelRegressor):
         :class:`QuantileRegressor`.
     learn : bool or Learning, default=True
         As in :class:`QuantileRegressor`.
+    radius : float, optional
+        Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`.
     level_gamma : float, default=1.0
         γ of the coupling exp(-γ(τ_j - τ_k)²): 0 makes the curves parallel, ``inf``
         independent. Not used with an operator-valued kernel.
@@ -42,7 +46,7 @@ class ExpectileRegressor(LevelRegressor):
 
     Attributes
     ----------
-    dual_coef_, support_, offset_, coupling_, weights_, certificate_, loss_, status_, \
+    dual_coef_, support_, offset_, coupling_, weights_, norm_, certificate_, loss_, status_, \
 kernel_, kernel_error_, feature_map_, levels_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`; dual coefficients are not bounded.
 
@@ -63,3 +67,6 @@ kernel_, kernel_error_, feature_map_, levels_, n_iter_, history_, n_features_in_
 
     def _level_loss(self, levels: Any) -> Loss:
         return SquaredPinball(levels)
+
+    def _distribution(self, curves: FloatArray) -> QuantileDistribution:
+        return QuantileDistribution.from_expectiles(self.levels_, curves)

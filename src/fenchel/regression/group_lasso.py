@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import WITH_DATA, That, declared, shown
+from fenchel._validation import NONE, WITH_DATA, OneOf, That, declared, shown
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
@@ -21,6 +22,24 @@ _NORM = That(
     lambda order: isinstance(order, Real) and order in (1, 2, np.inf) and order is not True,
     ValueError,
 )
+_WEIGHTS = (
+    NONE
+    | OneOf(("size",))
+    | That(
+        "an array of finite numbers > 0",
+        lambda given: not isinstance(given, str) and _are_positive(given),
+        ValueError,
+    )
+)
+
+
+def _are_positive(given: Any) -> bool:
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        return False
+    numbers = array.dtype.kind in "iuf" and array.ndim == 1 and array.size > 0
+    return numbers and bool(np.all((array > 0) & (array < np.inf)))
 
 
 class GroupLasso(NormModel):
@@ -40,7 +59,9 @@ class GroupLasso(NormModel):
     ----------
     groups : array-like of shape (n_features,), or list of lists of int, optional
         A label for each column, or for each group its columns. None makes each column a group.
-        Groups must not overlap, and each column must be in one.
+        Each column must be in one. Groups that are lists may overlap: a column then has a
+        coefficient in each of its groups, and ``coef_`` is their sum (the latent Group Lasso), so
+        that what is selected is a union of groups.
     alpha : float, optional
         Strength of the penalty, > 0; 1e-3 if neither it nor ``radius`` is given. In a
         penalized form with the sum of squares in place of half their mean, λ is
@@ -48,6 +69,9 @@ class GroupLasso(NormModel):
         alpha here.
     radius : float, optional
         Bound on the norm, > 0, in place of ``alpha``.
+    group_weights : "size" or array-like of shape (n_groups,), optional
+        w_j > 0 with ‖W_j‖_q multiplied by w_j in the norm; "size" are the roots of the numbers of
+        columns, with which groups of any size are selected alike.
     q, p : {1, 2, inf}, default=2 and 1
         The norms inside of groups and over groups. Only p = 1 sets whole groups to zero.
     max_iter : int, default=20000
@@ -57,16 +81,21 @@ class GroupLasso(NormModel):
 
     Attributes
     ----------
-    labels_ : ndarray of shape (n_features,)
-        Number of the group of each column. Groups given by labels are numbered in sorted order.
+    labels_ : ndarray of shape (n_copies,)
+        Number of the group of each column, of each of its copies where groups overlap. Groups
+        given by labels are numbered in sorted order.
+    columns_ : ndarray of shape (n_copies,)
+        The column of each copy: 0, 1, ... unless groups overlap.
+    group_weights_ : ndarray of shape (n_groups,)
+        w.
     group_norms_ : ndarray of shape (n_groups,)
-        ‖W_j‖_q.
+        ‖W_j‖_q, without its weight.
     selected_groups_ : ndarray of int
         Numbers of the groups with a coefficient that is not zero.
     selected_ : ndarray of int
         Columns with a coefficient that is not zero.
     norm_ : float
-        ‖W‖_{q,p}.
+        ‖W‖_{q,p}, with weights.
     certificate_ : Certificate
         Of the very problem above. The dual point is the best multiple of the residuals; in the
         penalized form its dual norm, that with 1/q + 1/q* = 1/p + 1/p* = 1, is kept below alpha.
@@ -77,7 +106,9 @@ class GroupLasso(NormModel):
 
     References
     ----------
-    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.5.
+    Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.5. Yuan, Lin
+    (2006), Model selection and estimation in regression with grouped variables, for the weights.
+    Jacob, Obozinski, Vert (2009), Group lasso with overlap and graph lasso.
 
     Examples
     --------
@@ -92,7 +123,7 @@ class GroupLasso(NormModel):
     True
     """
 
-    constraints = declared(groups=WITH_DATA, q=_NORM, p=_NORM)
+    constraints = declared(groups=WITH_DATA, group_weights=_WEIGHTS, q=_NORM, p=_NORM)
 
     def __init__(
         self,
@@ -100,6 +131,7 @@ class GroupLasso(NormModel):
         alpha: float | None = None,
         *,
         radius: float | None = None,
+        group_weights: Any = None,
         q: float = 2,
         p: float = 1,
         fit_intercept: bool = True,
@@ -112,6 +144,7 @@ class GroupLasso(NormModel):
         self.groups = groups
         self.alpha = alpha
         self.radius = radius
+        self.group_weights = group_weights
         self.q = q
         self.p = p
         self.fit_intercept = fit_intercept
@@ -122,26 +155,69 @@ class GroupLasso(NormModel):
         self.max_time = max_time
 
     def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
-        labels = group_labels(self.groups, n_features)
+        labels = group_labels(self.groups, n_features)[0]
         return GroupNorm(labels, float(self.q), float(self.p))
+
+    def make_problem(self, rows: CentredRows) -> NormProblem:
+        """Return the problem of the copies of columns, over the weights of their groups.
+
+        With V_j = w_j W_j its norm is that of V without weights, and X_j / w_j is in the place of
+        X_j.
+        """
+        problem, n_features = super().make_problem(rows), rows.features.shape[1]
+        labels, columns = group_labels(self.groups, n_features)
+        scales = _weights(self.group_weights, labels)[labels]
+        if len(columns) == n_features and np.all(scales == 1.0):
+            return problem
+        if not isinstance(problem.features, np.ndarray):
+            return replace(problem, features=problem.features.copies(columns, scales))
+        copies = problem.features[:, columns] / scales
+        return replace(problem, features=np.asfortranarray(copies), sizes=None)
+
+    def _coefficients(self, weights: FloatArray) -> FloatArray:
+        coef = np.zeros((self.n_features_in_, weights.shape[1]))
+        np.add.at(coef, self.columns_, weights / self.group_weights_[self.labels_, None])
+        return coef
 
     def _solve(
         self, rows: CentredRows, problem: NormProblem, start: FloatArray | None
     ) -> Solution:
         solver = NormFista(float(self.tol), int(self.max_iter))
         solution = solver.solve(problem, start, self._callback())
-        norm, coef = problem.norm, solution.weights
-        self.labels_, self.norm_ = norm.labels, norm.value(coef)
-        self.group_norms_ = norm.lengths(coef)
+        norm, weights = problem.norm, solution.weights
+        self.labels_, self.columns_ = group_labels(self.groups, rows.features.shape[1])
+        self.group_weights_ = _weights(self.group_weights, self.labels_)
+        self.norm_ = norm.value(weights)
+        self.group_norms_ = norm.lengths(weights) / self.group_weights_
         self.selected_groups_ = np.flatnonzero(self.group_norms_)
-        self.selected_ = np.flatnonzero(np.any(coef != 0.0, axis=1))
+        self.selected_ = np.unique(self.columns_[np.any(weights != 0.0, axis=1)])
         return solution
 
 
-def group_labels(groups: Any, n_features: int) -> IntArray:
-    """Numbers of the groups of the columns, or a sentence on what is wrong with them."""
+def _weights(given: Any, labels: IntArray) -> FloatArray:
+    """Weights of the groups."""
+    sizes = np.bincount(labels).astype(float)
+    if given is None:
+        return np.ones(len(sizes))
+    if isinstance(given, str):
+        return np.sqrt(sizes)
+    weights = np.asarray(given, dtype=np.float64)
+    if weights.shape != sizes.shape:
+        raise ValueError(
+            f"group_weights must have one entry for each of the {len(sizes)} groups, got shape "
+            f"{weights.shape}"
+        )
+    return weights
+
+
+def group_labels(groups: Any, n_features: int) -> tuple[IntArray, IntArray]:
+    """Numbers of groups and of columns, one of each for each column in a group.
+
+    Or a sentence on what is wrong with them.
+    """
+    columns = np.arange(n_features, dtype=np.intp)
     if groups is None:
-        return np.arange(n_features, dtype=np.intp)
+        return columns, columns
     given = list(groups) if np.iterable(groups) and not isinstance(groups, (str, bytes)) else None
     if given is None:
         raise TypeError(
@@ -154,34 +230,34 @@ def group_labels(groups: Any, n_features: int) -> IntArray:
                 f"groups must have one label for each of the {n_features} columns of X, got "
                 f"{len(given)}"
             )
-        return np.asarray(np.unique(np.asarray(given), return_inverse=True)[1], dtype=np.intp)
+        labels = np.unique(np.asarray(given), return_inverse=True)[1]
+        return np.asarray(labels, dtype=np.intp), columns
     return _from_lists(given, n_features)
 
 
-def _from_lists(given: list[Any], n_features: int) -> IntArray:
-    labels = np.full(n_features, -1, dtype=np.intp)
-    for j, group in enumerate(given):
-        columns: AnyArray = np.atleast_1d(np.asarray(group))
-        if columns.size == 0 or columns.dtype.kind not in "iu":
+def _from_lists(given: list[Any], n_features: int) -> tuple[IntArray, IntArray]:
+    columns: list[AnyArray] = []
+    for group in given:
+        own: AnyArray = np.atleast_1d(np.asarray(group))
+        if own.size == 0 or own.dtype.kind not in "iu":
             raise ValueError(f"groups must hold lists of one or more integers, got {shown(group)}")
-        outside = columns[(columns < 0) | (columns >= n_features)]
+        outside = own[(own < 0) | (own >= n_features)]
         if len(outside):
             raise ValueError(
                 f"groups must name columns 0 to {n_features - 1} of X, got {outside[0]}"
             )
-        taken = columns[labels[columns] >= 0]
-        if len(taken) or len(np.unique(columns)) < len(columns):
-            twice = taken[0] if len(taken) else columns[0]
-            raise ValueError(
-                f"groups must not overlap, got column {twice} twice: repeat the column in X to "
-                "have it in two groups"
-            )
-        labels[columns] = j
-    if np.any(labels < 0):
-        raise ValueError(
-            f"groups must name every column of X, got none with column {np.argmin(labels)}"
-        )
-    return labels
+        if len(np.unique(own)) < len(own):
+            raise ValueError(f"groups must not name a column twice in a group, got {shown(group)}")
+        columns.append(own)
+    labels = np.repeat(np.arange(len(columns)), [len(own) for own in columns])
+    named = np.concatenate(columns)
+    missing = np.setdiff1d(np.arange(n_features), named)
+    if len(missing):
+        raise ValueError(f"groups must name every column of X, got none with column {missing[0]}")
+    if len(named) == n_features:  # no overlap: in the order of columns
+        order = np.argsort(named)
+        labels, named = labels[order], named[order]
+    return labels.astype(np.intp), named.astype(np.intp)
 
 
 __all__ = ["GroupLasso", "group_labels"]

@@ -10,7 +10,14 @@ from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
-from fenchel.solvers import Lars, LassoDescent, NormSolver, Solution, side_by_side
+from fenchel.solvers import (
+    Lars,
+    LassoDescent,
+    NormFista,
+    NormSolver,
+    Solution,
+    side_by_side,
+)
 
 
 class Lasso(NormModel):
@@ -71,7 +78,9 @@ class Lasso(NormModel):
     -----
     The penalized form is solved by scikit-learn's coordinate descent, the constrained one by its
     LARS, exact up to rounding: along the path ‖w‖₁ is linear between knots. The path also
-    stands in where descent does not get there, and FISTA where the path ends early.
+    stands in where descent does not get there, and FISTA where the path ends early. Sparse X is
+    never made dense, nor are its means taken off: there, FISTA is the remedy, and solves the
+    constrained form.
 
     The Lasso has no natural use of kernels: with empirical kernel maps, the rows of the Gram
     matrix as features, it selects the rows that carry a function (see the second example).
@@ -129,7 +138,8 @@ class Lasso(NormModel):
         tol = float(self.tol)
         solver: NormSolver = LassoDescent(tol, int(self.max_iter))
         if problem.constrained:
-            solver = Lars(tol, int(self.max_iter))
+            dense = isinstance(rows.features, np.ndarray)
+            solver = (Lars if dense else NormFista)(tol, int(self.max_iter))
         parts = [problem.output(j) for j in range(problem.n_outputs)]
         starts = [None if start is None else start[:, [j]] for j in range(problem.n_outputs)]
         callback = self._callback()  # one clock for all

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.design import CentredRows, Plain
 from fenchel.losses import Squared
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.problem import Problem
-from fenchel.regression._linear import LinearModel
+from fenchel.regression._linear import LinearModel, Penalized
 from fenchel.solvers import ClosedForm, LeastSquares, Solution
+from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
 
 
 class LinearRegression(LinearModel):
@@ -83,7 +88,7 @@ class LinearRegression(LinearModel):
         return LeastSquares().solve(problem)
 
 
-class Ridge(LinearModel):
+class Ridge(Penalized):
     r"""Ridge regression: kernel ridge regression with the linear kernel, as coefficients.
 
     .. math:: \min_{W, b}\; \frac{\alpha}{2} \|W\|^2
@@ -109,6 +114,12 @@ class Ridge(LinearModel):
         W and b, as in :class:`Lasso`.
     solved_in_ : {"primal", "dual"}
         "primal" is the space of columns, "dual" that of rows.
+    loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        y_i minus the prediction at x_i of the model fitted without row i, as those of
+        :class:`KernelRidge`. Computed when asked for, at about the cost of the fit, from its
+        rows: a model keeps these until then, and files do not hold them.
+    loo_error_ : float
+        Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
     certificate_ : Certificate
         In units of the objective above.
     status_, n_iter_, history_, n_features_in_, feature_names_in_
@@ -130,12 +141,79 @@ class Ridge(LinearModel):
     ((1,), 'primal')
     """
 
+    _train: CentredRows | None = None
+    _loo: tuple[FloatArray, FloatArray] | None = None
+
     def __init__(
         self, alpha: float = 1e-3, *, fit_intercept: bool = True, tol: float = 1e-6
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.tol = tol
+
+    @property
+    def loo_residuals_(self) -> FloatArray:
+        """Residuals at the models without the row, as y was given."""
+        check_is_fitted(self)
+        if self._loo is None:
+            self._loo = self._leave_one_out()
+        return self._loo[0][:, 0] if self._flat else self._loo[0]
+
+    @property
+    def loo_error_(self) -> float:
+        """Weighted mean of the squares of ``loo_residuals_``."""
+        check_is_fitted(self)
+        if self._loo is None:
+            self._loo = self._leave_one_out()
+        residuals, share = self._loo
+        squares = np.mean(residuals**2, axis=1)
+        return float(share[share > 0.0] @ squares[share > 0.0])
+
+    def _leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """Residuals (n, p), and shares of the weights (n,)."""
+        rows = self._train
+        if rows is None:
+            raise AttributeError(
+                "loo_residuals_ needs the rows of the fit, and files hold none: fit again"
+            )
+        (X, y), share = rows.whole, np.zeros(len(rows.kept))
+        share[rows.kept] = rows.weight / rows.weight.sum()
+        residuals = y - (X @ np.atleast_2d(self.coef_).T + self.intercept_)
+        with threads_that_pay(min(rows.features.shape)):
+            residuals[rows.kept] = leave_one_out(
+                np.ascontiguousarray(rows.features),
+                residuals[rows.kept],
+                share[rows.kept] / self._strength,
+                np.eye(y.shape[1]),
+                gram=False,
+                fit_intercept=rows.fit_intercept,
+            )
+        self._train = None
+        return residuals, share
+
+    def __getstate__(self) -> Any:
+        """Without the rows of the fit."""
+        state: Any = super().__getstate__()
+        return {**state, "_train": None} if "_train" in state else state
+
+    def strength(self, prepared: CentredRows) -> float:
+        """Alpha as given."""
+        return float(self.alpha)
+
+    def leave_one_out_scores(self, prepared: CentredRows, alphas: FloatArray) -> FloatArray:
+        """Return minus ``loo_error_`` and its standard error at each alpha, (2, m)."""
+        if len(prepared.targets) == 1:
+            raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
+        with threads_that_pay(min(prepared.features.shape)):
+            path = LeaveOneOutPath(
+                np.ascontiguousarray(prepared.features),
+                prepared.targets,
+                prepared.weight,
+                np.eye(prepared.targets.shape[1]),
+                gram=False,
+                fit_intercept=prepared.fit_intercept,
+            )
+            return path.scores(alphas)
 
     def make_problem(self, rows: CentredRows) -> Problem:
         """Return the problem with the present parameters."""
@@ -151,6 +229,7 @@ class Ridge(LinearModel):
     def _solve(self, rows: CentredRows, problem: Problem, start: FloatArray | None) -> Solution:
         n_rows, n_columns = rows.features.shape
         self.solved_in_ = "dual" if n_rows <= n_columns else "primal"
+        self._train, self._loo, self._strength = rows, None, problem.alpha
         return ClosedForm(float(self.tol), singular_values=True, of_weights=True).solve(problem)
 
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
+
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import NONE, OneOf, declared
+from fenchel._validation import BOOLEAN, NONE, OneOf, declared
 from fenchel.certificate import Callback
+from fenchel.distributions import QuantileDistribution
+from fenchel.features import FeatureMap
+from fenchel.kernels import OperatorKernel
+from fenchel.learning import Learning
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
+from fenchel.problem import Problem
 from fenchel.regression._levels import LevelRegressor
+from fenchel.solvers import Solution, Solver
 
 
 class QuantileRegressor(LevelRegressor):
@@ -42,13 +53,23 @@ class QuantileRegressor(LevelRegressor):
     learn : bool or Learning, default=True
         Whether parameters that are left open are learned from held-out rows, see
         :class:`fenchel.learning.Learning`, which also says how. Numbers that are given stay.
+    radius : float, optional
+        Bound Λ > 0 on ‖h‖, in place of ``alpha``: the mean loss is minimized over all h with
+        :math:`\|h\|_K \le \Lambda`. See the notes. Where the kernel is learned, it is so with a
+        penalty, whose strength is then left.
     level_gamma : float, default=1.0
         γ of the coupling: 0 makes the curves parallel, and in order, ``inf`` independent. Not
         used with an operator-valued kernel, which has a coupling of its own.
     epsilon : float, default=0.0
         Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
         get exactly zero dual coefficients and leave ``support_``. Levels are then shares of rows
-        only up to ε, see the notes.
+        only up to ε, see the notes and ``refit_offsets``.
+    refit_offsets : bool, default=False
+        Whether each offset is, after the fit, the quantile of its level of the residuals
+        y_i - h_j(x_i), by weight: levels are then shares of the training rows with
+        ``epsilon`` > 0 too, and no row enters ``support_``. The certificate is that of the fit,
+        with the offsets ``certified_offset_``. Needs ``fit_intercept=True`` and
+        ``non_crossing=None``.
     non_crossing : {None, "train"}, default=None
         "train" adds the constraint that neighbouring levels are in order at every training row
         of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
@@ -89,6 +110,9 @@ class QuantileRegressor(LevelRegressor):
         Rows with a dual coefficient that is not zero.
     offset_ : ndarray of shape (n_levels,)
         The offsets b.
+    certified_offset_ : ndarray of shape (n_levels,)
+        The offsets that ``certificate_`` is of: those of the fit. The same as ``offset_``,
+        unless ``refit_offsets``.
     coupling_ : ndarray of shape (n_levels, n_levels)
         The matrix B; the identity with an operator-valued kernel K, where
         h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
@@ -108,7 +132,11 @@ class QuantileRegressor(LevelRegressor):
     loss_ : Loss
         The loss of the residual vectors.
     alpha_ : float
-        The strength of the fit, as given or as learned.
+        The strength of the fit, as given or as learned; with ``radius`` the multiplier of the
+        bound: with a penalty of that strength, the solution is the same.
+    norm_ : float
+        ‖h‖, the norm of the fitted function in the space of the kernel (of the features, where
+        the certificate is of these).
     learned_ : Learned or None
         What was learned, and how, see :class:`fenchel.learning.Learned`; None where nothing was.
     feature_importances_ : ndarray of shape (n_features,)
@@ -132,7 +160,12 @@ class QuantileRegressor(LevelRegressor):
     Without tube these are the rows below the curve, and those below or on it, and an interval of
     two levels holds at least the share between them of the training rows. With a tube, the rows
     within ε of a curve may be on either side, whatever the level, and ``predict_interval``
-    refuses. With ``non_crossing="train"`` the left one is certain for the lowest level only and
+    refuses, unless ``refit_offsets`` has brought the property back: of all constants that may be
+    added to a function h_j, the quantile of its residuals is the one with the least pinball loss.
+    The function itself stays that of the insensitive loss, and the objective of the fit, which
+    counts no loss inside of the tube, is larger with these offsets than ``primal``.
+    With a tube, curves may cross, and where all rows are inside of it they may be one curve.
+    With ``non_crossing="train"`` the left one is certain for the lowest level only and
     the right one for the highest: curves that touch have their levels in the mean, and the
     interval between the outermost ones holds at least its share.
 
@@ -144,6 +177,12 @@ class QuantileRegressor(LevelRegressor):
     before the solver, kernel values and features, is not counted. In searches and conformal
     wrappers the seconds are those of each single fit. An interrupt (Ctrl-C) leaves the estimator
     as it was.
+
+    With ``radius`` the certificate is that of the problem with the bound: of a function in the
+    ball and of a dual point, in whose objective Λ ‖Σ_i s_i K(·, x_i) β_i‖ / Σ_i s_i takes the
+    place of the square. Both come from a few fits with a penalty, each of which starts from the
+    last, and ``history_`` has an entry for each of these. Where no bound is needed, ``norm_`` is
+    less than it.
 
     With ``non_crossing="train"`` the certificate is that of the constrained problem, and the
     fitted model satisfies the constraint, not only nearly so: whatever a solver leaves of
@@ -179,26 +218,30 @@ class QuantileRegressor(LevelRegressor):
     True
     """
 
-    constraints = declared(non_crossing=NONE | OneOf(("train",)))
+    constraints = declared(non_crossing=NONE | OneOf(("train",)), refit_offsets=BOOLEAN)
+    _shares: bool
+    """Whether the levels of the last fit are shares of its rows."""
 
     def __init__(
         self,
-        levels: Any = 0.5,
+        levels: float | Sequence[float] | FloatArray = 0.5,
         *,
-        kernel: Any = None,
+        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
         alpha: float | None = None,
-        learn: Any = True,
+        learn: bool | Learning = True,
+        radius: float | None = None,
         level_gamma: float = 1.0,
         epsilon: float = 0.0,
+        refit_offsets: bool = False,
         non_crossing: str | None = None,
         fit_intercept: bool = True,
-        features: Any = "auto",
+        features: str | FeatureMap = "auto",
         rank: int | None = None,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         max_time: float | None = None,
@@ -208,6 +251,7 @@ class QuantileRegressor(LevelRegressor):
             kernel=kernel,
             alpha=alpha,
             learn=learn,
+            radius=radius,
             level_gamma=level_gamma,
             epsilon=epsilon,
             fit_intercept=fit_intercept,
@@ -222,6 +266,7 @@ class QuantileRegressor(LevelRegressor):
             callback=callback,
             max_time=max_time,
         )
+        self.refit_offsets = refit_offsets
         self.non_crossing = non_crossing
 
     def _level_loss(self, levels: Any) -> Loss:
@@ -242,18 +287,39 @@ class QuantileRegressor(LevelRegressor):
                 f"non_crossing={self.non_crossing!r} needs epsilon=0, got "
                 f"epsilon={self.epsilon!r}: insensitivity would let curves cross by that much"
             )
+        if self.refit_offsets and self.non_crossing is not None:
+            raise ValueError(
+                f"refit_offsets must be False with non_crossing={self.non_crossing!r}, got True: "
+                "curves with other offsets may cross"
+            )
+        if self.refit_offsets and not self.fit_intercept:
+            raise ValueError("refit_offsets must be False with fit_intercept=False, got True")
 
-    def predict_interval(self, X: ArrayLike, coverage: float) -> FloatArray:
+    def _moved(self, problem: Problem, solution: Solution) -> FloatArray:
+        """From the offsets of the fit to the quantiles of the residuals, where that is asked."""
+        self._shares = bool(self.refit_offsets) or problem.loss.epsilon == 0.0
+        if not self.refit_offsets:
+            return super()._moved(problem, solution)
+        without_tube = replace(problem, loss=Pinball(self.levels_))
+        return without_tube.minimizing_offset(solution.weights) - solution.offset
+
+    _without_tube = "refit_offsets=True or epsilon=0"
+
+    @property
+    def _levels_are_shares(self) -> bool:
+        return self._shares
+
+    def _distribution(self, curves: FloatArray) -> QuantileDistribution:
+        return QuantileDistribution.from_quantiles(self.levels_, curves)
+
+    def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
         """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
 
         The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted,
-        with ``epsilon=0``. See the notes for how many training rows it holds.
+        with ``epsilon=0`` or with ``refit_offsets=True``; without a coverage they are the
+        outermost such pair. See the notes for how many training rows it holds, and
+        :meth:`predict_distribution` for other coverages.
         """
         ends = central_interval(self._decision(X), self.levels_, coverage)
-        if self.loss_.epsilon > 0.0:
-            raise ValueError(
-                f"epsilon must be 0 for intervals, got {self.loss_.epsilon:g}: rows inside of the "
-                "tube do not count, so that levels are not the shares of rows below; fit with "
-                "epsilon=0, or let ConformalQuantileRegressor calibrate"
-            )
+        self._check_shares("intervals")
         return ends

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import FloatArray
+from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
 from fenchel.certificate import Callback
 from fenchel.design import Factored
 from fenchel.features import FeatureMap, KernelRowLimits
 from fenchel.kernels import OperatorKernel, output_matrix
+from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor
 from fenchel.regression._prepared import Prepared
+from fenchel.solvers import Solver
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
 
 _MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
@@ -51,6 +55,9 @@ class KernelRidge(KernelRegressor):
         :class:`QuantileRegressor`.
     learn : bool or Learning, default=True
         As in :class:`QuantileRegressor`.
+    radius : float, optional
+        Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`: the problem of the
+        textbook's section 11.3.2 with ‖h‖ <= Λ.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
         See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common, unless
         ``coupling`` or an :class:`fenchel.kernels.OperatorKernel` couples them. What is left
@@ -90,7 +97,7 @@ class KernelRidge(KernelRegressor):
         y_i minus the prediction at x_i of the model fitted without row i, see Notes.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
-    weights_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
+    weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
 history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
@@ -103,10 +110,11 @@ history_, n_features_in_, feature_names_in_
 
     in each eigenvector of the coupling. Row i is taken away with all its weight and all its
     outputs, while alpha * N, N the sum of all weights, stays what it is, as do length scales
-    and feature map. A row of weight zero takes part in no fit: its entry is the residual of
-    the model. An entry is NaN where 1 - M_ii is zero up to rounding (at most 2e-13), that is
-    where the fit follows y_i alone, whatever it is, as with a single row and an intercept;
-    close to that, as many digits are lost as 1 - M_ii is small. ``loo_error_`` is then NaN too.
+    and feature map; with ``radius`` it is ``alpha_`` that stays, and not the radius. A row of
+    weight zero takes part in no fit: its entry is the residual of the model. An entry is NaN
+    where 1 - M_ii is zero up to rounding (at most 2e-13), that is where the fit follows y_i
+    alone, whatever it is, as with a single row and an intercept; close to that, as many digits
+    are lost as 1 - M_ii is small. ``loo_error_`` is then NaN too.
 
     Both are computed when they are asked for, and kept: O(n r²) for features of rank r < n,
     else O(n³), as the fit. A fit on kernel rows leaves its factor for this, n² numbers of at
@@ -144,17 +152,18 @@ history_, n_features_in_, feature_names_in_
         self,
         alpha: float | None = None,
         *,
-        kernel: Any = None,
-        learn: Any = True,
-        coupling: Any = None,
+        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
+        learn: bool | Learning = True,
+        radius: float | None = None,
+        coupling: ArrayLike | None = None,
         fit_intercept: bool = True,
-        features: Any = "auto",
+        features: str | FeatureMap = "auto",
         rank: int | None = None,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         max_time: float | None = None,
@@ -162,6 +171,7 @@ history_, n_features_in_, feature_names_in_
         self.alpha = alpha
         self.kernel = kernel
         self.learn = learn
+        self.radius = radius
         self.coupling = coupling
         self.fit_intercept = fit_intercept
         self.features = features
@@ -233,8 +243,9 @@ history_, n_features_in_, feature_names_in_
 
     @property
     def leave_one_out_by(self) -> str | None:
-        """How rows are left out of fits on prepared rows: in closed form, with a scalar kernel."""
-        return None if super().leave_one_out_by is None else "closed_form"
+        """How rows are left out: in closed form, with a scalar kernel and a penalty."""
+        how = super().leave_one_out_by
+        return how if how is None or self.radius is not None else "closed_form"
 
     def leave_one_out_scores(self, prepared: Prepared, alphas: FloatArray) -> FloatArray:
         """Return minus ``loo_error_`` and its standard error at each alpha, (2, m).
@@ -246,6 +257,8 @@ history_, n_features_in_, feature_names_in_
                 "scoring='loo' needs a scalar kernel, with coupling for the outputs, got "
                 f"kernel={type(self.kernel).__name__}"
             )
+        if self.radius is not None:
+            raise ValueError(f"scoring='loo' needs radius=None, got radius={self.radius!r}")
         n, n_outputs = prepared.targets.shape
         if n == 1:
             raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")

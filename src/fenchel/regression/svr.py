@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel._validation import NONE, NOT_NEGATIVE, POSITIVE, declared
 from fenchel.certificate import Callback
+from fenchel.features import FeatureMap
+from fenchel.kernels import OperatorKernel
+from fenchel.learning import Learning
 from fenchel.losses import Absolute, Loss, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.regression._base import KernelRegressor
+from fenchel.solvers import Solver
 
 _TUBE, _LINEAR = 0.1, 0.5  # of the spread of targets
 
@@ -57,6 +63,8 @@ class SVR(KernelRegressor):
         :class:`QuantileRegressor`.
     learn : bool or Learning, default=True
         As in :class:`QuantileRegressor`.
+    radius : float, optional
+        Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`.
     fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose, \
 callback, max_time
         As in :class:`QuantileRegressor`.
@@ -73,7 +81,7 @@ callback, max_time
         The offsets b.
     epsilon_, kappa_ : float
         As given, or as read off y.
-    weights_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_, \
+    weights_, norm_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_, \
 status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
@@ -115,22 +123,23 @@ status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_
 
     def __init__(
         self,
-        loss: Any = "epsilon_insensitive",
+        loss: str | Loss = "epsilon_insensitive",
         *,
         epsilon: float | None = None,
         kappa: float | None = None,
         level: float = 0.5,
-        kernel: Any = None,
+        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
         alpha: float | None = None,
-        learn: Any = True,
+        learn: bool | Learning = True,
+        radius: float | None = None,
         fit_intercept: bool = True,
-        features: Any = "auto",
+        features: str | FeatureMap = "auto",
         rank: int | None = None,
-        solver: Any = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-6,
         max_iter: int = 1000,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callback: Callback | None = None,
         max_time: float | None = None,
@@ -142,6 +151,7 @@ status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_
         self.kernel = kernel
         self.alpha = alpha
         self.learn = learn
+        self.radius = radius
         self.fit_intercept = fit_intercept
         self.features = features
         self.rank = rank

@@ -4,3 +4,7 @@ from fenchel.report._report import Report, make_report
 from fenchel.report._training import Training
 
 __all__ = ["Report", "Training", "make_report"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -90,7 +90,7 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
         name = table.names[j]
         what = "predictions" if facts.levels is None else f"{len(facts.levels)} {facts.statistic}"
         others = (
-            " The other features are held where the title says." if len(table.names) > 1 else ""
+            " The title says what is done with the other features." if len(table.names) > 1 else ""
         )
         yield Picture(
             "pictures",
@@ -123,7 +123,7 @@ def _calibration(facts: Facts) -> Iterator[Picture]:
         "calibration",
         svg,
         f"observed against nominal levels: {', '.join(pairs)}",
-        "On the diagonal a level is what it says; within the band it may be, by chance.",
+        "Well calibrated levels lie on the diagonal; those inside the band differ by no more than chance.",
     )
 
 
@@ -149,8 +149,8 @@ def _support(facts: Facts, X: Any) -> Iterator[Picture]:
     yield Picture(
         "pictures",
         svg,
-        f"rows of the fit, those marked that carry the model, along {name}",
-        "The rows that carry the model, the larger the more: without the others it is the same.",
+        f"training rows along {name}, the support vectors marked",
+        "Larger marks have more weight. The rows that are not marked could be left out: the model would be the same.",
     )
 
 

@@ -137,3 +137,7 @@ __all__ = [
     "solution_of",
     "takes_gram",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

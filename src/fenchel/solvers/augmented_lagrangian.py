@@ -31,8 +31,10 @@ class AugmentedLagrangian(LoopSolver):
     max_iter : int
         Limit on the number of passes over the rows.
     mu : float
-        Penalty and step on the offset, relative to the mean diagonal of the kernel over n; the
-        paper has 10, for α in a scaling of its own.
+        Penalty and step on the offset, relative to the mean diagonal of the kernel over n. The
+        paper's 10, of the same α with the same C = 1 / (alpha n), is 10 n here for kernels with
+        diagonal 1: three times faster than 10 at its C = 1, and slower at C = 100, where 100
+        to 400 rows took more than twice the passes.
     inner : int
         Passes of the inner solver for each step on the offset.
     random_state : int

@@ -1,4 +1,4 @@
-"""scikit-learn's coordinate descent for the Lasso, under our certificate."""
+"""scikit-learn's coordinate descent for the Lasso, dense or sparse, under our certificate."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray
 from fenchel.certificate import Certified
+from fenchel.design import SparseRows
 from fenchel.norm_problem import NormProblem
 from fenchel.solvers.base import LoopSolver
 from fenchel.solvers.lars import needs_the_lasso, on_path
 from fenchel.solvers.loop import Iterate
-from fenchel.solvers.norm_fista import REMEDY
+from fenchel.solvers.norm_fista import REMEDY, NormFista
 
 _PATH_SIZE = 2000  # rows or columns up to which the path is a remedy for slow descent
 
@@ -49,18 +50,29 @@ class LassoDescent(LoopSolver):
     ) -> Iterator[Iterate[Certified]]:
         weights, sweeps = self._descend(problem, start)
         yield Iterate(sweeps, problem.certify(weights))
-        if min(problem.features.shape) <= _PATH_SIZE:
+        if isinstance(problem.features, SparseRows):
+            yield from NormFista(self.tol, self.max_iter).iterates(problem, weights, sweeps)
+        elif min(problem.features.shape) <= _PATH_SIZE:
             yield Iterate(sweeps, problem.certify(on_path(problem)[1]))
 
     def _descend(self, problem: NormProblem, start: FloatArray | None) -> tuple[FloatArray, int]:
         """Weights (d, 1), and the number of sweeps."""
         from sklearn.linear_model import enet_path  # noqa: PLC0415  (not with every estimator)
 
-        rows = len(problem.targets)
+        rows, features, options = len(problem.targets), problem.features, {}
+        targets = problem.targets[:, 0]
+        if isinstance(features, SparseRows):
+            root = features.root[:, 0]
+            options = {"X_offset": features.means, "X_scale": np.ones(len(features.means))}
+            if np.ptp(root) > 0.0:
+                options["sample_weight"], targets = root**2, targets / root
+            features = features.matrix
+        else:
+            features = np.asfortranarray(features)
         with without_warnings(ConvergenceWarning):  # the certificate says it
             _, coefs, _, sweeps = enet_path(
-                np.asfortranarray(problem.features),
-                np.ascontiguousarray(problem.targets[:, 0]),
+                features,
+                np.ascontiguousarray(targets),
                 l1_ratio=1.0,
                 alphas=[problem.strength * (problem.count / rows)],
                 precompute=False,
@@ -69,6 +81,7 @@ class LassoDescent(LoopSolver):
                 return_n_iter=True,
                 max_iter=self.max_iter,
                 tol=0.45 * self.tol,  # of ‖y‖², the baseline is half of that
+                **options,
             )
         weights: FloatArray = coefs
         return weights, int(sweeps[0])

@@ -128,7 +128,8 @@ class Watch:
     """The callback of an estimator: prints, asks the user's callback, and looks at the clock.
 
     Once it has asked to stop it keeps asking, so that of several problems which are solved one
-    after the other the later ones end at their first certificate.
+    after the other the later ones end at their first certificate. A user's callback with the
+    attribute ``asked_again`` may end learning alone: it is asked again at the steps of the fit.
 
     Parameters
     ----------
@@ -155,6 +156,8 @@ class Watch:
             print(f"[{self.name}] {_said(progress)}")  # noqa: T201  (asked for)
         if self.reason is None and self.callback is not None:
             answer = self.callback(progress)
+            if answer and progress.is_learning and getattr(self.callback, "asked_again", False):
+                return reason_of(answer)
             self.reason = reason_of(answer) if answer else None
         if self.reason is None and self.seconds_left() <= 0.0:
             self.reason = f"max_time={self.max_time:g} seconds were over; increase max_time or tol"

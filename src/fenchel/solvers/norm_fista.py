@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -99,7 +100,7 @@ def solved_on_fewer_rows(
     return solution_of(loop, status, best)
 
 
-def _curvature(features: FloatArray) -> float:
+def _curvature(features: Any) -> float:
     """The largest eigenvalue of XᵀX, from above.
 
     Lanczos iterations find it to one part in a thousand from below, so that is taken one percent
@@ -108,7 +109,8 @@ def _curvature(features: FloatArray) -> float:
     rows, columns = features.shape
     size = min(rows, columns)
     if size <= _DENSE:
-        gram = features.T @ features if columns <= rows else features @ features.T
+        tall = features if columns <= rows else features.T
+        gram = tall.T @ (tall @ np.eye(size))
         return float(eigvalsh(gram, subset_by_index=[size - 1, size - 1])[0])
 
     def square(v: FloatArray) -> FloatArray:

@@ -1,7 +1,11 @@
-"""Data frames as arrays of numbers: categories, dates, true and false, and holes."""
+"""Data frames as arrays of numbers: categories, dates, true and false, and missing values."""
 
 from __future__ import annotations
 
 from fenchel.tables.encoder import TableEncoder, table_encoder
 
 __all__ = ["TableEncoder", "table_encoder"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -21,18 +21,18 @@ from fenchel.tables.parts import (
     key,
 )
 
-AS_IT_IS = "number"
+AS_IT_IS, LEFT_OUT = "number", "left out: "
 _SHOWN = 3  # labels in a notice
 
 
 def label_of(label: str | None) -> str:
-    """Name of a category; of holes where it is None."""
+    """Name of a category; of missing values where it is None."""
     return "missing" if label is None else label
 
 
 def described(columns: ColumnTransformer, parts: list[Part], kinds: Kinds) -> dict[str, str]:
     """For each column of the table one line on what was done to it."""
-    lines = {name: f"left out: {reason}" for name, reason in kinds.left_out.items()}
+    lines = {name: f"{LEFT_OUT}{reason}" for name, reason in kinds.left_out.items()}
     for part, encoder, place in _places(columns, parts):
         lines[part.source] = _line(part, encoder, place, kinds.dates.get(part.source))
     return lines
@@ -44,11 +44,15 @@ def _line(part: Part, encoder: Any, place: int, calendar: dict[str, Any] | None)
         n_values = len(set(part.values[~_is_hole(part)].tolist()))
         line = f"words of {counted(n_values, 'value')}, by their letters in "
         line += counted(encoder.n_components_, "column")
-        return line + (f"; {counted(n_holes, 'hole')} as an empty word" if n_holes else "")
+        return line + (
+            f"; {counted(n_holes, 'missing value')} read as an empty word" if n_holes else ""
+        )
     if part.block == CATEGORIES:
         n_values = sum(label is not None for label in encoder.categories_[place])
-        line = f"category of {counted(n_values, 'value')}, a column for each; others count as none"
-        return line + (f"; {counted(n_holes, 'hole')} as a value of their own" if n_holes else "")
+        line = f"category of {counted(n_values, 'value')}, a column for each; unseen values get 0 in all"
+        return line + (
+            f"; {counted(n_holes, 'missing value')} as one more category" if n_holes else ""
+        )
     value = encoder.statistics_[place]
     if calendar is not None:
         line, filled = _date_line(calendar), "the median day"
@@ -56,7 +60,9 @@ def _line(part: Part, encoder: Any, place: int, calendar: dict[str, Any] | None)
         line, filled = "true or false, as 1 and 0", str(bool(value)).lower()
     else:
         line, filled = AS_IT_IS, f"the median {value:.6g}"
-    marked = f"; {counted(n_holes, 'hole')} filled with {filled}, and marked in a column"
+    marked = (
+        f"; {counted(n_holes, 'missing value')} filled with {filled} and marked in another column"
+    )
     return line + (marked if n_holes else "")
 
 
@@ -75,7 +81,7 @@ def _is_hole(part: Part) -> npt.NDArray[np.bool_]:
 
 
 def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
-    """A sentence for each column with words, or with holes, of which the fit has seen none."""
+    """A sentence for each column with words, or with missing values, of which the fit has seen none."""
     found = []
     for part, encoder, place in _places(columns, parts):
         n_holes = int(_is_hole(part).sum())
@@ -86,9 +92,9 @@ def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
                 labels = list(dict.fromkeys(new))[:_SHOWN]
                 found.append(
                     f"{_rows(len(new))} labels of {part.source} that the model has not seen "
-                    f"({', '.join(labels)}): they count as none of those it knows"
+                    f"({', '.join(labels)}): they get 0 in the columns of all categories"
                 )
-            filled = None if None in known else "they count as none of its values"
+            filled = None if None in known else "they get 0 in the columns of all its categories"
         elif part.block in (NUMBERS, FLAGS):
             typical = "median" if part.block == NUMBERS else "more frequent value"
             seen = place in encoder.indicator_.features_

@@ -21,3 +21,7 @@ __all__ = [
     "check_solver",
     "small_problems",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

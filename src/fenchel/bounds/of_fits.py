@@ -1,0 +1,285 @@
+"""Theorems of the papers and of the textbook's exercises, read off a fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel.bounds._applied import ball_around, range_of
+from fenchel.bounds._losses import local
+from fenchel.bounds._reading import Fit, read
+from fenchel.bounds._result import BOOK, Bound, check_delta, check_real
+from fenchel.bounds.general import tail
+from fenchel.bounds.quantiles import Interval, insensitive_excess_bound, quantile_deviation_bound
+from fenchel.losses import Squared
+
+
+def level_bounds(
+    estimator: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    margin: float,
+    delta: float = 0.05,
+    radius: Any = None,
+    norm_bound: float | None = None,
+    offset_bound: float | None = None,
+) -> list[Interval]:
+    r"""Bound P(Y <= h_j(X)) of all levels of a fit at once, for any norm of the fit.
+
+    .. math:: \frac1n \sum_i \Gamma^-(r_{ij}) - \Delta_j \le P(Y \le h_j(X))
+              \le \frac1n \sum_i \Gamma^+(r_{ij}) + \Delta_j, \qquad
+              \Delta_j = \frac{2 (\Lambda r_j + \beta)}{\varepsilon \sqrt n}
+              + \sqrt{\frac{\log(2 p / \delta_{\Lambda, \beta})}{2n}}
+
+    :func:`quantile_deviation_bound` for each of p levels, with a part of δ each, over all balls
+    Λ = 2^k ε/r and β = 2^l ε around 0 as in :func:`bound`, of which the smallest with the fit
+    inside is taken. No bound on y is needed, and a tube or refitted offsets are of no matter:
+    the theorem is for all functions of the class.
+
+    Parameters
+    ----------
+    estimator : fitted QuantileRegressor
+        Or any kernel regressor with levels. Its ``radius`` is Λ, fixed in advance.
+    X, y : array-like
+        The sample of the fit, without weights.
+    margin : float
+        ε > 0, in the units of y, chosen without the sample.
+    delta : float, default=0.05
+        Probability that any of the bounds fails.
+    radius, norm_bound, offset_bound
+        As in :func:`bound`; offsets are measured from 0.
+
+    Returns
+    -------
+    list of Interval
+        ``lower`` and ``upper`` for each level, in the order of ``levels``.
+
+    References
+    ----------
+    Sangnier, Fercoq, d'Alché-Buc (2016), theorem 4.2, with K(x, x)_jj in place of the trace, and a
+    union over levels and balls.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.bounds import level_bounds
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.kernels import Gaussian
+    >>> X, y, _ = make_sine_quantiles(4000, random_state=0)
+    >>> model = QuantileRegressor([0.1, 0.9], radius=1.0, kernel=Gaussian(0.5)).fit(X, y)
+    >>> low, high = level_bounds(model, X, y, margin=1.0)
+    >>> low.upper.value < 1.0, high.lower.value > 0.5
+    (True, True)
+    """
+    if getattr(estimator, "levels_", None) is None:
+        raise TypeError(
+            f"estimator must have levels, as QuantileRegressor has, got {type(estimator).__name__}"
+        )
+    epsilon, delta = check_real("margin", margin, open_low=True), check_delta(delta)
+    fit = _of_sample(estimator, X, y, radius)
+    stated = fit.fixed_norm if norm_bound is None else norm_bound
+    norm, share = ball_around("norm_bound", stated, fit.norm, epsilon / fit.radius)
+    beta, portion = 0.0, 1.0
+    if fit.free_offset:
+        needed = float(np.abs(fit.offset).max())
+        beta, portion = ball_around("offset_bound", offset_bound, needed, epsilon)
+    p = fit.residual.shape[1]
+    each = delta * share * portion / p
+    found = []
+    for column, gain in zip(fit.residual.T, fit.gains, strict=True):
+        both = quantile_deviation_bound(
+            column,
+            margin=epsilon,
+            norm=norm,
+            radius=fit.radius * float(gain),
+            offset_bound=beta,
+            delta=each,
+        )
+        found.append(Interval(*(_priced(end, delta, p, fit) for end in both)))
+    return found
+
+
+def _priced(end: Bound, delta: float, p: int, fit: Fit) -> Bound:
+    """The same bound, with what union over levels and balls costs as a term of its own."""
+    sign = -1.0 if end.lower else 1.0
+    alone = sign * tail(delta / 2.0, int(end.constants["n"]))
+    terms = {**end.terms, "confidence": alone}
+    terms["choice of the class"] = end.terms["confidence"] - alone
+    shared = f"delta is shared by {p} levels and by balls of norms and offsets of all sizes 2^k"
+    known = {**end.constants, "delta": delta, "share of delta": end.constants["delta"]}
+    said = (end.assumptions[0], *end.assumptions[2:], fit.assumption, shared)
+    return replace(end, terms=terms, assumptions=said, constants=known, caveats=fit.caveats)
+
+
+def excess_bound(
+    estimator: Any,
+    X: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    target_bound: Any,
+    delta: float = 0.05,
+    radius: Any = None,
+) -> Bound:
+    r"""Bound what a fit in a ball loses against the best function of the ball.
+
+    .. math:: E\,\ell(Y - \hat f(X)) - \min_F E\,\ell(Y - h(X) - b)
+              \le 2 \sqrt2 L R_n(F) + 2 L M \sqrt{\frac{\log(2/\delta)}{2n}} + L \varepsilon + g
+
+    :func:`insensitive_excess_bound` for an estimator with a ``radius`` Λ. By its certificate the
+    mean loss of the fit is at most g above the minimum. Offsets that are best for some function of
+    the ball are at most β_j = a + Λ r_j + ε from the middle of the range of y, of half-length a:
+    so the class F is known in advance, with R_n(F) <= (Λ ‖r‖ + Σ_j β_j)/√n and
+    M = ‖(a + β_j + Λ r_j)_j‖.
+
+    Parameters
+    ----------
+    estimator : fitted QuantileRegressor or SVR
+        With ``radius``, and a loss with bounded slopes; ``epsilon`` may be 0.
+    X, y : array-like
+        The sample of the fit, without weights.
+    target_bound : float or (float, float)
+        As in :func:`bound`.
+    delta : float, default=0.05
+        Probability of failure.
+    radius : float, or array-like of shape (n_outputs,), optional
+        r, as in :func:`bound`.
+
+    References
+    ----------
+    Sangnier, Fercoq, d'Alché-Buc (2017), theorem 2, with offsets and with a certified fit in place
+    of the minimizer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import SVR
+    >>> from fenchel.bounds import excess_bound
+    >>> from fenchel.kernels import Gaussian
+    >>> X = np.random.RandomState(0).uniform(-1, 1, (2000, 1))
+    >>> y = np.cos(3 * X[:, 0])
+    >>> model = SVR(epsilon=0.1, radius=1.0, kernel=Gaussian(1.0)).fit(X, y)
+    >>> sorted(excess_bound(model, X, y, target_bound=1.0).terms)
+    ['complexity', 'confidence', 'insensitivity', 'optimization']
+    """
+    fit = _of_sample(estimator, X, y, radius)
+    if fit.fixed_norm is None:
+        raise ValueError(
+            "estimator must have been fitted with radius, a bound on the norm, got radius=None: "
+            "the theorem is for the minimizer over a class that was fixed in advance"
+        )
+    targets = np.asarray(y, dtype=np.float64).reshape(len(fit.residual), -1)
+    interval = range_of(target_bound, targets)
+    if interval is None:
+        raise ValueError("target_bound must be given, got None")
+    low, high = interval
+    half = 0.5 * (high - low) if fit.free_offset else max(abs(low), abs(high))
+    n, p = fit.residual.shape
+    epsilon, sizes = float(fit.loss.epsilon), fit.fixed_norm * fit.radius * fit.gains
+    offsets = half + sizes + epsilon if fit.free_offset else np.zeros(p)
+    lengths = half + offsets + sizes
+    at = local(fit.loss, lengths + epsilon)
+    found = insensitive_excess_bound(
+        n,
+        rademacher=float(np.linalg.norm(sizes) + offsets.sum()) / math.sqrt(n),
+        lipschitz=float(np.linalg.norm(at.slopes)),
+        residual_bound=float(np.linalg.norm(lengths)),
+        epsilon=epsilon,
+        n_outputs=p,
+        delta=delta,
+    )
+    short = float(fit.loss.value(fit.residual).mean()) - float(estimator.certificate_.dual)
+    return replace(
+        found,
+        terms={**found.terms, "optimization": max(short, 0.0)},
+        assumptions=(*found.assumptions[:2], *found.assumptions[3:], fit.assumption),
+        constants={**found.constants, "norm": fit.fixed_norm, "offset": float(offsets.max())},
+        caveats=fit.caveats,
+    )
+
+
+def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Bound:
+    r"""Bound what features that are a part of the kernel change in a ridge regression.
+
+    .. math:: \|\hat y' - \hat y\| = \lambda \|a' - a\| \le \|K' - K\|_2\, \|a\|
+              \le \operatorname{tr}(K' - K)\, \|a\|, \qquad a = (y - \hat y) / \lambda
+
+    with K the matrix of the features, K' that of the kernel, λ = alpha n, and ŷ, ŷ' the
+    predictions of the two for the training rows, offsets included. It follows from (a) of the
+    exercise, on vectors of sum zero where there is an offset. K' - K is positive semi-definite,
+    so that its norm is at most its trace, the share ``kernel_error_`` of that of K'. Outputs
+    that are coupled by B have ‖B‖₂ as a further factor.
+
+    Parameters
+    ----------
+    estimator : fitted KernelRidge
+        With features of its kernel, such as those by pivoted Cholesky or Nyström.
+    X, y : array-like
+        The sample of the fit, without weights.
+
+    Returns
+    -------
+    Bound
+        Of ‖ŷ' - ŷ‖, the root of the sum of squares over rows and outputs. It is certain: no
+        probability is in it.
+
+    References
+    ----------
+    Mohri, Rostamizadeh, Talwalkar, exercise 11.4.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.bounds import truncation_bound
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.features import Nystroem
+    >>> from fenchel.kernels import Gaussian
+    >>> X, y, _ = make_sine_quantiles(300, random_state=0)
+    >>> model = KernelRidge(1e-2, features=Nystroem(Gaussian(0.5), rank=40)).fit(X, y)
+    >>> truncation_bound(model, X, y).vacuous
+    False
+    """
+    kind = type(estimator).__name__
+    loss = getattr(estimator, "loss_", None)
+    squared = isinstance(loss, Squared) and getattr(estimator, "radius", None) is None
+    if not squared or getattr(estimator, "certified_kernel_", None) != "given":
+        raise TypeError(
+            "estimator must be a fitted KernelRidge with a penalty, whose features are a part of "
+            f"its kernel, got {kind}"
+        )
+    rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    targets = targets.reshape(len(rows), -1)
+    strength = float(estimator.alpha_) * len(rows)
+    dual = np.zeros_like(targets)
+    dual[estimator.support_] = estimator.dual_coef_
+    left = targets - np.asarray(estimator.predict(rows)).reshape(targets.shape)
+    if not np.allclose(strength * dual, left, atol=1e-6 * float(np.abs(targets).max())):
+        raise ValueError(
+            "X and y must be the sample that the estimator was fitted on, all rows with the same "
+            "weight: residuals are not alpha_ n times the dual coefficients"
+        )
+    trace = float(np.sum(estimator.kernel_.diag(rows))) * float(estimator.kernel_error_)
+    trace *= float(np.linalg.norm(estimator.coupling_, 2))
+    length = float(np.linalg.norm(dual))
+    centred = targets - targets.mean(axis=0) if estimator.fit_intercept else targets
+    return Bound(
+        {"kernel": trace * length},
+        assumptions=("the strength alpha_ and the length scales are the same",),
+        constants={"n": len(rows), "trace": trace, "dual length": length, "strength": strength},
+        source=f"{BOOK}, exercise 11.4 (a)",
+        risk="‖ŷ' - ŷ‖ on the training rows",
+        trivial=float(np.linalg.norm(centred)),
+    )
+
+
+def _of_sample(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, radius: Any) -> Fit:
+    targets = np.asarray(y, dtype=np.float64)
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    return read(estimator, np.asarray(X, dtype=np.float64), targets, radius)
+
+
+__all__ = ["excess_bound", "level_bounds", "truncation_bound"]

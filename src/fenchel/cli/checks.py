@@ -1,0 +1,71 @@
+"""What can be said of a command before anything heavy is imported, so that it is said at once."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from fenchel.cli.errors import InputError
+from fenchel.cli.places import check_output, place_of
+from fenchel.cli.roles import Roles, heading_of
+from fenchel.cli.settings import CURVES, DENSITY, Settings
+
+MODEL_FILES = (".skops",)
+PICTURES = (".png", ".pdf", ".svg")
+PREDICTIONS = (".csv",)
+PAGES = (".html", ".htm")
+
+
+def before_fit(
+    data: str, roles: Roles, settings: Settings, *, out: str | None, plot: str | None
+) -> None:
+    """Options, places and names of columns."""
+    if check_output(out, "--out", MODEL_FILES) is not None:
+        check_skops()
+    if check_output(plot, "--plot", PICTURES) is not None:
+        if find_spec("matplotlib") is None:
+            raise InputError("--plot needs matplotlib: pip install 'fenchel[plot]'")
+        if settings.model in (DENSITY, CURVES):
+            raise InputError(f"--plot has no meaning for --model {settings.model}")
+    settings.check()
+    heading = heading_of(data)
+    if heading.names is not None:
+        check_roles(roles, settings.model, heading.names, heading.label, None)
+
+
+def check_roles(
+    roles: Roles, model: str, names: list[str], label: str, own: str | None
+) -> tuple[list[str], list[str]]:
+    """Targets and features of a fit."""
+    if model == DENSITY:
+        if roles.target is not None:
+            raise InputError(
+                "--target has no meaning for --model density: --columns names the columns whose "
+                "density is wanted"
+            )
+        return [], roles.features(names, [], label)
+    targets = roles.targets(names, label, own, many=model == CURVES)
+    if model == CURVES and len(targets) < 2:
+        raise InputError(
+            "--model curves needs as --target the columns of the curve in their order, with "
+            "commas between them"
+        )
+    return targets, roles.features(names, targets, label)
+
+
+def before_using(model: str, data: str, *, out: str | None, endings: tuple[str, ...]) -> None:
+    """A model file, a table, and a place."""
+    check_output(out, "--out", endings)
+    check_skops()
+    place = place_of(model, "MODEL")
+    if place.is_dir():
+        raise InputError(f"{model} is a folder, and a model file is needed")
+    if not Path(model).is_file():
+        raise InputError(f"there is no model file {model}")
+    heading_of(data)
+
+
+def check_skops() -> None:
+    """Say that skops is missing before any work is done."""
+    if find_spec("skops") is None or find_spec("skops.io") is None:
+        raise InputError("a model file needs skops: pip install 'fenchel[io]'")

@@ -1,0 +1,146 @@
+"""Tables larger than a share of the free memory: fitted, measured and predicted from disk."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.cli import fitting
+from fenchel.cli.data_io import Table, labelled
+from fenchel.cli.errors import InputError, as_input_errors
+from fenchel.cli.progress import Show
+from fenchel.cli.roles import heading_of
+from fenchel.cli.settings import EXPECTILE, QUANTILE, RIDGE, SUPPORT, Settings, option
+from fenchel.files import only, read_blocks, read_frames
+
+SHARE = 0.1
+"""Of the free memory: kernels make of a row many times the numbers that it has."""
+_KNOWN = Path("/proc/meminfo")
+_BLOCK_ROWS = 2**16
+_CALIBRATION_SHARE, _MOST_CALIBRATION = 0.25, 20_000
+
+
+def free_memory() -> float:
+    """Bytes that may be had, infinite where the system does not say."""
+    try:
+        for line in _KNOWN.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * float(line.split()[1])
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError, AttributeError):
+        return float("inf")
+
+
+def is_large(path: Path) -> bool:
+    """Whether a table is too large to be read as a whole, whatever it is then used for."""
+    if not path.is_file():
+        return False
+    size = float(path.stat().st_size)
+    if path.suffix.lower() == ".parquet":
+        try:
+            known = importlib.import_module("pyarrow.parquet").read_metadata(path)
+        except Exception:  # whoever reads it says what is wrong
+            return False
+        size = max(size, 8.0 * known.num_rows * known.num_columns)
+    return size > SHARE * free_memory()
+
+
+def names_in(path: Path) -> list[str]:
+    """The columns of a table."""
+    heading = heading_of(str(path))
+    if heading.names is None:
+        raise InputError(f"{path} cannot be read as a table with different names of columns")
+    return heading.names
+
+
+def check_fit(path: Path, settings: Settings, plot: str | None) -> None:
+    """Refuse what needs all rows in memory."""
+    start = f"{path.name} is larger than {100.0 * SHARE:g} % of the free memory"
+    if path.suffix.lower() != ".parquet":
+        raise InputError(
+            f"{start}: convert it to Parquet, which is fitted from disk, as by pyarrow.csv and "
+            "pyarrow.parquet"
+        )
+    refused = [option(name) for name in ("cv", "non_crossing") if settings.given(name)]
+    refused += ["--plot"] if plot is not None else []
+    if settings.model not in (QUANTILE, EXPECTILE, SUPPORT, RIDGE):
+        refused = [f"--model {settings.model}"]
+    if refused:
+        raise InputError(f"{start} and is fitted from disk, without {refused[0]}")
+
+
+def fit(
+    settings: Settings, path: Path, names: list[str], target: str, show: Show
+) -> tuple[fitting.Fit, Any, FloatArray]:
+    """Fit to a Parquet file; also the table of the columns that are read, and the targets."""
+    with as_input_errors():
+        table = only(str(path), [*names, target])
+        y = np.concatenate([block[:, 0] for block in read_blocks(table, [target], 1)])
+        show("reading", 0, None)
+        if settings.coverage is None:
+            return replace(fitting.fit(settings, table, target, show), on_disk=True), table, y
+        return _calibrated(settings, table, target, y, show), table, y
+
+
+def _calibrated(
+    settings: Settings, table: Any, target: str, y: FloatArray, show: Show
+) -> fitting.Fit:
+    """Intervals calibrated on some rows, which are left out of the fit."""
+    coverage = float(settings.coverage or 0.0)
+    size = max(1, min(int(_CALIBRATION_SHARE * len(y)), _MOST_CALIBRATION))
+    random = np.random.RandomState(settings.seed)
+    chosen = np.sort(random.choice(len(y), size, replace=False))
+    weight = np.ones(len(y))
+    weight[chosen] = 0.0
+    ends = [0.5 * (1.0 - coverage), 0.5, 0.5 * (1.0 + coverage)]
+    plain = replace(settings, coverage=None)
+    if settings.model in (QUANTILE, EXPECTILE):
+        plain = replace(plain, levels=",".join(f"{round(end, 12)!r}" for end in ends))
+    found = fitting.fit(plain, table, target, show, weight)
+    pipeline = found.pipeline
+    wrapper = fitting.calibrated(settings, pipeline[-1], len(y)).set_params(
+        method="split", cv="prefit"
+    )
+    rows = pipeline[:-1].transform(_rows(table, chosen))
+    wrapper.fit(rows, y[chosen])
+    pipeline.steps[-1] = (pipeline.steps[-1][0], wrapper)
+    return replace(found, on_disk=True)
+
+
+def _rows(table: Any, numbers: IntArray) -> pd.DataFrame:
+    """Some rows of a table, which is read through for them."""
+    found, start = [], 0
+    for frame in read_frames(table, list(table.names)):
+        here = numbers[(numbers >= start) & (numbers < start + len(frame))]
+        found.append(frame.iloc[here - start])
+        start += len(frame)
+    return pd.concat(found, ignore_index=True)
+
+
+def blocks(path: Path, names: list[str], words: list[str]) -> Iterator[tuple[int, Table]]:
+    """Some columns of a table, block by block: the number of the first row, and a table."""
+    start = 0
+    frames = _of_csv(path, names, words) if path.suffix.lower() == ".csv" else None
+    for frame in frames or read_frames(str(path), names):
+        label = f"{path.name}, rows {start + 1} to {start + len(frame)}"
+        yield start, Table(frame.reset_index(drop=True), label)
+        start += len(frame)
+
+
+def _of_csv(path: Path, names: list[str], words: list[str]) -> Iterator[pd.DataFrame]:
+    with (
+        pd.read_csv(path, usecols=names, chunksize=_BLOCK_ROWS, low_memory=False) as read,
+        pd.read_csv(
+            path, usecols=names, chunksize=_BLOCK_ROWS, dtype=str, keep_default_na=False
+        ) as written,
+    ):
+        for frame, text in zip(read, written, strict=True):
+            yield labelled(frame, text[[name for name in words if name in text]])

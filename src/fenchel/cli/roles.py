@@ -1,0 +1,118 @@
+"""Which column is what, and what is wrong with that before any table is read as a whole."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from fenchel.cli.errors import InputError, listed
+from fenchel.cli.places import place_of
+
+TABLES = (".csv", ".parquet")
+_INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Names of columns as they were given: lists with commas, or the same option several times."""
+
+    target: str | None = None
+    columns: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+
+    def names(self, option: str, known: list[str], label: str) -> list[str]:
+        """The columns that an option names; a name with commas is one if the table has it."""
+        found: dict[str, None] = {}
+        for text in getattr(self, option):
+            for name in [text] if text in known else text.split(","):
+                _check_known(name, known, label, f"--{option}: ")
+                found[name] = None
+        return list(found)
+
+    def features(self, known: list[str], targets: list[str], label: str) -> list[str]:
+        """The columns to learn from: those of --columns or all, without all others named."""
+        columns, drop, ids = (
+            self.names(option, known, label) for option in ("columns", "drop", "ids")
+        )
+        named = {"--target": targets, "--columns": columns, "--drop": drop, "--ids": ids}
+        for one, other in (
+            ("--target", "--columns"),
+            ("--target", "--drop"),
+            ("--target", "--ids"),
+            ("--columns", "--drop"),
+            ("--columns", "--ids"),
+        ):
+            both = [name for name in named[one] if name in named[other]]
+            if both:
+                raise InputError(f"{one} and {other} both name the column {both[0]!r}")
+        without = {*targets, *drop, *ids}
+        found = [name for name in columns or known if name not in without]
+        if not found:
+            beside = f" beside the target {', '.join(map(repr, targets))}" if targets else ""
+            others = " and what --drop and --ids name" if drop or ids else ""
+            raise InputError(f"{label} has no column{beside}{others}")
+        return found
+
+    def record(
+        self, known: list[str], targets: list[str], features: list[str], label: str
+    ) -> dict[str, list[str]]:
+        """What a model file says of the columns of its table that are no features."""
+        ids = self.names("ids", known, label)
+        used = {*targets, *features, *ids}
+        dropped = [name for name in known if name not in used]
+        return {"target": targets, "ids": ids, "dropped": dropped}
+
+    def targets(self, known: list[str], label: str, own: str | None, many: bool) -> list[str]:
+        """The columns to learn: one, or several where there may be ``many``."""
+        text = own if self.target is None else self.target
+        if text is None:
+            raise InputError(f"--target must name the column to learn: one of {listed(known)}")
+        names = [text] if not many or text in known else text.split(",")
+        for name in names:
+            _check_known(name, known, label, "")
+        return names
+
+
+def _check_known(name: str, known: list[str], label: str, start: str) -> None:
+    if name not in known:
+        raise InputError(f"{start}{label} has no column {name!r}; its columns are {listed(known)}")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The names of a table's columns, None where only reading all of it will tell."""
+
+    label: str
+    names: list[str] | None
+
+
+def heading_of(data: str) -> Heading:
+    """Look at a file, without reading it; say if there is none."""
+    path = place_of(data, "DATA")
+    if path.is_dir():
+        raise InputError(f"{data} is a folder, and a CSV or Parquet file is needed")
+    if not path.is_file():
+        if path.suffix:
+            raise InputError(f"there is no file {data}")
+        return Heading(data, None)
+    suffix = path.suffix.lower()
+    if suffix not in TABLES:
+        raise InputError(f"{path} must end in {' or '.join(TABLES)}, and ends in {suffix!r}")
+    return Heading(path.name, _names_in(path, suffix))
+
+
+def _names_in(path: Path, suffix: str) -> list[str] | None:
+    try:
+        if suffix == ".parquet":
+            known = importlib.import_module("pyarrow.parquet").read_schema(path).names
+            names = [name for name in known if not _INDEX.fullmatch(name)]
+        else:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                names = next(row for row in csv.reader(file) if "".join(row).strip())
+    except Exception:  # whoever reads all of it says what is wrong
+        return None
+    return names if "" not in names and len(set(names)) == len(names) else None

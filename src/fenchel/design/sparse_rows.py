@@ -1,0 +1,92 @@
+"""Centred and weighted rows whose array is sparse: products with them, and never the array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from fenchel._typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    r"""The matrix :math:`\operatorname{diag}(\rho) (X - 1 m^\top)` for a sparse X.
+
+    It has of an array what algorithms of linear models ask for: ``shape``, ``size``, the number
+    of entries that are stored, products from the left, and ``T`` with products of its own.
+
+    Parameters
+    ----------
+    matrix : sparse array of shape (n, d)
+        X, by columns.
+    means : ndarray of shape (d,)
+        m.
+    root : ndarray of shape (n, 1)
+        ρ, roots of weights with the mean 1.
+    """
+
+    matrix: Any
+    means: FloatArray
+    root: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, d)."""
+        rows, columns = self.matrix.shape
+        return int(rows), int(columns)
+
+    @property
+    def size(self) -> int:
+        """Number of entries that are stored."""
+        return int(self.matrix.nnz)
+
+    @property
+    def T(self) -> Transposed:
+        """The transpose."""
+        return Transposed(self)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __matmul__(self, other: FloatArray) -> FloatArray:
+        root = self.root if other.ndim == 2 else self.root[:, 0]
+        return np.asarray(root * (self.matrix @ other - self.means @ other))
+
+    def weighted(self, root: FloatArray) -> SparseRows:
+        """The rows times these numbers (n, 1)."""
+        return SparseRows(self.matrix, self.means, self.root * root)
+
+    def copies(self, columns: IntArray, scales: FloatArray) -> SparseRows:
+        """Some of the columns, each over a number of its own."""
+        chosen = self.matrix[:, columns] @ sparse.diags_array(1.0 / scales)
+        return SparseRows(chosen.tocsc(), self.means[columns] / scales, self.root)
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed:
+    """The transpose of sparse rows."""
+
+    rows: SparseRows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(d, n)."""
+        n, d = self.rows.shape
+        return d, n
+
+    @property
+    def T(self) -> SparseRows:
+        """The rows."""
+        return self.rows
+
+    def __matmul__(self, other: FloatArray) -> FloatArray:
+        rows = self.rows
+        scaled = (rows.root if other.ndim == 2 else rows.root[:, 0]) * other
+        taken = np.multiply.outer(rows.means, scaled.sum(axis=0))
+        return np.asarray(rows.matrix.T @ scaled - taken)
+
+
+__all__ = ["SparseRows", "Transposed"]

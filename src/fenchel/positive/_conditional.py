@@ -1,0 +1,62 @@
+"""Densities of one column of rows given the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from fenchel._typing import ArrayLike, FloatArray
+from fenchel._validation import Number, said_of
+from fenchel.distributions import GridDistribution
+from fenchel.positive._quadrature import decay_range
+from fenchel.positive.model import PSDModel
+
+_GRID = 1025
+_AT_ONCE = 2**14  # rows of the grid whose features are made at once
+
+
+def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistribution:
+    """Conditional distributions of a column at rows of the others, from the joint density."""
+    d = model.n_features_in_
+    if d < 2:
+        raise ValueError(
+            "predict_distribution predicts one column from the others, and the fit has a single "
+            "one: its density is score_samples, its values sample"
+        )
+    place = int(Number(-d, d - 1, integer=True)(column, "column")) % d
+    with said_of("X"):
+        given = check_array(X, dtype=np.float64, input_name="X")
+    if given.shape[1] != d - 1:
+        raise ValueError(
+            f"X must have the {d - 1} other columns of the fit, got {given.shape[1]} columns"
+        )
+    ends = decay_range(model.feature_map_, *model.support_.bounds)
+    if ends is None:
+        raise ValueError(
+            "support must be bounded for a conditional distribution with a kernel that does not "
+            f"decay, got {model.feature_map_.kernel_!r}"
+        )
+    grid = np.linspace(ends[0][place], ends[1][place], _GRID)
+    density = np.empty((len(given), _GRID))
+    size = max(1, _AT_ONCE // _GRID)
+    for start in range(0, len(given), size):
+        rows = given[start : start + size]
+        density[start : start + size] = _along(model, rows, grid, place)
+    nowhere = np.flatnonzero(~(density.max(axis=1) > 0.0))
+    if len(nowhere):
+        raise ValueError(
+            f"X must lie where the density of the fit is positive, and row {nowhere[0]} does not"
+        )
+    return GridDistribution(grid, density / density.max(axis=1, keepdims=True))
+
+
+def _along(model: PSDModel, rows: FloatArray, grid: FloatArray, place: int) -> FloatArray:
+    """Values of the model at each row with each point of the grid put in, (n, m)."""
+    whole = np.insert(np.repeat(rows, len(grid), axis=0), place, 0.0, axis=1)
+    whole[:, place] = np.tile(grid, len(rows))
+    return model(whole).reshape(len(rows), len(grid))
+
+
+__all__ = ["conditional_density"]

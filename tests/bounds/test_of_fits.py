@@ -1,0 +1,179 @@
+"""Theorems that are read off a fit: levels of new rows, the best of a ball, what features lose."""
+
+from __future__ import annotations
+
+from math import ceil, log, log2, sqrt
+
+import numpy as np
+import pytest
+
+from bounds_cases import DELTA, WIDTH, N, drawn
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.bounds import (
+    excess_bound,
+    fat_shattering_dimension,
+    level_bounds,
+    perturbed_kernel_bound,
+    squared_loss_bound,
+    truncation_bound,
+)
+from fenchel.features import Nystroem
+from fenchel.kernels import Gaussian
+
+LEVELS = [0.1, 0.5, 0.9]
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return drawn()
+
+
+def share(k):
+    return 2.0 / 3.0 / ((abs(k) + 1) * (abs(k) + 2))
+
+
+@pytest.mark.parametrize("radius", [None, 0.4])
+def test_levels_by_hand(sample, radius):
+    X, y = sample
+    alpha = None if radius else 1e-2
+    model = QuantileRegressor(LEVELS, kernel=WIDTH, alpha=alpha, radius=radius).fit(X, y)
+    found = level_bounds(model, X, y, margin=0.25)
+    residual = y[:, None] - model.predict(X)
+    k, m = (ceil(log2(each / 0.25)) for each in (model.norm_, np.abs(model.offset_).max()))
+    norm, beta = 0.25 * 2.0**k, 0.25 * 2.0**m
+    part = DELTA / 3.0 * share(m) * share(k)
+    if radius:
+        norm, part = radius, DELTA / 3.0 * share(m)
+    delta = 2.0 * (norm + beta) / (0.25 * sqrt(N)) + sqrt(log(2.0 / part) / (2.0 * N))
+    assert len(found) == 3
+    for column, (low, high) in zip(residual.T, found, strict=True):
+        above = np.mean(np.clip(1.0 - column / 0.25, 0.0, 1.0)) + delta
+        below = np.mean(np.clip(-column / 0.25, 0.0, 1.0)) - delta
+        assert high.value == pytest.approx(above, rel=1e-12)
+        assert low.value == pytest.approx(below, rel=1e-12)
+        assert sum(low.terms.values()) == pytest.approx(low.value, rel=1e-14)
+        assert low.lower
+        assert not high.lower
+
+
+def test_levels_hold_on_new_rows():
+    """P(Y <= h_j(X)) by 10^5 rows more."""
+    random = np.random.default_rng(0)
+
+    def draw(n):
+        X = random.uniform(-1.0, 1.0, (n, 1))
+        return X, X[:, 0] + random.standard_normal(n)
+
+    X, y = draw(3000)
+    model = QuantileRegressor(LEVELS, kernel=Gaussian(1.0), radius=2.0).fit(X, y)
+    new, target = draw(100_000)
+    truth = (target[:, None] <= model.predict(new)).mean(axis=0)
+    found = level_bounds(model, X, y, margin=1.0)
+    assert all(low.value <= t <= high.value for t, (low, high) in zip(truth, found, strict=True))
+    assert not found[0].upper.vacuous
+    assert not found[2].lower.vacuous
+
+
+def test_excess_by_hand(sample):
+    X, y = sample
+    model = SVR(epsilon=0.2, radius=1.5, kernel=WIDTH).fit(X, y)
+    found = excess_bound(model, X, y, target_bound=1.5)
+    beta = 1.5 + 1.5 + 0.2
+    M = 1.5 + beta + 1.5
+    wanted = {
+        "complexity": 2.0 * (1.5 + beta) / sqrt(N),
+        "confidence": 2.0 * M * sqrt(log(2.0 / DELTA) / (2 * N)),
+        "insensitivity": 0.2,
+        "optimization": max(model.certificate_.gap, 0.0),
+    }
+    assert found.terms == pytest.approx(wanted, rel=1e-6, abs=1e-9)
+    # two levels, coupled by the tube, without offsets; K(x, x)_jj = 1
+    model = QuantileRegressor(
+        [0.2, 0.7], epsilon=0.2, radius=1.5, kernel=WIDTH, fit_intercept=False
+    ).fit(X, y)
+    found = excess_bound(model, X, y, target_bound=1.5)
+    slope = sqrt(0.8**2 + 0.7**2)
+    assert found.terms["complexity"] == pytest.approx(
+        2.0 * sqrt(2.0) * slope * 1.5 * sqrt(2.0 / N)
+    )
+    assert found.terms["insensitivity"] == pytest.approx(0.2 * slope)
+
+
+def test_excess_counts_what_refitted_offsets_lose(sample):
+    X, y = sample
+    model = QuantileRegressor(LEVELS, epsilon=0.5, radius=1.0, kernel=WIDTH, refit_offsets=True)
+    found = excess_bound(model.fit(X, y), X, y, target_bound=1.5)
+    residual = y[:, None] - model.predict(X)
+    wanted = float(model.loss_.value(residual).mean()) - model.certificate_.dual
+    assert found.terms["optimization"] == pytest.approx(wanted, rel=1e-9)
+    assert wanted > 1e-3
+
+
+def test_refusals(sample):
+    X, y = sample
+    penalized = SVR(alpha=1e-2, epsilon=0.1, kernel=WIDTH).fit(X, y)
+    with pytest.raises(ValueError, match="estimator must have been fitted with radius"):
+        excess_bound(penalized, X, y, target_bound=1.5)
+    with pytest.raises(TypeError, match=r"estimator must have levels, .* got SVR"):
+        level_bounds(penalized, X, y, margin=0.1)
+    with pytest.raises(TypeError, match=r"estimator must be a fitted KernelRidge .* got SVR"):
+        truncation_bound(penalized, X, y)
+    expectiles = ExpectileRegressor([0.5], radius=1.0, kernel=WIDTH).fit(X, y)
+    assert excess_bound(expectiles, X, y, target_bound=1.5).value > 0.0
+    with pytest.raises(ValueError, match="X and y must be the sample"):
+        truncation_bound(KernelRidge(1e-2, kernel=WIDTH).fit(X, y), X, -y)
+
+
+@pytest.mark.filterwarnings("ignore:stopped at a relative gap")  # of the kernel as given
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_what_a_truncated_kernel_changes(sample, fit_intercept, n_targets):
+    X, y = sample
+    Y = y if n_targets == 1 else np.column_stack([y, -X[:, 0]])
+    coupling = None if n_targets == 1 else np.array([[1.0, 0.8], [0.8, 1.0]])
+    kernel, more = Gaussian(0.5), {"coupling": coupling, "fit_intercept": fit_intercept}
+    whole = KernelRidge(1e-2, kernel=kernel, **more).fit(X, Y)
+    for rank in (20, 40, 60):
+        model = KernelRidge(1e-2, features=Nystroem(kernel, rank=rank), **more)
+        model.fit(X, Y)
+        found = truncation_bound(model, X, Y)
+        changed = np.linalg.norm(model.predict(X) - whole.predict(X))
+        assert 1e-6 < changed <= found.value
+        assert changed <= found.trivial
+    assert not found.vacuous
+
+
+def test_perturbed_kernels():
+    """Exercise 11.4 (b), for the worst y and for random kernels."""
+    random = np.random.default_rng(1)
+    for strength in (0.1, 1.0):
+        for _ in range(50):
+            root, change = random.standard_normal((2, 10, 10))
+            K, E = root @ root.T, 0.1 * change @ change.T
+            y = random.choice([-1.0, 1.0], 10)
+            moved = np.linalg.solve(K + E + strength * np.eye(10), y)
+            moved -= np.linalg.solve(K + strength * np.eye(10), y)
+            size = np.linalg.norm(E, 2)
+            found = perturbed_kernel_bound(size, 10, target_bound=1.0, strength=strength)
+            assert np.linalg.norm(moved) <= min(found.value, found.trivial)
+    # K = 0 and a small multiple of I: it is nearly reached
+    small = perturbed_kernel_bound(1e-6, 10, target_bound=1.0, strength=1.0)
+    assert sqrt(10) * (1.0 - 1.0 / (1.0 + 1e-6)) == pytest.approx(small.value, rel=1e-5)
+
+
+def test_squares_by_absolute_values():
+    """Exercise 11.6, by hand."""
+    found = squared_loss_bound(0.1, 400, norm=0.5, radius=0.8, residual_bound=0.8)
+    wanted = 0.8 * (0.1 + 2.0 * 0.4 / 20.0 + 0.8 * sqrt(log(20.0) / 800.0))
+    assert found.value == pytest.approx(wanted)
+    assert found.trivial == pytest.approx(0.64)
+
+
+def test_a_ball_shatters_that_many_points_and_no_more():
+    """Orthogonal rows: b_i h(x_i) >= γ needs ‖h‖² >= m γ² / r²."""
+    for norm, radius, margin in [(3.0, 1.0, 1.0), (2.0, 0.5, 0.3), (1.0, 2.0, 0.7)]:
+        most = fat_shattering_dimension(norm, radius, margin)
+        needed = [margin * sqrt(m) / radius for m in (most, most + 1)]
+        assert needed[0] <= norm * (1 + 1e-12) < needed[1]
+    with pytest.raises(ValueError, match="margin must be a finite number > 0"):
+        fat_shattering_dimension(1.0, 1.0, 0.0)

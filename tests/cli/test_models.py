@@ -1,0 +1,235 @@
+"""Models beyond quantiles on the command line: what they predict, what is said, and saved."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import train_test_split
+
+import fenchel
+from fenchel import (
+    DensityEstimator,
+    FunctionalRegressor,
+    HeteroscedasticRegressor,
+    NonCrossingQuantileRegressor,
+    QuantileRegressor,
+)
+from fenchel.cli import fitting, main, settings
+from fenchel.datasets import load_engel, make_sine_quantiles
+from fenchel.kernels import ALIASES
+from fenchel.model_selection import ConformalQuantileRegressor
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """A working folder with two tables of a noisy sine, of which one is to be held out."""
+    monkeypatch.chdir(tmp_path)
+    X, y, _ = make_sine_quantiles(800, random_state=0)
+    frame = pd.DataFrame({"x": X[:, 0], "y": y})
+    old, new = train_test_split(frame, test_size=500, random_state=0)
+    old.to_csv("old.csv", index=False)
+    new.to_csv("new.csv", index=False)
+    return tmp_path
+
+
+def fit_json(capsys, *arguments):
+    assert main(["fit", *arguments, "--out", "m.skops", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return json.loads(out)
+
+
+def predicted(capsys, data, *options):
+    assert main(["predict", "m.skops", data, *options]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return pd.read_csv(io.StringIO(out))
+
+
+def test_names_of_kernels_are_those_of_the_library():
+    assert sorted({*settings.KERNELS, "precomputed"}) == sorted(ALIASES)
+
+
+def test_calibrated_intervals_cover_held_out_rows(capsys):
+    record = fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.8")
+    assert record["calibration"]["method"] == "cv+"
+    assert record["calibration"]["rows"] == 300
+    found, new = predicted(capsys, "new.csv"), pd.read_csv("new.csv")
+    assert list(found) == ["lower", "q0.5", "upper"]
+    inside = (found["lower"] <= new["y"]) & (new["y"] <= found["upper"])
+    assert (
+        abs(inside.mean() - 0.8) < 0.06
+    )  # 300 rows calibrate: less than two standard errors, with those of 500
+    assert main(["evaluate", "m.skops", "new.csv", "--json"]) == 0
+    measured = json.loads(capsys.readouterr().out)
+    assert measured["intervals"]["coverage"] == inside.mean()
+    width = (found["upper"] - found["lower"]).mean()
+    assert measured["intervals"]["mean_width"] == pytest.approx(width)
+    wider = predicted(capsys, "new.csv", "--interval", "0.9")
+    assert (wider["upper"] - wider["lower"]).mean() > width
+    assert main(["fit", "old.csv", "--target", "y", "--coverage", "0.8"]) == 0
+    assert "for 80 %, on 300 rows in folds" in capsys.readouterr().out
+
+
+def test_shares_that_calibrate():
+    wanted = {499: 5, 500: 0.5, 2000: 0.5, 2500: 0.4, 4000: 0.25, 10**6: 0.25}
+    given = fitting.Settings(coverage=0.8)
+    found = {n: fitting.calibrated(given, QuantileRegressor(), n).cv for n in wanted}
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("enough", "method", "cv"), [(301, "cv+", 5), (300, "split", 0.5)])
+def test_calibrated_intervals_are_those_of_the_library(enough, method, cv, capsys, monkeypatch):
+    monkeypatch.setattr(fitting, "_ENOUGH_TO_SPLIT", enough)
+    fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.7", "--seed", "3")
+    old, new = pd.read_csv("old.csv"), pd.read_csv("new.csv")
+    plain = QuantileRegressor(random_state=3)
+    how = {"coverage": 0.7, "method": method, "cv": cv, "random_state": 3}
+    model = ConformalQuantileRegressor(plain, **how)
+    ends = model.fit(old[["x"]].to_numpy(), old["y"]).predict_interval(new[["x"]].to_numpy())
+    found = predicted(capsys, "new.csv")
+    np.testing.assert_allclose(found[["lower", "upper"]], ends, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", ["expectile", "svr", "ridge"])
+def test_other_models_are_calibrated_too(model, capsys):
+    fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.8", "--model", model)
+    found = predicted(capsys, "new.csv")
+    assert list(found)[1] == ("e0.5" if model == "expectile" else "prediction")
+    y = pd.read_csv("new.csv")["y"]
+    assert abs(((found["lower"] <= y) & (y <= found["upper"])).mean() - 0.8) < 0.06
+
+
+def test_curves_that_never_cross(capsys):
+    record = fit_json(capsys, "engel", "--non-crossing", "--levels", "0.2,0.5,0.8")
+    X, y = load_engel(return_X_y=True)
+    plain = NonCrossingQuantileRegressor([0.2, 0.5, 0.8], alpha=None, learn=True, random_state=0)
+    expected = plain.fit(X, y).predict(X)
+    found = predicted(capsys, "engel")
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert record["crossing_loss"] == 0.0
+    pd.DataFrame({"income": [-1e4, 0.0, 1e5]}).to_csv("far.csv", index=False)
+    far = predicted(capsys, "far.csv")
+    assert (np.diff(far, axis=1) >= 0.0).all()
+
+
+def test_mean_and_standard_deviation(capsys):
+    record = fit_json(capsys, "engel", "--model", "normal")
+    X, y = load_engel(return_X_y=True)
+    model = HeteroscedasticRegressor(alpha=None, learn=True, random_state=0).fit(X, y)
+    mean, deviation = model.predict(X, return_std=True)
+    found = predicted(capsys, "engel", "--interval", "0.8")
+    np.testing.assert_allclose(found["std"], deviation, rtol=1e-12)
+    np.testing.assert_allclose(found["mean"], mean, rtol=1e-12)
+    np.testing.assert_allclose(
+        found["upper"] - found["mean"], 1.2815515655446004 * deviation, rtol=1e-9
+    )
+    loss = 0.5 * np.log(2 * np.pi * deviation**2) + 0.5 * ((y - mean) / deviation) ** 2
+    assert record["levels"][0]["loss"] == pytest.approx(loss.mean())
+
+
+def test_densities_have_no_target(capsys):
+    record = fit_json(capsys, "old.csv", "--model", "density")
+    old, new = pd.read_csv("old.csv"), pd.read_csv("new.csv")
+    expected = DensityEstimator(random_state=0).fit(old.to_numpy())
+    found = predicted(capsys, "new.csv")
+    np.testing.assert_allclose(
+        np.log(found["density"]), expected.score_samples(new.to_numpy()), rtol=1e-9
+    )
+    assert record["target"] == []
+    assert main(["evaluate", "m.skops", "new.csv", "--json"]) == 0
+    loss = json.loads(capsys.readouterr().out)["levels"][0]["loss"]
+    assert loss == pytest.approx(-expected.score(new.to_numpy()))
+    assert main(["fit", "old.csv", "--model", "density"]) == 0
+    assert "Density on 2 columns: old.csv, 300 rows" in capsys.readouterr().out
+
+
+def test_curves_have_several_targets(capsys):
+    random = np.random.default_rng(0)
+    x, days = random.uniform(size=60), np.array([1.0, 2.0, 4.0, 8.0])
+    frame = pd.DataFrame(np.sin(x[:, None] + days / 3), columns=[f"day{d:g}" for d in days])
+    frame.insert(0, "x", x)
+    frame.to_csv("growth.csv", index=False)
+    names = ",".join(frame.columns[1:])
+    record = fit_json(capsys, "growth.csv", "--target", names, "--model", "curves")
+    assert record["target"] == names.split(",")
+    found = predicted(capsys, "growth.csv")
+    assert list(found) == names.split(",")
+    Y = frame.iloc[:, 1:].to_numpy()
+    expected = FunctionalRegressor(random_state=0).fit(x[:, None], Y, days).predict(x[:, None])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert main(["evaluate", "m.skops", "growth.csv", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["r2"] > 0.99
+
+
+def test_points_of_curves_are_read_off_names():
+    np.testing.assert_array_equal(fitting.curve_points(["t-1", "t0.5", "t2"]), [-1.0, 0.5, 2.0])
+    np.testing.assert_array_equal(fitting.curve_points(["t2", "t1", "t3"]), [0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(fitting.curve_points(["a", "b", "c"]), [0.0, 0.5, 1.0])
+
+
+def test_rank_and_threads(capsys, monkeypatch):
+    asked = []
+    original = fitting.threadpool_limits
+    monkeypatch.setattr(
+        fitting, "threadpool_limits", lambda number: asked.append(number) or original(number)
+    )
+    options = ["--rank", "7", "--n-jobs", "2", "--kernel", "gaussian", "--length-scale", "0.01"]
+    assert main(["fit", "old.csv", "--target", "y", *options, "--out", "m.skops"]) == 0
+    assert fenchel.load("m.skops")[-1].feature_map_.rank_ == 7
+    assert asked == [2]
+    assert "above the 1e-06 asked for" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--coverage", "1.5"], "--coverage must lie strictly between 0 and 1, got 1.5"),
+        (["--coverage", "0.8", "--levels", "0.5"], "--coverage and --levels exclude each other"),
+        (["--coverage", "0.8", "--cv", "3"], "--coverage and --cv exclude each other"),
+        (
+            ["--coverage", "0.8", "--model", "normal"],
+            "--coverage has no meaning for --model normal",
+        ),
+        (
+            ["--non-crossing", "--model", "ridge"],
+            "--non-crossing has no meaning for --model ridge",
+        ),
+        (["--non-crossing", "--level-gamma", "1"], "--non-crossing and --level-gamma exclude"),
+        (["--rank", "0"], "--rank must be a whole number >= 1, got 0"),
+        (["--n-jobs", "0"], "--n-jobs must be a number of threads"),
+        (["--model", "density"], "--target has no meaning for --model density"),
+        (["--model", "curves"], "--model curves needs as --target the columns of the curve"),
+        (["--model", "normal", "--levels", "0.5"], "--levels has no meaning for --model normal"),
+    ],
+)
+def test_what_does_not_go_together(options, sentence, here, capsys):
+    assert main(["fit", "old.csv", "--target", "y", "--out", "new.skops", *options]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(f"fenchel: {sentence}")
+    assert not (here / "new.skops").exists()
+
+
+@pytest.mark.parametrize("model", [[], ["--coverage", "0.8"], ["--non-crossing"]])
+def test_tables_fit_on_a_screen(model, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {f"column {j}": random.choice(list("abcdefg")[: j % 5 + 2], 80) for j in range(20)}
+    )
+    frame["a number"] = random.normal(size=80)
+    frame.assign(y=frame["a number"] ** 2).to_csv("wide.csv", index=False)
+    fixed = ["--alpha", "1e-3", "--kernel", "gaussian", "--length-scale", "3"]
+    many = (
+        [] if "--coverage" in model else ["--levels", ",".join(f"{j / 20}" for j in range(1, 20))]
+    )
+    save = ["--out", "w.skops", "--plot", "w.png"]
+    assert main(["fit", "wide.csv", "--target", "y", *fixed, *many, *model, *save]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80

@@ -1,0 +1,164 @@
+"""Tables larger than a share of the free memory: the same model, without reading them whole."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import fenchel
+from fenchel import QuantileRegressor
+from fenchel.cli import main, on_disk
+from fenchel.tables import table_encoder
+
+FIT = ["fit", "trips.parquet", "--target", "fare", "--kernel", "gaussian", "--length-scale", "3"]
+FIT += ["--alpha", "1e-4"]
+
+
+def trips(n=1500):
+    """Rides; the fare depends on distance and city."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "ride": [f"R{k}" for k in range(n)],
+            "distance": random.exponential(3.0, n),
+            "city": random.choice(["Bonn", "NA", "Köln"], n),
+            "seats": random.integers(1, 5, n),
+        }
+    )
+    frame.loc[::50, "distance"] = np.nan
+    noise = random.exponential(1.0, n)
+    return frame.assign(fare=3 + 2 * frame["distance"].fillna(3.0) + noise)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working folder with a table in which nothing fits into memory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(on_disk, "SHARE", 0.0)
+    monkeypatch.setattr(on_disk, "_BLOCK_ROWS", 400)
+    trips().to_parquet("trips.parquet", row_group_size=400)
+    return tmp_path
+
+
+def test_the_fit_is_that_of_the_library_from_disk(here, capsys):
+    assert main([*FIT, "--ids", "ride", "--out", "m.skops", "--json"]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(out)
+    assert err == ""
+    assert record["on_disk"]
+    assert record["features"] == {
+        "numeric": ["distance", "seats"],
+        "categorical": ["city"],
+        "dates": [],
+    }
+    X = trips().drop(columns=["ride", "fare"])
+    X.assign(fare=trips()["fare"]).to_parquet("some.parquet", row_group_size=400)
+    plain = QuantileRegressor([0.1, 0.5, 0.9], kernel=fenchel.kernels.Gaussian(3.0), alpha=1e-4)
+    expected = make_pipeline(table_encoder(), plain.set_params(random_state=0))
+    expected.fit("some.parquet", "fare")
+    np.testing.assert_array_equal(fenchel.load("m.skops").predict(X), expected.predict(X))
+    below = trips()["fare"].to_numpy()[:, None] <= expected.predict(X)
+    np.testing.assert_allclose([c["coverage"] for c in record["levels"]], below.mean(axis=0))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_predictions_come_block_by_block(ending, here, capsys, monkeypatch):
+    assert main([*FIT, "--ids", "ride", "--out", "m.skops", "--quiet"]) == 0
+    new = trips(1300).assign(extra=1)
+    new.loc[900, "city"] = "Ulm"
+    getattr(new, f"to_{ending}")(f"new.{ending}", index=False)
+    sizes = []
+    original = on_disk.blocks
+    monkeypatch.setattr(
+        on_disk, "blocks", lambda *given: (sizes.append(b) or b for b in original(*given))
+    )
+    capsys.readouterr()
+    assert main(["predict", "m.skops", f"new.{ending}", "--out", "p.csv"]) == 0
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "1 row has labels of city that the model has not seen (Ulm)" in err
+    found = pd.read_csv("p.csv")
+    assert found["ride"].tolist() == new["ride"].tolist()
+    expected = fenchel.load("m.skops").predict(new)
+    np.testing.assert_allclose(found[["q0.1", "q0.5", "q0.9"]], expected, rtol=1e-12)
+    if ending == "csv":
+        assert [len(table.frame) for _, table in sizes] == [400, 400, 400, 100]
+    assert {p.name for p in here.iterdir()} == {
+        "m.skops",
+        f"new.{ending}",
+        "p.csv",
+        "trips.parquet",
+    }
+    assert main(["predict", "m.skops", f"new.{ending}"]) == 0
+    again = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    pd.testing.assert_frame_equal(again, found)
+
+
+def test_a_block_that_is_refused_leaves_no_file(here, capsys):
+    assert main([*FIT, "--out", "m.skops", "--quiet"]) == 0
+    new = trips(900).astype({"seats": object})
+    new.loc[850, "seats"] = "two"
+    new.to_csv("new.csv", index=False)
+    assert main(["predict", "m.skops", "new.csv", "--out", "p.csv"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "new.csv, rows 801 to 900" in err
+    assert not (here / "p.csv").exists()
+
+
+def test_intervals_are_calibrated_on_rows_that_are_left_out(here, capsys):
+    coverage = ["--coverage", "0.8", "--out", "c.skops", "--json"]
+    assert main([*FIT, "--drop", "ride", *coverage]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["calibration"]["rows"] == 375
+    assert abs(record["intervals"]["coverage"] - 0.8) < 0.06
+    model = fenchel.load("c.skops")[-1]
+    assert model.levels_.tolist() == [0.1, 0.5, 0.9]
+    assert np.count_nonzero(np.any(model.estimator_.dual_coef_ != 0.0, axis=1)) <= 1125
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--cv", "3"], "without --cv"),
+        (["--model", "normal"], "without --model normal"),
+        (["--plot", "p.png"], "without --plot"),
+        (["--drop", "city,town"], "has no column 'town'"),
+    ],
+)
+def test_what_needs_memory_is_refused(arguments, sentence, here, capsys):
+    base = ["fit", "trips.parquet", "--target", "fare", "--out", "m.skops"]
+    assert main([*base, *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert sentence in err
+    assert [p.name for p in here.iterdir()] == ["trips.parquet"]
+
+
+def test_large_csv_files_are_refused_with_what_to_do(here, capsys):
+    trips().to_csv("trips.csv", index=False)
+    assert main(["fit", "trips.csv", "--target", "fare"]) == 2
+    assert "convert it to Parquet" in capsys.readouterr().err
+
+
+def test_holes_in_the_target_are_refused(here, capsys):
+    frame = trips()
+    frame.loc[700, "fare"] = np.nan
+    frame.to_parquet("trips.parquet", row_group_size=400)
+    assert main([*FIT, "--out", "m.skops"]) == 2
+    assert "column 'fare' of row 701" in capsys.readouterr().err
+
+
+def test_small_tables_stay_in_memory(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    trips(60).to_parquet("trips.parquet")
+    assert not on_disk.is_large(tmp_path / "trips.parquet")
+    free = on_disk.free_memory()
+    monkeypatch.setattr(on_disk, "SHARE", 60 * 5 * 8 / free / 2)
+    monkeypatch.setattr(on_disk, "free_memory", lambda: free)
+    assert on_disk.is_large(tmp_path / "trips.parquet")
