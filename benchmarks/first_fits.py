@@ -1,6 +1,7 @@
 """The first fit of a process, each in one of its own.
 
-Of rough kernels, data H, with the true gap; and of the default estimators on 300 rows. The gap is computed apart from the library: kernel values in blocks, by SciPy, in double precision.
+Of rough kernels, data H, with the true gap; and of the default estimators on 300 rows. The gap is
+computed apart from the library: kernel values in blocks, by SciPy, in double precision.
 """
 
 from __future__ import annotations
