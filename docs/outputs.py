@@ -1,7 +1,8 @@
 """``python docs/outputs.py [PAGE ...]``: run the code on pages, and show under it what it prints.
 
 A block of Python on a page, and the block of text right after it, are code and its output. Tests
-run the code and compare.
+run the code and compare, and so does ``python docs/outputs.py --check PAGE ...``, which needs
+nothing but what the pages need.
 """
 
 from __future__ import annotations
@@ -102,8 +103,20 @@ def with_outputs(text: str, name: str) -> str:
     return "".join([*pieces, text[end:]])
 
 
+def check(page: Path) -> None:
+    """Raise where the code of a page prints something else than the page shows."""
+    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    for block, printed in zip(blocks, printed_by(blocks, str(page)), strict=True):
+        if not agree(block.shown, printed):
+            raise SystemExit(f"{page} shows\n{block.shown}and prints\n{printed}")
+
+
 def main(names: list[str]) -> None:
-    """Rewrite the pages that are named, or all with code."""
+    """Rewrite the pages that are named, or all with code; or check them."""
+    if names[:1] == ["--check"]:
+        for name in names[1:]:
+            check(Path(name).resolve())
+        return
     written = [DOCS.parent / "README.md", *sorted(DOCS.glob("**/*.md"))]
     for page in [Path(name) for name in names] or written:
         text = page.read_text(encoding="utf-8")

@@ -84,7 +84,7 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
         if given is not None and len(given) != n:
             raise _wrong_length(name, len(given))
     if n == 0:
-        raise ValueError(f"{table.label} must have a row, and has none")
+        raise ValueError(f"{table.label} must have at least one row, got an empty table")
     numbers, weight = np.concatenate(kept), np.broadcast_to(1.0, n)  # one number in memory
     if of_rows[1]:
         weight = check_weights(np.empty((n, 0)), np.concatenate(of_rows[1]))[numbers]
@@ -282,7 +282,7 @@ def sample_frame(X: Any, target: Any, size: int) -> Any:
         chosen.append(batch.take(_arrow().array(some)))
         row += batch.num_rows
     if not chosen:
-        raise ValueError(f"{source.label} must have a row, and has none")
+        raise ValueError(f"{source.label} must have at least one row, got an empty table")
     return _arrow().Table.from_batches(chosen).to_pandas()
 
 

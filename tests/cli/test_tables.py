@@ -74,9 +74,9 @@ def here(folder, monkeypatch, tmp_path):
 def test_lines_on_the_columns(folder):
     place, out = folder
     lines = [
-        "area      number; 3 holes filled with the median ",
-        "town      category of 3 values, a column for each; others count as none",
-        "garden    true or false, as 1 and 0; 2 holes filled with false, and marked in a column",
+        "area      number; 3 missing values filled with the median ",
+        "town      category of 3 values, a column for each; unseen values get 0 in all",
+        "garden    true or false, as 1 and 0; 2 missing values filled with false and marked in ",
         "sold      date (%d.%m.%Y), as days since 1968-03-0",
         "left out  id (another word in every row), country (the same in every row), void (empty)",
     ]
@@ -107,9 +107,9 @@ def test_predict_meets_what_the_fit_has_not_seen(here, capsys):
     out, err = capsys.readouterr()
     assert err.splitlines() == [
         "fenchel: warning: 3 rows have labels of town that the model has not seen (Aachen, Ulm): "
-        "they count as none of those it knows",
-        "fenchel: warning: 1 row has no town, which every row of the fit has: they count as none "
-        "of its values",
+        "they get 0 in the columns of all categories",
+        "fenchel: warning: 1 row has no town, which every row of the fit has: they get 0 in the "
+        "columns of all its categories",
         "fenchel: warning: new.csv has columns that the model does not know and does not read: "
         "more",
     ]

@@ -176,7 +176,7 @@ def test_partial_dependence_by_a_loop():
         (lambda: feature_slice(X, 2), r"feature must be in 0..1, got 2"),
         (lambda: feature_slice(X, grid_resolution=1), "grid_resolution must be at least 2"),
         (lambda: partial_dependence(len, X, subsample=0), "subsample must be at least 1"),
-        (lambda: feature_slice(np.array([["a"]], dtype=object)), "X has none"),
+        (lambda: feature_slice(np.array([["a"]], dtype=object)), "X must have a numeric feature"),
     ],
 )
 def test_bad_input(call, sentence):

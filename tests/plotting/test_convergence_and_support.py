@@ -141,7 +141,7 @@ def test_bad_support(mcycle, ax):
     model = SVR(epsilon=20.0, alpha=1e-3).fit(X, y)
     with pytest.raises(ValueError, match=r"support_ and dual_coef_, .* got Lasso"):
         SupportDisplay.from_estimator(Lasso().fit(X, y), X, y, ax=ax)
-    with pytest.raises(ValueError, match=r"X must hold the rows of the fit.* got 5 rows"):
+    with pytest.raises(ValueError, match=r"X must hold the training rows.* got 5 rows"):
         SupportDisplay.from_estimator(model, X[:5], y[:5], ax=ax)
     with pytest.raises(ValueError, match=r"output must be in 0\.\.0, got 2"):
         SupportDisplay.from_estimator(model, X, y, output=2, ax=ax)

@@ -169,10 +169,10 @@ def test_arrays_and_many_features(ax):
 @pytest.mark.parametrize(
     ("feature", "sentence"),
     [
-        ("colour", "must be a number to draw along, and 'colour' is not"),
+        ("colour", "feature must be numeric to draw along it, got 'colour'"),
         ("shape", "feature must be one of colour, size, weight, flag, got 'shape'"),
         (9, r"feature must be in 0\.\.3, got 9"),
-        (0, "'colour' is not"),
+        (0, "must be numeric .* got 'colour'"),
     ],
 )
 def test_bad_feature(mixed, ax, feature, sentence):

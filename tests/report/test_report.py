@@ -257,7 +257,7 @@ def test_rows_of_the_fit_are_recognized(quantiles, rows, as_array):
     assert same.facts.same_rows
     page = Page(same.html)
     assert "not held-out" in page.sections[""]
-    assert any("carry the model" in image["alt"] for image in page.images)
+    assert any("the support vectors marked" in image["alt"] for image in page.images)
     other_target = measured(quantiles, X, np.asarray(y) + 1e-9, training=record)
     assert other_target.facts.kind_of_rows == "held-out"
     unknown = measured(quantiles, new, targets)
@@ -458,7 +458,7 @@ def test_notebooks_show_the_page_in_a_frame(held_out):
 def test_bad_input_is_one_sentence(quantiles, rows):
     X, y = rows[1]
     for arguments, message in [
-        ((StandardScaler().fit(X), X, y), "must have predict"),
+        ((StandardScaler().fit(X), X, y), "must have a method predict"),
         ((quantiles, X, y[:-1]), "a target for each of the 120 rows"),
         ((quantiles, X, y.where(y < 1)), "y must be finite"),
         ((quantiles, X, np.column_stack([y, y])), "y must have as many columns"),

@@ -144,9 +144,10 @@ def test_unseen_categories_and_new_holes_are_zeros():
     assert sentences == [
         "1 row has no n, which every row of the fit has: they are given its median",
         "2 rows have no f, which every row of the fit has: they are given its more frequent value",
-        "1 row has labels of c that the model has not seen (z): they count as none of those it "
-        "knows",
-        "1 row has no c, which every row of the fit has: they count as none of its values",
+        "1 row has labels of c that the model has not seen (z): they get 0 in the "
+        "columns of all categories",
+        "1 row has no c, which every row of the fit has: they get 0 in the columns of "
+        "all its categories",
     ]
     assert encoder.notices(frame) == []
 
@@ -256,7 +257,7 @@ def test_empty_words_are_holes(dtype):
     encoder, table = column(pd.Series(["a", "", "b"], dtype=dtype))
     assert list(table) == ["c=a", "c=b", "c=missing"]
     assert table["c=missing"].tolist() == [0, 1, 0]
-    assert encoder.description_["c"].endswith("; 1 hole as a value of their own")
+    assert encoder.description_["c"].endswith("; 1 missing value as one more category")
 
 
 def test_numbers_as_categories():

@@ -173,7 +173,8 @@ def fit(
 
     With --target alone, length scales and alpha are learned from held-out rows.
 
-    Words, dates, true and false, and holes become numbers, and lines on the columns say how.
+    Words, dates, true and false, and missing values become numbers, and lines on the columns
+    say how.
     Without --out nothing is kept. Messages count rows from 1, without the header.
     Ctrl-C keeps the best model so far.
     """

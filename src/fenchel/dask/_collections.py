@@ -68,7 +68,7 @@ class OnWorkers(Source):
         if len(kept) == 0:
             empty = begins[-1] == 0
             raise ValueError(
-                "X must have a row, and has none"
+                "X must have at least one row, got none"
                 if empty
                 else "sample_weight must have a positive entry, got zeros only"
             )

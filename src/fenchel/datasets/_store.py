@@ -34,7 +34,7 @@ def cache_folder() -> Path:
 def fetch(resource: Resource) -> bytes:
     """Content of a resource from the first place that holds it.
 
-    A spoilt file raises an OSError and is never replaced: it may be what somebody put there.
+    A damaged file raises an OSError and is never overwritten: somebody may have put it there.
     """
     folder = os.environ.get("FENCHEL_DATA", "")
     if folder and (path := Path(folder, resource.file)).is_file():

@@ -330,4 +330,7 @@ def check_gram(K: FloatArray) -> None:
     size = max(1, _CHUNK_VALUES // len(K))
     chunks = (slice(i, i + size) for i in range(0, len(K), size))
     if any(np.abs(K[rows] - K[:, rows].T).max() > 1e-8 * largest for rows in chunks):
-        raise ValueError("with kernel='precomputed', X must be symmetric, and is not")
+        raise ValueError(
+            "with kernel='precomputed', X must be symmetric, got a matrix that differs from its "
+            "transpose"
+        )

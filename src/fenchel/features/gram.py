@@ -55,8 +55,8 @@ class Gram:
         if not difference <= _NEGATIVE * self.largest:
             raise ValueError(
                 f"kernel(X, Y) and kernel.diag(X) must agree for equal rows, and differ by "
-                f"{difference:.3g} (noise such as a WhiteKernel is no kernel of two rows: raise "
-                "alpha instead)"
+                f"{difference:.3g} (a WhiteKernel adds noise to the diagonal only: leave it "
+                "out and raise alpha instead)"
             )
 
     def check(self, left: FloatArray) -> None:

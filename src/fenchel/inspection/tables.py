@@ -57,7 +57,7 @@ class FeatureTable:
         numeric = [j for j, column in enumerate(self.columns) if _is_number(column)]
         names = self.names
         if not numeric:
-            raise ValueError("a picture is drawn along a feature that is a number, and X has none")
+            raise ValueError("X must have a numeric feature to draw along, got none")
         if feature is None:
             return numeric[0]
         if isinstance(feature, str):
@@ -69,9 +69,7 @@ class FeatureTable:
             if not 0 <= place < len(names):
                 raise ValueError(f"feature must be in 0..{len(names) - 1}, got {feature!r}")
         if place not in numeric:
-            raise ValueError(
-                f"feature must be a number to draw along, and {names[place]!r} is not"
-            )
+            raise ValueError(f"feature must be numeric to draw along it, got {names[place]!r}")
         return place
 
     def numbers(self, position: int) -> FloatArray:

@@ -349,7 +349,7 @@ def output_matrix(output: Any, name: str = "output") -> FloatArray:
         )
     size = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > _ROUNDING * size:
-        raise ValueError(f"{name} must be symmetric, and is not")
+        raise ValueError(f"{name} must be symmetric, got a matrix that differs from its transpose")
     lowest = float(np.linalg.eigvalsh(matrix)[0])
     if lowest < -_ROUNDING * size:
         raise ValueError(

@@ -140,7 +140,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
         self.quantile_ = float(self._margin(self.coverage, typical)[0])
         if np.isinf(self.quantile_):
-            self._warn_of_infinity(self.coverage, "every interval", stacklevel=4)
+            self._warn_of_infinity(self.coverage, "every interval is", stacklevel=4)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -200,7 +200,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         wanted = {"two-sided": (low, high), "lower": (low,), "upper": (high,)}[self.side]
         n_infinite = int(np.isinf(wanted).any(axis=0).sum())
         if n_infinite:
-            self._warn_of_infinity(coverage, f"{n_infinite} of {len(low)} intervals")
+            self._warn_of_infinity(coverage, f"{n_infinite} of {len(low)} intervals are")
         if self.side == "two-sided":
             # Ends that have crossed are an empty set, and a point holds it.
             crossed = low > high
@@ -363,7 +363,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         n_undefined = int(np.isinf(self.conformity_scores_).sum())
         undefined = f", {n_undefined} of them with an infinite score" if n_undefined else ""
         warnings.warn(
-            f"{what} must be infinite: a coverage of {coverage:g} needs at least {needed} "
+            f"{what} infinitely wide: a coverage of {coverage:g} needs at least {needed} "
             f"calibration rows{weights}, got n_calibration_ = {self.n_calibration_}{undefined}",
             UserWarning,
             stacklevel=stacklevel,

@@ -104,8 +104,7 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights, for what they do see the class. Rows of weight zero are not
-            seen at all.
+            Non-negative weights; the class says how they act. Rows of weight zero are skipped.
 
         Raises
         ------

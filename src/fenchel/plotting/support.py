@@ -112,8 +112,8 @@ class SupportDisplay(Display):
         dual = dual if len(dual) == len(support) else dual[support]  # of all rows, with zeros
         if len(support) and int(support.max()) >= len(values):
             raise ValueError(
-                f"X must hold the rows of the fit, of which row {int(support.max())} carries the "
-                f"model, got {len(values)} rows"
+                f"X must hold the training rows, of which row {int(support.max())} is a support "
+                f"vector, got {len(values)} rows"
             )
         n_outputs = dual.shape[1]
         if output is not None and not 0 <= output < n_outputs:
@@ -149,12 +149,12 @@ class SupportDisplay(Display):
         up, down = coefficients > 0.0, coefficients < 0.0
         kinds = [(up, "^", _style.VERMILION, "pulls up"), (down, "v", _style.BLUE, "pulls down")]
         if not self.signed:
-            kinds = [(~idle, "o", _style.BLUE, "carries the model")]
+            kinds = [(~idle, "o", _style.BLUE, "support vector")]
         self.carrying_ = [self._marks(*kind[:3]) for kind in kinds]
         names = [*(kind[3] for kind in kinds), "not needed"]
         carrying = int(np.count_nonzero(~idle))
         share = percent(carrying / len(idle), 3)
-        note = f"{carrying} of {len(idle)} rows ({share}) carry the model"
+        note = f"{carrying} of {len(idle)} rows ({share}) are support vectors"
         _style.label_axes(ax, self.feature_name, self.target_name, note)
         shown = list(zip([*self.carrying_, self.idle_], names, strict=True))
         made = _style.free_legend(ax, shown, "", np.column_stack([self.values, self.targets]))

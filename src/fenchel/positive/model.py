@@ -251,9 +251,11 @@ class PSDModel:
         if not isinstance(other, PSDModel):
             return NotImplemented
         if other.feature_map_ is not self.feature_map_:
-            raise ValueError("models can be added if they share their feature map, and do not")
+            raise ValueError(
+                "models to be added must share their feature map, got two different ones"
+            )
         if not np.array_equal(self.support_.bounds, other.support_.bounds):
-            raise ValueError("models can be added if they share their support, and do not")
+            raise ValueError("models to be added must share their support, got two different ones")
         factor = np.concatenate([self.factor_, other.factor_], axis=1)
         return PSDModel(self.feature_map_, factor, self.support_)
 

@@ -125,7 +125,9 @@ def gather(
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
     """Targets and predictions as matrices, or a sentence on what does not fit."""
     if not hasattr(estimator, "predict"):
-        raise ValueError(f"estimator must have predict, and {type(estimator).__name__} has not")
+        raise ValueError(
+            f"estimator must have a method predict, got {type(estimator).__name__} without one"
+        )
     if issparse(X) or np.ndim(X) != 2:
         raise ValueError("X must be a table or an array with two dimensions, of rows and columns")
     targets = np.asarray(y, dtype=np.float64)

@@ -123,7 +123,7 @@ def _calibration(facts: Facts) -> Iterator[Picture]:
         "calibration",
         svg,
         f"observed against nominal levels: {', '.join(pairs)}",
-        "On the diagonal a level is what it says; within the band it may be, by chance.",
+        "Calibrated levels lie on the diagonal; inside the band, the difference may be chance.",
     )
 
 
@@ -149,8 +149,8 @@ def _support(facts: Facts, X: Any) -> Iterator[Picture]:
     yield Picture(
         "pictures",
         svg,
-        f"rows of the fit, those marked that carry the model, along {name}",
-        "The rows that carry the model, the larger the more: without the others it is the same.",
+        f"training rows along {name}, the support vectors marked",
+        "Larger marks have more weight. Without the other rows the model would be the same.",
     )
 
 

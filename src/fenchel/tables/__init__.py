@@ -1,4 +1,4 @@
-"""Data frames as arrays of numbers: categories, dates, true and false, and holes."""
+"""Data frames as arrays of numbers: categories, dates, true and false, and missing values."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _SHOWN = 3  # labels in a notice
 
 
 def label_of(label: str | None) -> str:
-    """Name of a category; of holes where it is None."""
+    """Name of a category; of missing values where it is None."""
     return "missing" if label is None else label
 
 
@@ -44,11 +44,16 @@ def _line(part: Part, encoder: Any, place: int, calendar: dict[str, Any] | None)
         n_values = len(set(part.values[~_is_hole(part)].tolist()))
         line = f"words of {counted(n_values, 'value')}, by their letters in "
         line += counted(encoder.n_components_, "column")
-        return line + (f"; {counted(n_holes, 'hole')} as an empty word" if n_holes else "")
+        return line + (
+            f"; {counted(n_holes, 'missing value')} read as an empty word" if n_holes else ""
+        )
     if part.block == CATEGORIES:
         n_values = sum(label is not None for label in encoder.categories_[place])
-        line = f"category of {counted(n_values, 'value')}, a column for each; others count as none"
-        return line + (f"; {counted(n_holes, 'hole')} as a value of their own" if n_holes else "")
+        line = f"category of {counted(n_values, 'value')}, a column for each; "
+        line += "unseen values get 0 in all"
+        return line + (
+            f"; {counted(n_holes, 'missing value')} as one more category" if n_holes else ""
+        )
     value = encoder.statistics_[place]
     if calendar is not None:
         line, filled = _date_line(calendar), "the median day"
@@ -56,7 +61,9 @@ def _line(part: Part, encoder: Any, place: int, calendar: dict[str, Any] | None)
         line, filled = "true or false, as 1 and 0", str(bool(value)).lower()
     else:
         line, filled = AS_IT_IS, f"the median {value:.6g}"
-    marked = f"; {counted(n_holes, 'hole')} filled with {filled}, and marked in a column"
+    marked = (
+        f"; {counted(n_holes, 'missing value')} filled with {filled} and marked in another column"
+    )
     return line + (marked if n_holes else "")
 
 
@@ -75,7 +82,7 @@ def _is_hole(part: Part) -> npt.NDArray[np.bool_]:
 
 
 def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
-    """A sentence for each column with words, or with holes, of which the fit has seen none."""
+    """A sentence for each column with words or missing values that the fit has not seen."""
     found = []
     for part, encoder, place in _places(columns, parts):
         n_holes = int(_is_hole(part).sum())
@@ -86,9 +93,9 @@ def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
                 labels = list(dict.fromkeys(new))[:_SHOWN]
                 found.append(
                     f"{_rows(len(new))} labels of {part.source} that the model has not seen "
-                    f"({', '.join(labels)}): they count as none of those it knows"
+                    f"({', '.join(labels)}): they get 0 in the columns of all categories"
                 )
-            filled = None if None in known else "they count as none of its values"
+            filled = None if None in known else "they get 0 in the columns of all its categories"
         elif part.block in (NUMBERS, FLAGS):
             typical = "median" if part.block == NUMBERS else "more frequent value"
             seen = place in encoder.indicator_.features_

@@ -30,31 +30,32 @@ def _in_files(X: Any) -> bool:
 
 
 class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
-    """Makes an array of numbers of a data frame with words, dates, true and false, and holes.
+    """Makes numbers of a data frame with words, dates, true and false, and missing values.
 
     Each column is treated by what it holds in the rows of the fit:
 
     ==============  =========================================================================
-    numbers         as they are; holes take the median, and a column of 0 and 1 marks them
-    true and false  1 and 0; holes take the more frequent one, and a column marks them
+    numbers         as they are; missing values take the median, and a column of 0 and 1 marks them
+    true and false  1 and 0; missing values take the more frequent one, and a column marks them
     dates           days since the first date of the fit; sine and cosine of month, weekday
-                    and hour, as far as they vary; holes take the median day, and a column
+                    and hour, as far as they vary; missing values take the median day, and a column
                     marks them
     words           of at most ``max_categories`` values: a column of 0 and 1 for each value,
-                    and for holes if there are any; another value has 0 in all of them
+                    and for missing values if there are any; another value has 0 in all of them
     words           of more values: ``n_components`` columns that tell which letters follow one
                     another in them
     left out        columns that are empty or the same in every row, and words without a blank
                     that are another in every one of more than 10 rows
     ==============  =========================================================================
 
-    Empty words are holes. Words that are all dates in one format, with year and month, are dates.
-    Where days and months could be either way round in all of them, the month comes first in
-    01/02/2020, and the day in 01.02.2020. Time zones are resolved into universal time.
+    Empty words are missing values. Words that are all dates in one format, with year and
+    month, are dates. Where days and months could be either way round in all of them, the month
+    comes first in 01/02/2020, and the day in 01.02.2020. Time zones are resolved into
+    universal time.
 
-    A table of numbers without holes passes as it is, bit for bit, with what is the same in every
-    row. Categories of numbers are numbers: make them words, or of the dtype ``category``, if their
-    order means nothing.
+    A table of numbers without missing values passes as it is, bit for bit, with what is the
+    same in every row. Categories of numbers are numbers: make them words, or of the dtype
+    ``category``, if their order means nothing.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     >>> encoder.groups_
     array([-1, -1,  0,  0])
     >>> print(encoder.description_["area"])
-    number; 1 hole filled with the median 70, and marked in a column
+    number; 1 missing value filled with the median 70 and marked in another column
     """
 
     constraints = declared(max_categories=COUNT, n_components=COUNT)
@@ -235,7 +236,8 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         Returns
         -------
         list of str
-            A sentence for each column with words that the fit has not seen, and one for holes.
+            A sentence for each column with words that the fit has not seen, and one for
+            missing values.
 
         Raises
         ------

@@ -33,7 +33,7 @@ _FEW = 10  # of more values none of which occurs twice, words without a blank ar
 
 
 def frame_of(X: Any) -> pd.DataFrame:
-    """Return a table as a DataFrame of pandas, in which empty words are holes."""
+    """Return a table as a DataFrame of pandas, in which empty words are missing values."""
     frame = X if isinstance(X, pd.DataFrame) else getattr(X, "to_pandas", lambda: None)()
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"X must be a data frame of pandas or Polars, got {shown(X)}")
@@ -48,7 +48,7 @@ def frame_of(X: Any) -> pd.DataFrame:
 
 
 def _without_empty_words(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column in which empty words are holes, as they are in CSV files."""
+    """A column in which empty words are missing values, as they are in CSV files."""
     if not cells.is_words(column):
         return column
     empty = column.astype(object) == ""

@@ -113,7 +113,7 @@ def _check(kernel: Any, X: FloatArray) -> None:
     same(
         kernel(X, X.copy()),
         gram,
-        "k(X, X) must be k(X) (noise on the diagonal is no kernel of two rows)",
+        "k(X, X) must be k(X) (leave noise on the diagonal to alpha)",
     )
     same(np.asarray(kernel.diag(X)), np.diag(gram), "diag(X) must be the diagonal of k(X)")
     some = np.arange(0, n, 3)
