@@ -42,7 +42,7 @@ COMPONENTS = 60
 """Eigenfunctions for p = 2, which the paper represents so as well; it does not say how many."""
 ALPHAS = np.geomspace(1e-10, 1e-6, 10)
 KAPPAS, EPSILONS = np.geomspace(1e-7, 1.0, 100), np.geomspace(1e-5, 1e-1, 80)
-FULL, QUICK = (15, 10, 100, 80), (2, 2, 5, 5)
+FULL, QUICK = (15, 10, 100, 80), (2, 2, 4, 4)
 """Values of ρ, λ, κ and ε."""
 QUICK_WORDS = 40
 TOL, TURNS = 1e-4, 3000

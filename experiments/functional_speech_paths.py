@@ -32,7 +32,7 @@ EXACT = 1e-9
 
 
 class Coordinates(NamedTuple):
-    """How curves become rows of numbers, and what weights of these stand for."""
+    """How curves become rows of numbers, and what combinations of such rows stand for."""
 
     basis: np.ndarray
     """(m, p): coordinates are scaled curves times this."""
@@ -50,7 +50,7 @@ class Coordinates(NamedTuple):
         return scaled if self.eigenvalues is None else scaled @ self.basis
 
     def curves(self, weights: np.ndarray) -> np.ndarray:
-        """What kernel values are multiplied with, (n, m), from weights (n, p)."""
+        """Curves (k, m) of combinations (k, p) of the weights of rows."""
         m = len(self.basis)
         if self.eigenvalues is None:
             return np.sqrt(m) * weights @ self.between
@@ -135,7 +135,7 @@ class Fold:
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """Curves of the rows to judge by."""
-        return self.cross @ self.outputs.curves(weights)
+        return self.outputs.curves(self.cross @ weights)
 
     def error(self, predicted: np.ndarray) -> float:
         """Mean over words of the sum of squares over their frames."""
@@ -172,16 +172,19 @@ class Fold:
             start = square if near is None else scale * near.start
             warm = WarmStart(start, np.zeros(start.shape[1]), alpha)
             solver = Splitting(self.tol * size / problem.baseline, TURNS)
-            near = self._scaled(solver.solve(problem, warm), scale)
+            near = self._scaled(solver.solve(problem, warm), scale, unit)
         self.now.append((place, near))
         return unit * near.predicted, scale * near.start
 
-    def _scaled(self, solution: Solution, scale: float) -> Point:
+    def _scaled(self, solution: Solution, scale: float, unit: float) -> Point:
         dual = solution.dual / scale
         start = dual if solution.nearby is None else solution.nearby / scale
-        model = dual if solution.source is None else solution.source / scale
-        image, fitted = self.design.image(dual), self.design.image(model)
-        return Point(start, dual, image, model, fitted, self.predict(model))
+        fitted = self.design.directions(solution.weights) / unit  # known from its certificate
+        predicted = self.predict(solution.weights) / unit
+        if solution.source is None or solution.source is solution.dual:
+            return Point(start, dual, fitted, dual, fitted, predicted)
+        model, image = solution.source / scale, self.design.image(dual)
+        return Point(start, dual, image, model, fitted, predicted)
 
     def _judged(
         self, problem: Problem, near: Point | None, scale: float, unit: float

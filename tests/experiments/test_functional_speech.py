@@ -162,6 +162,7 @@ def test_quick_form(made_up, tmp_path):
     assert len(results) == 8 * (5 + 3 + 3 + 3)
     assert results.relative_gap.max() <= 1e-4
     assert "not run" not in page
+    assert "not complete" not in page
     assert "15.06 ± 2.22" in page
     speech = data.load(40)
     m = int(speech.lengths.max())
