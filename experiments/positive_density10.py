@@ -122,14 +122,14 @@ much. {fresh}
 in the first coordinate only, as in the authors' code; the paper says no more than that it is a
 multivariate version, and 0.3 is read as variance. Seeds 0 to {last10} in ten dimensions and 0 to
 {last1} in one. Five folds for every model. In ten dimensions PSD models have 2, 5 or 20 centres,
-σ from 0.65 to 1.3, alpha of 0.1 and 1e-3 (greedy: rank {rank}, σ from 0.8 and 1.2 times the
-default, alpha = 1e-2); PNM and NCM 5, 20 or 100 centres, σ from 0.5 to 0.8 and the same alphas;
-the GLM 20 or 100 centres, σ from 1.5 to 3, alpha from 1e-4 to 0.01, the box [-4, 4]^10, and 10
-000 points for its integral, half of them near the rows: of uniform points none would be. In one
-dimension σ from 0.5 to 2, alpha from 10 to 1e-3, no trace penalty. Bandwidths: 17 from 0.2 to 1
-(the best for the test rows by 2000 of them), and 25 from 0.1 to 1. Mixtures: 1, 2, 3 or 5
-components with any of the four kinds of covariance. {seconds:.0f} s of processor time; one
-search of the PSD model takes {psd10:.0f} s in ten dimensions, {psd1:.1f} s in one.
+σ from 0.65 to 1.3, alpha of 0.1 and 1e-3 (greedy: rank {rank}, σ from 0.8 and 1.2, alpha =
+1e-2); PNM and NCM 5, 20 or 100 centres, σ from 0.5 to 0.8 and the same alphas; the GLM 20 or 100
+centres, σ from 1.5 to 3, alpha from 1e-4 to 0.01, the box [-4, 4]^10, and 10 000 points for its
+integral, half of them near the rows: of uniform points none would be. In one dimension σ from
+0.5 to 2, alpha from 10 to 1e-3, no trace penalty. Bandwidths: 17 from 0.2 to 1 (the best for the
+test rows by 2000 of them), and 25 from 0.1 to 1. Mixtures: 1, 2, 3 or 5 components with any of
+the four kinds of covariance. {seconds:.0f} s of processor time; one search of the PSD model
+takes {psd10:.0f} s in ten dimensions, {psd1:.1f} s in one.
 """
 RANK = 50
 

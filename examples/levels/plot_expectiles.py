@@ -3,8 +3,8 @@ Quantiles and expectiles of the same rows
 =========================================
 
 The τ-quantile has the share τ of the rows below it. The τ-expectile balances the *distances* of
-rows below and above it, weighted by 1 - τ and τ: it feels how far the extreme rows lie, and needs
-no kinks. The expectile of level ½ is the mean.
+rows below and above it, weighted by 1 - τ and τ: it depends on how far the extreme
+rows lie. The expectile of level ½ is the mean.
 """
 
 # %%

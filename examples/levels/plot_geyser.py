@@ -8,9 +8,9 @@ coefficient at all: the model keeps the other rows only.
 """
 
 # %%
-# Support vectors, the rows that the model keeps, are drawn in vermilion. What is lost is the pinball loss on the
-# rows; what is gained is a model of fewer rows. Kernel and alpha are learned once, without a tube,
-# and the same in all three. Note the two groups of eruptions.
+# Support vectors, the rows that the model keeps, are drawn in vermilion. With a larger ε there are
+# fewer, and the fit is a little worse. Kernel and alpha are learned once, with ε = 0, and are the
+# same in all three. Note the two groups of eruptions.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -2,12 +2,12 @@
 Errors that cost nothing, and gross errors
 ==========================================
 
-In support vector regression errors up to ε cost nothing. Rows that are closer to the curve than that
-can be left out without changing it; the others are the support vectors.
+In support vector regression errors up to ε cost nothing. Rows that are closer to the curve than
+that can be left out without changing it; the others are the support vectors.
 """
 
 # %%
-# Head acceleration in a motorcycle accident, with ε = 20 g. Support vectors are drawn in vermilion.
+# Head acceleration in a motorcycle accident, with ε = 20 g. Support vectors are vermilion.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +30,8 @@ left.set(title=f"{len(model.support_)} of {len(y)} rows are support vectors")
 left.set(xlabel="time after impact (ms)", ylabel="acceleration (g)")
 
 # %%
-# Now ten rows are wrong by 200 g. The squared loss follows them, the others do so less. Squares need
-# another alpha than the others, because they grow faster with the size of an error.
+# Now ten rows are wrong by 200 g. The squared loss follows them, the others do so less. Squares
+# need another alpha, because they grow faster with the size of an error.
 
 wrong = y.copy()
 wrong[40:50] += 200.0

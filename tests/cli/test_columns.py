@@ -91,8 +91,8 @@ def test_none_and_na_are_labels_of_words_and_holes_of_numbers(here, capsys):
     lines = json.loads(capsys.readouterr().out)["columns"]
     n_empty, n_gaps = (homes()["alley"] == "").sum(), (homes()["area"] == "NA").sum()
     assert lines["alley"].startswith("category of 3 values")
-    assert lines["alley"].endswith(f"; {n_empty} holes as a value of their own")
-    assert f"; {n_gaps} holes filled with the median" in lines["area"]
+    assert lines["alley"].endswith(f"; {n_empty} missing values as one more category")
+    assert f"; {n_gaps} missing values filled with the median" in lines["area"]
     homes().iloc[:2].assign(alley=["None", "NA"]).to_csv("new.csv", index=False)
     assert main(["predict", "m.skops", "new.csv"]) == 0
     out, err = capsys.readouterr()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import fenchel
-from fenchel.cli import fitting, main, progress
+from fenchel.cli import commands, fitting, main, progress
 from fenchel.cli.interrupts import Wish, held
 
 SOURCE = Path(fenchel.__file__).parent.parent
@@ -173,6 +173,31 @@ def test_the_limit_on_time_is_the_most_that_is_left(capsys, monkeypatch):
     assert capsys.readouterr().err == (
         "fenchel: learning: held-out loss 0.5 after 22 s, at most 8 s left\n"
     )
+
+
+def test_a_hint_comes_once_where_it_takes_long(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.shown(hidden=False, hint="try less") as show:
+        for second in range(80):
+            now[0] = float(second)
+            show("fitting", 1, None)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["fenchel: fitting after 20 s", "fenchel: try less", lines[2]]
+
+
+def test_rough_fits_of_many_rows_have_a_hint(here, capsys, monkeypatch):
+    hints = []
+    original = commands.shown
+    monkeypatch.setattr(
+        commands, "shown", lambda **given: hints.append(given["hint"]) or original(**given)
+    )
+    monkeypatch.setattr(commands, "_MANY_ROWS", 235)
+    fixed = ["fit", "engel", "--alpha", "1e-3", "--length-scale", "100", "--quiet", "--kernel"]
+    assert main([*fixed, "matern32"]) == 0
+    assert main([*fixed, "matern32", "--rank", "50"]) == 0
+    assert main([*fixed, "gaussian"]) == 0
+    assert hints == [commands._HINT.format(235), "", ""]
 
 
 def test_models_of_folds_are_counted(capsys):

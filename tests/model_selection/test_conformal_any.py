@@ -26,7 +26,9 @@ def rows(n, seed):
 
 X, Y = rows(800, 0)
 NEW, HELD_OUT = rows(4000, 1)
-TREES = HistGradientBoostingRegressor(loss="quantile", max_iter=40, learning_rate=0.2)
+TREES = HistGradientBoostingRegressor(
+    loss="quantile", max_iter=40, learning_rate=0.2, random_state=0
+)
 
 
 class TwoColumns(RegressorMixin, BaseEstimator):
@@ -48,7 +50,7 @@ def at(level, estimator=TREES):
 
 SINGLE = {
     "hist": TREES,
-    "boosting": GradientBoostingRegressor(loss="quantile", n_estimators=40),
+    "boosting": GradientBoostingRegressor(loss="quantile", n_estimators=40, random_state=0),
     "linear": LinearQuantileRegressor(alpha=0.0),
     "pipeline": make_pipeline(StandardScaler(), TREES),
 }
@@ -116,7 +118,7 @@ def test_lightgbm_and_quantile_forests():
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     forests = pytest.importorskip("quantile_forest", reason="quantile-forest is not installed")
     boosted = lightgbm.LGBMRegressor(objective="quantile", n_estimators=40, verbose=-1, n_jobs=1)
-    forest = forests.RandomForestQuantileRegressor(n_estimators=40, min_samples_leaf=10)
+    forest = forests.RandomForestQuantileRegressor(40, min_samples_leaf=10, random_state=0)
     for estimator in (boosted, forest):
         model = ConformalQuantileRegressor(estimator, coverage=0.8).fit(X, Y)
         assert model.levels_.tolist() == [0.1, 0.5, 0.9]

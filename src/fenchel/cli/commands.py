@@ -20,6 +20,11 @@ from fenchel.datasets import list_datasets
 from fenchel.report import Training
 
 _MOST_TOLD = 5  # warnings on blocks of rows
+_MANY_ROWS = 5000
+_HINT = (
+    "{} rows take minutes with a rough kernel: --rank 500 is several times faster, and the "
+    "relative gap then says what it costs"
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     if picture is not None:
         _check_plot_feature(outputs.plot_feature, columns)
     hidden = outputs.quiet or outputs.as_json
-    with shown(hidden=hidden, max_time=settings.max_time) as show:
+    hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= _MANY_ROWS else ""
+    with shown(hidden=hidden, max_time=settings.max_time, hint=hint) as show:
         fitted = fitting.fit(settings, X, y, show)
     X = X[columns.names]
     with as_input_errors(f"the model fails on the rows of {table.label}: "):

@@ -176,7 +176,8 @@ def _print_columns(lines: dict[str, str], n_lines: int) -> None:
             alike.setdefault(line, []).append(one_line(name))
     plain = alike.pop(AS_IT_IS, None)
     told = [(listed(names, 4), line) for line, names in alike.items()]
-    told += [(listed(plain, 4), AS_IT_IS)] if plain else []
+    if plain:
+        told.append((listed(plain, 4) if len(plain) == 1 else f"{len(plain)} columns", AS_IT_IS))
     told += [("left out", listed(left_out, 6))] if left_out else []
     cut = len(told) > max(n_lines, 2)
     shown = told[: max(n_lines, 2) - 1] if cut else told

@@ -56,28 +56,31 @@ def _share(done: int, total: int | None) -> str:
 
 
 @contextlib.contextmanager
-def shown(*, hidden: bool, max_time: float | None = None) -> Iterator[Show]:
-    """What to tell of progress, on standard error."""
+def shown(*, hidden: bool, max_time: float | None = None, hint: str = "") -> Iterator[Show]:
+    """What to tell of progress, on standard error; a hint comes where it takes long."""
     console = Console(stderr=True)
     clock = Clock(max_time)
     if hidden:
         yield lambda what, done, total: None
     elif console.is_terminal:
-        with _on_a_terminal(console, clock) as show:
+        with _on_a_terminal(console, clock, hint) as show:
             yield show
     else:
-        yield _Lines(clock).show
+        yield _Lines(clock, hint).show
 
 
 @contextlib.contextmanager
-def _on_a_terminal(console: Console, clock: Clock) -> Iterator[Show]:
+def _on_a_terminal(console: Console, clock: Clock, hint: str) -> Iterator[Show]:
     columns = TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn()
     with Progress(
         *columns, TextColumn("{task.fields[left]}"), console=console, transient=True
     ) as bar:
         task = bar.add_task("reading", total=None, left="")
+        hints = [hint] * bool(hint)
 
         def show(what: str, done: int, total: int | None) -> None:
+            while hints and _now() - clock.started > _SILENT:
+                console.print(f"fenchel: {hints.pop()}", markup=False, highlight=False)
             bar.update(
                 task,
                 description=what + _share(done, total),
@@ -94,6 +97,7 @@ class _Lines:
     """A line on what is being done, after twenty seconds, and then after ever longer times."""
 
     clock: Clock
+    hint: str = ""
     pause: float = _SILENT
     last: float = field(default_factory=_now)
 
@@ -104,4 +108,7 @@ class _Lines:
         left = self.clock.left(done, total)
         after = f" after {self.clock.elapsed}" + (f", {left}" if left else "")
         sys.stderr.write(f"fenchel: {what}{_share(done, total)}{after}\n")
+        if self.hint:
+            sys.stderr.write(f"fenchel: {self.hint}\n")
+            self.hint = ""
         sys.stderr.flush()

@@ -69,6 +69,13 @@ class Settings:
             if self.given(one) and self.given(other):
                 raise InputError(f"{option(one)} and {option(other)} exclude each other: {reason}")
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether features are as many as rows, unless the user says how many."""
+        smooth = ("gaussian", "rbf", "linear", "polynomial")
+        of_values = self.model in (*_OF_LEVELS, SUPPORT) and not self.non_crossing
+        return of_values and self.rank is None and self.learn and self.kernel not in smooth
+
     def given(self, name: str) -> bool:
         """Whether an option was given."""
         return getattr(self, name) not in (None, False)

@@ -331,5 +331,6 @@ def check_gram(K: FloatArray) -> None:
     chunks = (slice(i, i + size) for i in range(0, len(K), size))
     if any(np.abs(K[rows] - K[:, rows].T).max() > 1e-8 * largest for rows in chunks):
         raise ValueError(
-            "with kernel='precomputed', X must be symmetric, got a matrix that differs from its transpose"
+            "with kernel='precomputed', X must be symmetric, got a matrix that differs from its "
+            "transpose"
         )

@@ -71,6 +71,21 @@ def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatAr
     return np.interp(grid, grid[known], found[known])
 
 
+def spread_of(curves: Curves, weight: FloatArray) -> float:
+    """Median distance of values from the pointwise median, times 1.4826; 1 if all are the same.
+
+    Of normal values it is their standard deviation.
+    """
+    distances = np.abs(curves.values - center_of("median", curves, weight))
+    share = weight[:, None] * np.broadcast_to(curves.measure, distances.shape)
+    seen = ~np.isnan(distances)
+    values, share = distances[seen], share[seen]
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(share[order])
+    middle = float(values[order][np.searchsorted(reached, 0.5 * reached[-1])])
+    return 1.4826 * middle or float(np.average(values, weights=share)) or 1.0
+
+
 def without_gaps(curves: Curves) -> FloatArray:
     """Values (n, m), linear where a curve was not observed, and constant beyond its ends."""
     if curves.observed is None:

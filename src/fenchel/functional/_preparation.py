@@ -9,7 +9,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_length, check_targets, rows_of
-from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
+from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of
 from fenchel.functional._learning import coordinates_of, loss_of_coordinates
 from fenchel.functional._representation import LossChoice, PreparedCurves
 from fenchel.functional._search import SearchableCurves
@@ -21,14 +21,15 @@ from fenchel.problem import Problem
 from fenchel.solvers import Solver
 
 _WIDTH = 0.1
+_TUBE, _LINEAR = 0.1, 0.5  # of the spread of curves
 
 
 class CurvesFromRows(SearchableCurves):
     """Base class: subclasses make problems of prepared curves, and solve them."""
 
     norm: float
-    kappa: float
-    epsilon: float
+    kappa: float | None
+    epsilon: float | None
     level: float
     output_kernel: Any
     center: str | None
@@ -64,9 +65,11 @@ class CurvesFromRows(SearchableCurves):
 
     def _prepared(self, X: FloatArray, targets: Curves, sample_weight: Any) -> PreparedCurves:
         inputs = self._mapped(X, sample_weight)
-        curves, center = self._centred(targets.subset(inputs.kept), inputs.weight)
+        kept = targets.subset(inputs.kept)
+        curves, center = self._centred(kept, inputs.weight)
         output, between = self._output(curves.grid)
-        return PreparedCurves(inputs, curves, output, between, center)
+        spread = self._spread(kept, inputs.weight)
+        return PreparedCurves(inputs, curves, output, between, center, spread)
 
     def _centred(self, curves: Curves, weight: FloatArray) -> tuple[Curves, FloatArray]:
         """Curves without their center, and that."""
@@ -87,7 +90,8 @@ class CurvesFromRows(SearchableCurves):
     def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:
         curves, _ = self._centred(targets, weight)
         coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight)
-        loss = loss_of_coordinates(self._choice(), len(coordinates.coupling))
+        choice = self._choice(self._spread(targets, weight))
+        loss = loss_of_coordinates(choice, len(coordinates.coupling))
         data = Data(X, coordinates.targets, weight, loss, coordinates.coupling, False)
         return data, coordinates.unit
 
@@ -99,9 +103,14 @@ class CurvesFromRows(SearchableCurves):
             return self._learned.alpha
         return DEFAULT_STRENGTH * self._unit_of_strength(prepared)
 
-    def _choice(self) -> LossChoice:
-        numbers = float(self.kappa), float(self.epsilon), float(self.level)
-        return LossChoice(self.loss, check_order(self.norm), *numbers)
+    def _spread(self, curves: Curves, weight: FloatArray) -> float:
+        """The unit of κ and ε that are not given."""
+        return spread_of(curves, weight) if None in (self.kappa, self.epsilon) else 1.0
+
+    def _choice(self, spread: float) -> LossChoice:
+        kappa = _LINEAR * spread if self.kappa is None else float(self.kappa)
+        epsilon = _TUBE * spread if self.epsilon is None else float(self.epsilon)
+        return LossChoice(self.loss, check_order(self.norm), kappa, epsilon, float(self.level))
 
 
 def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:

@@ -227,6 +227,8 @@ class PreparedCurves:
     """The output kernel between the points of the grid."""
     center: FloatArray
     """What was taken off all curves, (m,)."""
+    spread: float
+    """Of the values about their pointwise median: the unit of κ and ε that are not given."""
     represented: dict[Any, Represented] = field(default_factory=dict)
     """The representations that were in use, with the rows for them and their spectra."""
     _wider: PreparedCurves | None = None

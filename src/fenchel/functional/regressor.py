@@ -16,6 +16,8 @@ from fenchel._typing import FloatArray
 from fenchel._validation import (
     COUNT,
     NONE,
+    NOT_NEGATIVE,
+    POSITIVE,
     WITH_DATA,
     OneOf,
     check_length,
@@ -92,10 +94,11 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         p in [1, inf] of "huber" and "squared_epsilon_insensitive". Huber: 2 bounds the influence
         of each curve, 1 that of each point. Insensitive: 2 drops whole curves, inf single points.
         Projections are in closed form for 1, 2 and inf, and iterative for the rest.
-    kappa : float, default=1.0
-        κ > 0 of "huber", in the units of y.
-    epsilon : float, default=0.1
-        ε >= 0 of the insensitive losses, in the units of y.
+    kappa : float, optional
+        κ > 0 of "huber", in the units of y. None is half of the spread of the curves, the median
+        distance of their values from the pointwise median times 1.4826.
+    epsilon : float, optional
+        ε >= 0 of the insensitive losses, in the units of y. None is a tenth of that spread.
     alpha : float, optional
         Strength of the regularization, > 0: the λ of the paper. None is learned, see Notes;
         without learning it is a thousandth of its unit.
@@ -160,6 +163,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         The kernels with numbers in them.
     alpha_ : float
         As given, or as learned.
+    kappa_, epsilon_ : float
+        As given, or as read off the curves.
     learned_ : Learned or None
         What was learned, and how; None where nothing was left open.
     kernel_error_ : float
@@ -181,7 +186,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     than :math:`2 \sqrt{\mathrm{gap}\, k(x, x)\, k_\Theta(\theta, \theta) / \alpha}`.
 
     Fits are equivariant: for y in units c times smaller, multiply ``kappa`` and ``epsilon`` by
-    c and keep ``alpha``.
+    c where they are given, and keep ``alpha``.
 
     References
     ----------
@@ -205,6 +210,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     constraints = declared(
         loss=loss_choice(),
         norm=check_order,
+        kappa=NONE | POSITIVE,
+        epsilon=NONE | NOT_NEGATIVE,
         kernel=as_kernel,
         output_kernel=as_kernel,
         center=NONE | OneOf(("mean", "median")),
@@ -217,8 +224,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self,
         loss: Any = "squared",
         norm: float = 2,
-        kappa: float = 1.0,
-        epsilon: float = 0.1,
+        kappa: float | None = None,
+        epsilon: float | None = None,
         alpha: float | None = None,
         *,
         level: float = 0.5,
@@ -300,7 +307,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
         """Return the problem with the present parameters."""
-        choice = self._choice()
+        choice = self._choice(prepared.spread)
         represented = self._represented(prepared, choice)
         return Problem(
             represented.outputs.loss(choice),
@@ -341,7 +348,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self, prepared: PreparedCurves, start: FloatArray | None, watch: Callback | None
     ) -> FloatArray:
         curves, inputs = prepared.curves, prepared.inputs
-        outputs = self._represented(prepared, self._choice()).outputs
+        choice = self._choice(prepared.spread)
+        outputs = self._represented(prepared, choice).outputs
         size = (inputs.n_rows, curves.values.shape[1])
         warm = None
         if start is not None and start.shape == size:
@@ -356,7 +364,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         )
         prepared.adopt(used)
         self.alpha_ = problem.alpha
-        represented = self._represented(prepared, self._choice())
+        represented = self._represented(prepared, choice)
+        self.kappa_, self.epsilon_ = choice.kappa, choice.epsilon
         solution = represented.as_stored(problem, solution, prepared.inputs, self._tolerance)
         self._keep_map(prepared.inputs, named=True, stacklevel=7)
         self._warn_of_components(prepared)
@@ -370,7 +379,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     def _warn_of_components(self, prepared: PreparedCurves) -> None:
         if self.representation != "auto" or self.n_components is None:
             return
-        lacking = lacking_for_eigenfunctions(self._choice(), prepared.curves)
+        lacking = lacking_for_eigenfunctions(self._choice(prepared.spread), prepared.curves)
         if lacking is not None:
             warnings.warn(
                 f"n_components={self.n_components} is not used: eigenfunctions need {lacking}",

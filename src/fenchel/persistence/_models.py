@@ -220,6 +220,7 @@ def trusted_types() -> tuple[str, ...]:
         *((m, BaseEstimator) for m in (functional, regression, model_selection, online, positive)),
         (positive, positive.PSDModel),
         (positive, positive.Box),
+        (positive, positive.Condition),
         (splitters, splitters.BaseCrossValidator),
         (splitters, splitters.BaseShuffleSplit),
         (splitters, splitters.RepeatedKFold),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fenchel.kernels import Box, Normal, Points
 from fenchel.positive._solution import Start
+from fenchel.positive.conditions import Condition
 from fenchel.positive.cone import ConeRegressor, monotone_cone, non_negative_cone
 from fenchel.positive.density import DensityEstimator
 from fenchel.positive.heteroscedastic import HeteroscedasticRegressor, NormalLikelihood
@@ -17,6 +18,7 @@ from fenchel.positive.solvers import DualFista, DualNewton, ProximalNewton, solv
 
 __all__ = [
     "Box",
+    "Condition",
     "ConeRegressor",
     "Constraint",
     "DensityEstimator",

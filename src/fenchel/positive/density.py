@@ -19,6 +19,7 @@ from fenchel.kernels import Box, Gaussian, as_box, resolve
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._conditional import conditional_density
 from fenchel.positive._solution import PSDSolution, Start
+from fenchel.positive.conditions import check_conditions
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
 from fenchel.positive.model import PSDModel
@@ -61,6 +62,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         effective number (Σ s)² / Σ s² of different rows: equal rows count as one with the sum of
         their weights. So neither the scale of weights matters nor whether rows are repeated or
         weighted, and the weights of a survey make the density as smooth as their spread says.
+    conditions : sequence of Condition, default=()
+        Linear conditions that the density must meet besides its integral, see
+        :class:`Condition`: other integrals, values, derivatives and moments, such as a mean.
     support : None or pair (low, high), default=None
         Box in which the density lives, numbers or (n_features,) arrays, infinite ends allowed;
         all of R^d by default.
@@ -123,7 +127,7 @@ feature_names_in_
     candidate_tol = 1e-4  # of a nat: far below the standard error of a fold
     _most_features = MOST_FEATURES
     feature_parameters = (*PositiveEstimator.feature_parameters, "support")
-    constraints = declared(support=WITH_DATA)
+    constraints = declared(support=WITH_DATA, conditions=check_conditions)
 
     def __init__(
         self,
@@ -134,6 +138,7 @@ feature_names_in_
         features: Any = "auto",
         rank: int | None = None,
         support: Any = None,
+        conditions: Any = (),
         solver: Any = "auto",
         tol: float = 1e-6,
         max_iter: int = 200,
@@ -149,6 +154,7 @@ feature_names_in_
         self.features = features
         self.rank = rank
         self.support = support
+        self.conditions = conditions
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -188,7 +194,9 @@ feature_names_in_
         part = PSDPart(inputs.features, float(self.alpha), float(self.trace_penalty))
         loss = LogLikelihood(float(prepared.scale[0]))
         one = Constraint([prepared.integrals], 1.0)
-        return PSDProblem(loss, [part], inputs.weight, constraints=[one])
+        scale = float(prepared.scale[0])
+        linear = [each.constraint(inputs.feature_map, scale) for each in self.conditions]
+        return PSDProblem(loss, [part], inputs.weight, constraints=[one, *linear])
 
     def _solve(
         self, prepared: Prepared, start: Start | None, watch: Callback | None

@@ -14,6 +14,7 @@ from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._solution import PSDSolution
+from fenchel.positive.conditions import check_conditions
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
@@ -61,6 +62,9 @@ class NonNegativeRegressor(PositiveRegressor):
         learning it is the default.
     trace_penalty : float, default=1e-4
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
+    conditions : sequence of Condition, default=()
+        Linear conditions that the function must meet, see :class:`Condition`: its integrals,
+        values, derivatives and moments.
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. Products of two kernel values make up f, so
         with a Gaussian kernel it varies on a √2 times smaller scale.
@@ -118,7 +122,8 @@ class NonNegativeRegressor(PositiveRegressor):
     Raises
     ------
     ValueError
-        If a target is negative with the Poisson loss. Other losses take any targets.
+        If a target is negative with the Poisson loss, or no function meets the conditions. Other
+        losses take any targets.
 
     Notes
     -----
@@ -145,7 +150,7 @@ class NonNegativeRegressor(PositiveRegressor):
     """
 
     feature_parameters = (*PositiveRegressor.feature_parameters, "loss")
-    constraints = declared(loss=loss_choice(POISSON))
+    constraints = declared(loss=loss_choice(POISSON), conditions=check_conditions)
 
     def __init__(
         self,
@@ -156,6 +161,7 @@ class NonNegativeRegressor(PositiveRegressor):
         epsilon: float = 0.1,
         alpha: float | None = 1e-4,
         trace_penalty: float = 1e-4,
+        conditions: Any = (),
         kernel: Any = None,
         learn: Any = False,
         features: Any = "cholesky",
@@ -175,6 +181,7 @@ class NonNegativeRegressor(PositiveRegressor):
         self.epsilon = epsilon
         self.alpha = alpha
         self.trace_penalty = trace_penalty
+        self.conditions = conditions
         self.kernel = kernel
         self.learn = learn
         self.features = features
@@ -210,7 +217,9 @@ class NonNegativeRegressor(PositiveRegressor):
         loss: PredictionLoss = Poisson(targets[:, 0], inputs.weight)
         if residuals is not None:
             loss = Residual(residuals.rescaled(float(prepared.scale[0])), targets, inputs.weight)
-        return PSDProblem(loss, [part], inputs.weight)
+        scale = float(prepared.scale[0])
+        linear = [each.constraint(inputs.feature_map, scale) for each in self.conditions]
+        return PSDProblem(loss, [part], inputs.weight, constraints=linear)
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.loss_ = self._residual_loss()

@@ -123,7 +123,7 @@ def _calibration(facts: Facts) -> Iterator[Picture]:
         "calibration",
         svg,
         f"observed against nominal levels: {', '.join(pairs)}",
-        "Well calibrated levels lie on the diagonal; those inside the band differ by no more than chance.",
+        "Calibrated levels lie on the diagonal; inside the band, the difference may be chance.",
     )
 
 
@@ -150,7 +150,7 @@ def _support(facts: Facts, X: Any) -> Iterator[Picture]:
         "pictures",
         svg,
         f"training rows along {name}, the support vectors marked",
-        "Larger marks have more weight. The rows that are not marked could be left out: the model would be the same.",
+        "Larger marks have more weight. Without the other rows the model would be the same.",
     )
 
 

@@ -49,7 +49,8 @@ def _line(part: Part, encoder: Any, place: int, calendar: dict[str, Any] | None)
         )
     if part.block == CATEGORIES:
         n_values = sum(label is not None for label in encoder.categories_[place])
-        line = f"category of {counted(n_values, 'value')}, a column for each; unseen values get 0 in all"
+        line = f"category of {counted(n_values, 'value')}, a column for each; "
+        line += "unseen values get 0 in all"
         return line + (
             f"; {counted(n_holes, 'missing value')} as one more category" if n_holes else ""
         )
@@ -81,7 +82,7 @@ def _is_hole(part: Part) -> npt.NDArray[np.bool_]:
 
 
 def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
-    """A sentence for each column with words, or with missing values, of which the fit has seen none."""
+    """A sentence for each column with words or missing values that the fit has not seen."""
     found = []
     for part, encoder, place in _places(columns, parts):
         n_holes = int(_is_hole(part).sum())

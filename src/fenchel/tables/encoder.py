@@ -30,7 +30,7 @@ def _in_files(X: Any) -> bool:
 
 
 class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
-    """Makes an array of numbers of a data frame with words, dates, true and false, and missing values.
+    """Makes numbers of a data frame with words, dates, true and false, and missing values.
 
     Each column is treated by what it holds in the rows of the fit:
 
@@ -48,13 +48,14 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
                     that are another in every one of more than 10 rows
     ==============  =========================================================================
 
-    Empty words are missing values. Words that are all dates in one format, with year and month, are dates.
-    Where days and months could be either way round in all of them, the month comes first in
-    01/02/2020, and the day in 01.02.2020. Time zones are resolved into universal time.
+    Empty words are missing values. Words that are all dates in one format, with year and
+    month, are dates. Where days and months could be either way round in all of them, the month
+    comes first in 01/02/2020, and the day in 01.02.2020. Time zones are resolved into
+    universal time.
 
-    A table of numbers without missing values passes as it is, bit for bit, with what is the same in every
-    row. Categories of numbers are numbers: make them words, or of the dtype ``category``, if their
-    order means nothing.
+    A table of numbers without missing values passes as it is, bit for bit, with what is the
+    same in every row. Categories of numbers are numbers: make them words, or of the dtype
+    ``category``, if their order means nothing.
 
     Parameters
     ----------
@@ -235,7 +236,8 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         Returns
         -------
         list of str
-            A sentence for each column with words that the fit has not seen, and one for missing values.
+            A sentence for each column with words that the fit has not seen, and one for
+            missing values.
 
         Raises
         ------

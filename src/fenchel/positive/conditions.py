@@ -1,0 +1,173 @@
+"""Linear conditions on non-negative models, by name: integrals, values, slopes, moments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel._typing import FloatArray
+from fenchel._validation import COUNT, NONE, Number, OneOf
+from fenchel.features import FeatureMap
+from fenchel.kernels import Box, as_measure
+from fenchel.positive._quadrature import decay_range, weighted_products
+from fenchel.positive.integrals import moment
+from fenchel.positive.problem import Constraint
+
+KINDS = ("integral", "value", "derivative", "moment")
+_PANELS, _NODES = 64, 16
+_BOUND, _COLUMN = NONE | Number(), Number(0, integer=True)
+
+
+@dataclass(frozen=True)
+class Condition:
+    r"""A condition on a function f that is linear in it.
+
+    ================  =====================================================  ==================
+    ``kind``          the number                                             reads
+    ================  =====================================================  ==================
+    ``"integral"``    :math:`\int f\, d\mu`                                  ``over``
+    ``"value"``       :math:`f(x)`                                           ``at``
+    ``"derivative"``  :math:`\partial f / \partial x_{\mathrm{column}}(x)`   ``at``, ``column``
+    ``"moment"``      :math:`\int x_{\mathrm{column}}^{\mathrm{power}} f`    ``over``, ``column``,
+                                                                             ``power``
+    ================  =====================================================  ==================
+
+    It equals ``equals``, or is at least ``at_least`` or at most ``at_most``, in the units of f.
+
+    Parameters
+    ----------
+    kind : {"integral", "value", "derivative", "moment"}
+        See the table.
+    equals, at_least, at_most : float, optional
+        Exactly one of them.
+    at : array-like of shape (n_features,), optional
+        The point x.
+    over : None, (low, high), Box, Normal or Points
+        As in :func:`moment`; for "moment" a box, in one column unless it is Points.
+    column : int, default=0
+        Number of a column.
+    power : int, default=1
+        Of a moment, >= 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import Condition, NonNegativeRegressor
+    >>> X = np.linspace(0.0, 1.0, 30)[:, None]
+    >>> half = Condition("integral", equals=0.5, over=(0.0, 1.0))
+    >>> model = NonNegativeRegressor(conditions=[half]).fit(X, X[:, 0] ** 2)
+    >>> round(model.model_.integral((0.0, 1.0)), 6)
+    0.5
+
+    References
+    ----------
+    Marteau-Ferey, Bach, Rudi (2020), (13), Proposition 4 and the remark below it.
+    """
+
+    kind: str
+    equals: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    at: npt.ArrayLike | None = None
+    over: Any = None
+    column: int = 0
+    power: int = 1
+
+    def __post_init__(self) -> None:
+        OneOf(KINDS)(self.kind, "kind")
+        COUNT(self.power, "power")
+        _COLUMN(self.column, "column")
+        given = {name: getattr(self, name) for name in ("equals", "at_least", "at_most")}
+        for name, value in given.items():
+            _BOUND(value, name)
+        if sum(value is not None for value in given.values()) != 1:
+            raise ValueError(
+                f"equals must be given, or at_least or at_most, and one of them only, got {given}"
+            )
+        if (self.at is None) != (self.kind in ("integral", "moment")):
+            raise ValueError(
+                f"at must be a point for 'value' and 'derivative', and None else, got {self.at!r} "
+                f"for {self.kind!r}"
+            )
+
+    def matrix(self, feature_map: FeatureMap) -> FloatArray:
+        """The symmetric M with the number of f_A = tr(M A), (r, r)."""
+        d = feature_map.n_features_in_
+        if self.kind in ("derivative", "moment") and self.column >= d:
+            raise ValueError(f"column must be below {d}, the number of columns, got {self.column}")
+        if self.kind == "integral":
+            return moment(feature_map, self.over).matrix
+        if self.kind == "moment":
+            return self._moment(feature_map)
+        point = np.asarray(self.at, dtype=np.float64).reshape(1, -1)
+        if point.shape[1] != d or not np.isfinite(point).all():
+            raise ValueError(f"at must be {d} finite numbers, got {self.at!r}")
+        phi = feature_map.transform(point)[0]
+        if self.kind == "value":
+            return np.outer(phi, phi)
+        every = np.repeat(point, len(phi), axis=0)
+        slopes = feature_map.gradient(every, np.eye(len(phi)))
+        if slopes is None:
+            raise ValueError(
+                "kernel must have a gradient for conditions on derivatives, as Gaussian and "
+                f"Matern have, got {feature_map.kernel_!r}"
+            )
+        one = np.outer(phi, slopes[:, self.column])
+        return np.asarray(one + one.T)
+
+    def constraint(self, feature_map: FeatureMap, scale: float) -> Constraint:
+        """The constraint on A where the function is ``scale`` times f_A."""
+        matrix = scale * self.matrix(feature_map)
+        if self.equals is not None:
+            return Constraint([matrix], float(self.equals))
+        if self.at_most is not None:
+            return Constraint([matrix], float(self.at_most), equality=False)
+        assert self.at_least is not None
+        return Constraint([-matrix], -float(self.at_least), equality=False)
+
+    def _moment(self, feature_map: FeatureMap) -> FloatArray:
+        """By values: over weighted points, or panels of a box on the line."""
+        measure = as_measure(self.over, feature_map.n_features_in_)
+        if not isinstance(measure, Box):
+            points = np.asarray(getattr(measure, "points", np.zeros((0, 0))), dtype=np.float64)
+            weights = np.asarray(getattr(measure, "weights", np.zeros(0)), dtype=np.float64)
+        elif feature_map.n_features_in_ == 1:
+            ends = decay_range(feature_map, *measure.bounds, tails=2.0)
+            if ends is None:
+                raise ValueError(
+                    "over must be bounded for a moment with this kernel, got "
+                    f"{feature_map.kernel_!r}"
+                )
+            points, weights = _panels(float(ends[0][0]), float(ends[1][0]))
+        else:
+            points, weights = np.zeros((0, 1)), np.zeros(0)
+        if not len(points):
+            raise ValueError(
+                "over must be Points for a moment in several columns, or a box on the line, got "
+                f"{self.over!r}"
+            )
+        powers = points[:, self.column] ** self.power
+        return weighted_products(feature_map, points, weights * powers)
+
+
+def _panels(low: float, high: float) -> tuple[FloatArray, FloatArray]:
+    """Points and weights of Gauss and Legendre on equal panels."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    step = (high - low) / _PANELS
+    starts = low + step * np.arange(_PANELS)
+    points = starts[:, None] + 0.5 * step * (nodes + 1.0)
+    return points.reshape(-1, 1), np.tile(0.5 * step * weights, _PANELS)
+
+
+def check_conditions(conditions: Any, name: str = "conditions") -> tuple[Condition, ...]:
+    """Return conditions as a tuple; anything else is refused by a sentence."""
+    listed = conditions if isinstance(conditions, (list, tuple)) else None
+    if listed is None or not all(isinstance(each, Condition) for each in listed):
+        raise TypeError(f"{name} must be a list of Condition, got {conditions!r}")
+    return tuple(listed)
+
+
+__all__ = ["Condition", "check_conditions"]
