@@ -1,0 +1,270 @@
+"""Page and picture of the experiment ``first_hour``, made from its results alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from experiments import harness
+from experiments.first_hour_tasks import (
+    CALIBRATED,
+    COMMAND,
+    ENGEL,
+    FACTOR,
+    FOLDS,
+    HISTOGRAMS,
+    LARGE,
+    LIGHTGBM,
+    LINEAR,
+    MAPIE,
+    NEEDS,
+    OURS,
+    OUTLIERS,
+    RANKED,
+    SMALL,
+    TABLES,
+    TEST_ROWS,
+)
+
+BOOSTED = (HISTOGRAMS, LIGHTGBM)
+PEERS = (HISTOGRAMS, LIGHTGBM, MAPIE, LINEAR)
+COLOURS = {
+    OURS: "#D55E00",
+    RANKED: "#CC79A7",
+    CALIBRATED: "#F0B48A",
+    HISTOGRAMS: "#E69F00",
+    LIGHTGBM: "#0072B2",
+    MAPIE: "#56B4E9",
+    LINEAR: "0.5",
+}  # Okabe and Ito, and a light shade for the calibrated one
+MARKS = dict(zip(COLOURS, "DdPosv^", strict=True))
+TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0)
+
+PAGE = """\
+# The first hour
+
+What a newcomer would try first: real tables as they are, words and missing values included, with
+nothing but defaults, and other packages beside.
+
+    python -m experiments.first_hour
+{quick}
+The loss is the sum of the three pinball losses at the levels 0.1, 0.5 and 0.9, mean over held-out
+rows, in the units of the target; lower is better.
+
+{bars}
+
+The bars were set before learned kernels were there. {ratios}
+
+![](picture.png)
+
+The loss over that of the better of the defaults of HGB and LightGBM.
+
+## All measures
+
+{measures}
+
+*Coverage* is that of the interval from the level 0.1 to 0.9, which is to hold 80 %. *Seconds* are
+those of fit and prediction together, *MiB* the peak of the whole process, in which Python and the
+packages alone take some 300. The line *{command}* is `fenchel fit rows.csv --target price` from
+start to end, with reading and reporting, and without predictions.
+
+{density}
+## How it was measured
+
+- One core, a fresh process for each line, compiled code in its cache. Other processes ran beside,
+  so that seconds on the clock say little more than those of the processor.
+- Rows are drawn at random: {test_rows} held out, or all that are left. Where fewer than 2000 rows
+  train, numbers are means over {folds} folds, seconds those of one. No choice has seen a held-out
+  row: what is learned or calibrated is so within the training rows.
+- *{calibrated}*: what `fenchel fit --coverage 0.8` fits. A share of the training rows calibrates,
+  so that fewer are left for the curves; below 500 rows there are folds for it.
+- *{ranked}*: the kernel cut to 500 features, where the fit of all rows takes minutes.
+- *HGB*, *LightGBM*: defaults, a model for each level, categories as such. *{mapie}*: MAPIE's
+  conformalized quantile regression around HGB, a quarter of the training rows calibrates, a column
+  for each category. *{linear}*: `QuantReg` on standardized columns, with no penalty; where columns
+  are many it ends at its cap of 1000 iterations.
+{absent}
+## The tables
+
+{tables}
+
+In the table with outliers {outliers} of the training targets are multiplied by {factor:g};
+held-out rows are as they were. Chicks of *ChickWeight* are held out as a whole.
+"""
+QUICK = """
+**Quick version**: three tables, {rows} training rows, one fold, memory of the command alone.
+"""
+DENSITY = """\
+## A density
+
+*faithful*, length of and waiting for eruptions: minus the mean log density of held-out rows, lower
+is better. *fenchel* is `fenchel fit --model density`.
+
+{table}
+
+"""
+
+
+class Bar(NamedTuple):
+    """What was asked, what was measured, and whether that is within."""
+
+    case: str
+    bar: str
+    measured: str
+    within: bool
+
+
+def losses_of(results: pd.DataFrame) -> pd.DataFrame:
+    """A line for each table with targets, a column for each method."""
+    frame = results.dropna(subset=["coverage"])
+    wide = frame.pivot_table(index="table", columns="method", values="loss", sort=False)
+    return wide[[method for method in COLOURS if method in wide]]
+
+
+def best_boosted(losses: pd.DataFrame) -> pd.Series:
+    """The better of the defaults of HGB and LightGBM on each table."""
+    return losses[[method for method in BOOSTED if method in losses]].min(axis=1)
+
+
+def bars_of(results: pd.DataFrame) -> list[Bar]:
+    """Bars of the tables that were run."""
+    found, losses = results.set_index(["table", "method"]), losses_of(results)
+    bars = []
+    for name, limit in ((SMALL, 20.0), (LARGE, 90.0)):
+        if (name, COMMAND) in found.index:
+            line = found.loc[(name, COMMAND)]
+            case = f"{name}: `fenchel fit`, on the clock"
+            told = f"{line['seconds']:.0f} s, of the processor {line['cpu_seconds']:.0f} s"
+            bars.append(Bar(case, f"{limit:g} s", told, line["seconds"] <= limit))
+        if name == SMALL and (name, COMMAND) in found.index:
+            size = found.loc[(name, COMMAND), "memory"] / 1024.0
+            bars.append(Bar(f"{name}: memory", "1 GB", f"{size:.2f} GiB", size <= 1e9 / 2**30))
+        if name in losses.index and {OURS, HISTOGRAMS} <= set(losses):
+            ours, theirs = losses.loc[name, OURS], losses.loc[name, HISTOGRAMS]
+            bar = f"HGB's, {theirs:.1f}"
+            bars.append(Bar(f"{name}: loss", bar, f"{ours:.1f}", ours <= theirs))
+    ratios = losses[OURS] / best_boosted(losses)
+    case = "worst loss over that of the better of HGB and LightGBM"
+    told = f"{ratios.max():.3f}, {ratios.idxmax()}"
+    bars.append(Bar(case, "1.05", told, ratios.max() <= 1.05))
+    wide = results[(results["method"] == CALIBRATED) & (results["test"] >= TEST_ROWS)]
+    if len(wide):
+        low, high = wide["coverage"].min(), wide["coverage"].max()
+        case = f"coverage with `--coverage 0.8`, {len(wide)} tables with {TEST_ROWS} rows held out"
+        told = f"{100 * low:.1f} to {100 * high:.1f} %"
+        bars.append(Bar(case, "78 to 82 %", told, low >= 0.78 and high <= 0.82))
+    if ENGEL in losses.index and LINEAR in losses:
+        ours, theirs = losses.loc[ENGEL, OURS], 1.02 * losses.loc[ENGEL, LINEAR]
+        bar = f"linear's plus 2 %, {theirs:.1f}"
+        bars.append(Bar(f"{ENGEL}: loss", bar, f"{ours:.1f}", ours <= theirs))
+    return bars
+
+
+def picture(results: pd.DataFrame) -> Figure:
+    """Losses over those of the better of the boosting defaults, a line for each table."""
+    losses = losses_of(results)
+    ratios = losses.div(best_boosted(losses), axis=0).iloc[::-1]
+    figure = Figure(figsize=(8.5, 1.4 + 0.42 * len(ratios)), layout="constrained")
+    axes = figure.subplots()
+    for method in ratios:
+        axes.plot(
+            ratios[method],
+            np.arange(len(ratios)),
+            MARKS[method],
+            color=COLOURS[method],
+            label=method,
+            markersize=8 if method == OURS else 6,
+            zorder=3 if method == OURS else 2,
+        )
+    low, high = float(np.nanmin(ratios)) / 1.03, float(np.nanmax(ratios)) * 1.03
+    axes.axvline(1.0, color="0.7", linewidth=1.0, zorder=0)
+    axes.set_yticks(np.arange(len(ratios)), ratios.index)
+    axes.set_xscale("log")
+    axes.set_xticks([tick for tick in TICKS if low <= tick <= high])
+    axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set(xlim=(low, high), xlabel="loss over that of the better of HGB and LightGBM")
+    axes.grid(axis="y", color="0.9")
+    axes.set_axisbelow(True)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+    return figure
+
+
+def shown(results: pd.DataFrame) -> pd.DataFrame:
+    """The records as text."""
+
+    def column(name: str, form: str) -> list[str]:
+        return ["–" if np.isnan(value) else format(value, form) for value in results[name]]
+
+    return pd.DataFrame(
+        {
+            "table": results["table"].mask(results["table"].duplicated(), ""),
+            "method": results["method"],
+            "loss": column("loss", ".4g"),
+            "coverage": column("coverage", ".1%"),
+            "seconds": column("seconds", ".2f"),
+            "of the processor": column("cpu_seconds", ".2f"),
+            "MiB": column("memory", ".0f"),
+        }
+    )
+
+
+def ratios_of(results: pd.DataFrame) -> str:
+    """The loss of the defaults beside those of the others, over all tables."""
+    losses = losses_of(results)
+    told = [
+        f"{np.exp(np.log(losses[OURS] / losses[peer]).mean()):.3f} of that of {peer}"
+        for peer in PEERS
+        if peer in losses
+    ]
+    return f"Over these {len(losses)} tables the loss is, as a geometric mean, {', '.join(told)}."
+
+
+def described(results: pd.DataFrame) -> str:
+    """Where each table comes from."""
+    facts = results.drop_duplicates("table")
+    rows = [
+        {
+            "table": line.table,
+            "R package, data": f"{TABLES[line.table].package}, {TABLES[line.table].item}",
+            "target": TABLES[line.table].target or "none",
+            "features": line.columns,
+            "training rows": line.train,
+            "held out": line.test,
+        }
+        for line in facts.itertuples()
+    ]
+    return harness.markdown_table(pd.DataFrame(rows))
+
+
+def page(results: pd.DataFrame, quick: bool) -> str:
+    """The whole page."""
+    is_density = results["table"].map(lambda name: TABLES[name].target is None)
+    lines = [
+        {"what": each.case, "bar": each.bar, "measured": each.measured,
+         "within": "yes" if each.within else "no"}
+        for each in bars_of(results)
+    ]  # fmt: skip
+    absent = [method for method in NEEDS if method not in set(results["method"])]
+    density = shown(results[is_density]).drop(columns=["table", "coverage"])
+    return PAGE.format(
+        quick=QUICK.format(rows=results["train"].min()) if quick else "",
+        bars=harness.markdown_table(pd.DataFrame(lines)),
+        ratios=ratios_of(results),
+        measures=harness.markdown_table(shown(results[~is_density])),
+        density=DENSITY.format(table=harness.markdown_table(density)) if len(density) else "",
+        command=COMMAND,
+        test_rows=TEST_ROWS,
+        folds=FOLDS,
+        calibrated=CALIBRATED,
+        ranked=RANKED,
+        mapie=MAPIE,
+        linear=LINEAR,
+        absent=f"- Not installed, and so left out: {', '.join(absent)}.\n" if absent else "",
+        tables=described(results),
+        outliers=f"{OUTLIERS:.0%}".replace("%", " %"),
+        factor=FACTOR,
+    )
