@@ -138,7 +138,7 @@ def test_bars_are_judged_by_the_numbers():
 
     assert not_within((SMALL, COMMAND), seconds=21.0) == ["21 s, of the processor 18 s"]
     assert not_within((LARGE, COMMAND), seconds=91.0) == ["91 s, of the processor 18 s"]
-    assert not_within((SMALL, COMMAND), memory=1024.0) == ["1.00 GiB"]
+    assert not_within((SMALL, COMMAND), memory=1024.0) == ["1.07 GB"]
     assert not_within((SMALL, HISTOGRAMS), loss=0.99) == ["1.0"]
     assert not_within((ENGEL, LIGHTGBM), loss=0.95) == [f"{1 / 0.95:.3f}, {ENGEL}"]
     assert not_within((LARGE, CALIBRATED), coverage=0.825) == ["80.0 to 82.5 %"]
