@@ -35,7 +35,7 @@ from fenchel.cli.settings import DENSITY, Settings
 from fenchel.tables import TableEncoder
 
 TEST_ROWS, FOLDS = 5000, 5
-QUICK_ROWS, QUICK_TEST_ROWS, QUICK_FOLDS = 120, 300, 2
+QUICK_ROWS, QUICK_TEST_ROWS = 60, 300
 COVERAGE, CALIBRATION_SHARE, RANK = 0.8, 0.25, 500
 OUTLIERS, FACTOR = 0.05, 10.0
 ROOT = Path(__file__).parents[1]
@@ -93,10 +93,10 @@ def parts(table: Table, frame: pd.DataFrame, quick: bool) -> list[tuple[np.ndarr
         return [(order[:size], order[size : size + n_test])]
     units = frame[table.group].to_numpy() if table.group else np.arange(len(frame))
     names = np.unique(units)
-    folds = KFold(QUICK_FOLDS if quick else FOLDS, shuffle=True, random_state=0)
+    folds = KFold(FOLDS, shuffle=True, random_state=0)
     held = [np.isin(units, names[chosen]) for _, chosen in folds.split(names)]
-    held = held[:1] if quick else held
-    return [(np.flatnonzero(~out), np.flatnonzero(out)) for out in held]
+    found = [(np.flatnonzero(~out), np.flatnonzero(out)) for out in held]
+    return [(train[:QUICK_ROWS], new) for train, new in found[:1]] if quick else found
 
 
 def folds_of(name: str, quick: bool) -> list[Fold]:
