@@ -75,10 +75,11 @@ class Learning(CheckedParameters):
         Strength of the penalty on length scales, over the number of rows to the power 3/2: they
         would rather be one common multiple of the spreads of their features, and about 3 of
         these times the root of their number.
-    kernels : tuple of str or kernels
+    kernels : tuple of str or kernels, optional
         Where no kernel is given, the first descent chooses among these: names, of kernels on
         the features and their ranks, or kernels that are taken as they are, such as
-        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``.
+        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``. None is ``("matern32",)``, and
+        of many columns in regression of curves ``Gaussian("shared")`` too.
     share_scales : bool
         Whether all columns of a category, zeros and ones next to each other, have one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
@@ -96,7 +97,7 @@ class Learning(CheckedParameters):
         max_evaluations=COUNT,
         tol=POSITIVE,
         prior=NOT_NEGATIVE,
-        kernels=That("a tuple of names or kernels", _are_kernels),
+        kernels=NONE | That("a tuple of names or kernels", _are_kernels),
         share_scales=BOOLEAN,
     )
 
@@ -105,7 +106,7 @@ class Learning(CheckedParameters):
     max_evaluations: int = 20
     tol: float = 3e-3
     prior: float = 32.0
-    kernels: tuple[Any, ...] = ("matern32",)
+    kernels: tuple[Any, ...] | None = None
     share_scales: bool = False
 
     def __post_init__(self) -> None:
