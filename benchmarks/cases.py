@@ -227,6 +227,7 @@ CASES = {
     "heavy": heavy_tails,
     "rough": rough.quantiles_and_expectiles,
     "svr": rough.support_vectors,
+    "defaults": first_fits.defaults,
     "first": first_fits.support_vectors,
     "levels": first_fits.three_levels,
     "path": rough.path,

@@ -339,9 +339,27 @@ def flats() -> Figure:
     return fig
 
 
+def distributions() -> Figure:
+    """Distributions at three times after an impact, from nineteen quantiles."""
+    X, y = load_mcycle(return_X_y=True)
+    model = QuantileRegressor(np.arange(0.05, 1.0, 0.05)).fit(X, y)
+    times, grid = (16.0, 25.0, 40.0), np.linspace(-120.0, 90.0, 800)
+    curves = model.predict_distribution(np.array(times)[:, None]).cdf(grid[None, :])
+    fig, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), layout="constrained")
+    left.scatter(X, y, s=9, color="0.35", linewidths=0)
+    for time_, curve, color in zip(times, curves, (BLUE, RED, GREEN), strict=True):
+        left.axvline(time_, color=color, linewidth=2)
+        right.plot(grid, curve, color=color, linewidth=2, label=f"{time_:.0f} ms")
+    left.set(xlabel="time after the impact (ms)", ylabel="acceleration (g)")
+    right.set(xlabel="acceleration (g)", ylabel="probability of less")
+    right.legend()
+    return fig
+
+
 PICTURES: tuple[Callable[[], Figure], ...] = (
     engel,
     quantiles,
+    distributions,
     learning,
     kernels,
     losses,

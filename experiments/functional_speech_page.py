@@ -65,7 +65,8 @@ As printed, τ = 0.1 and ξ = 0.1:
 the error of the square loss by {few} on average over the functions; the published rise is
 {published_rise}, and with τ = 1 it is {many}. Of the readings tried below τ = 1 alone comes near
 the published rise of all eight functions, and it is the default in the authors' public code. So
-the table seems to have been made with τ = 1, and the page shows both.
+the table seems to have been made with τ = 1, and the page shows both. That the square loss agrees
+with τ = 1 is no evidence, since τ was picked by it; that of the Huber losses is.
 
 ## Order of the losses under outliers
 
@@ -129,6 +130,11 @@ Above, curves are scaled by the extremes of all words, and the Fourier transform
 With extremes of the training words the standard deviations are off too: 1.06 for VEL (published
 0.50) and 0.54 for TTCL (0.21), against 0.54 and 0.35 with those of all words. Coefficients that
 are computed first and then extended change the errors by less than 0.07.
+
+`librosa` 0.11, which is the better kept library (the other's last release is of 2017), gives with
+the same settings errors that differ by at most 0.15 on four splits, and by at most 0.54 with its
+own (Hann window, 40 filters, no pre-emphasis). The library of the authors is used, so that the
+inputs are theirs; it needs nothing but numpy and scipy.
 
 Rise of the error of the square loss with outliers of type 3, over the first three splits, with
 the λ of the grid that is nearest to the published rise:

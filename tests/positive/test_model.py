@@ -211,7 +211,7 @@ def test_bad_input():
         moment(f.feature_map_, "everywhere")
     with pytest.raises(ValueError, match="coordinates must be distinct integers"):
         f.marginal([0, 0])
-    with pytest.raises(ValueError, match="needs a Gaussian kernel"):
-        model(Laplacian(1.0), d=2).sample(2)
+    with pytest.raises(ValueError, match="needs a Gaussian or Matern kernel"):
+        model(Polynomial(2), d=3).sample(2, domain=(0.0, 1.0))
     with pytest.raises(ValueError, match="n_samples must be an integer >= 1, got 0"):
         f.sample(0)

@@ -17,6 +17,7 @@ from fenchel.cli.progress import shown
 from fenchel.cli.roles import Roles
 from fenchel.cli.settings import DENSITY, Settings
 from fenchel.datasets import list_datasets
+from fenchel.inspection import levels_of
 from fenchel.report import Training
 
 _MOST_TOLD = 5  # warnings on blocks of rows
@@ -285,7 +286,9 @@ def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None
 
     from fenchel.plotting import FanDisplay  # noqa: PLC0415
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    levels = levels_of(pipeline)
+    more = 0 if levels is None else max(len(levels) - 9, 0)  # lines that the legend has more
+    figure = Figure(figsize=(6.4 + 0.2 * more, 4.2 + 0.5 * more), layout="constrained")
     FigureCanvasAgg(figure)
     FanDisplay.from_estimator(pipeline, X, y, feature=feature, ax=figure.add_subplot())
     content = io.BytesIO()
