@@ -208,7 +208,7 @@ WRONG = {
         lambda: (dX.map_blocks(lambda x: x.astype(str) + "a", dtype="U9"), dY),
         "X must hold numbers",
     ),
-    "no rows": (lambda: (dX[:0], dY[:0]), "X must have a row"),
+    "no rows": (lambda: (dX[:0], dY[:0]), "X must have at least one row"),
     "huge": (lambda: (dX * 1e200, dY), "X must be at most"),
 }
 

@@ -181,7 +181,7 @@ BAD = {
     "no weight": (_bad("w", 0 * W), "y", "w", "sample_weight must have a positive entry"),
     "no target": (table(), None, None, "y must name the column"),
     "too few targets": (table(), Y[:5], None, "y must have one entry for each row of X, got 5"),
-    "no rows": (table().slice(0, 0), "y", None, "must have a row"),
+    "no rows": (table().slice(0, 0), "y", None, "must have at least one row"),
     "no features": (table().select(["y"]), "y", None, "a column beside y"),
 }
 

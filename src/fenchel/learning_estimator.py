@@ -68,7 +68,7 @@ class LearningEstimator(KernelEstimator):
         to be learned.
         """
         self._learned = None
-        kernels = self._open_kernels()
+        kernels = self._open_kernels(X)
         if not kernels:
             prepared = self._prepared(X, targets, sample_weight)
             if self.alpha is None and self._may_learn():
@@ -93,18 +93,19 @@ class LearningEstimator(KernelEstimator):
         scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
 
-    def _open_kernels(self) -> list[Any]:
+    def _open_kernels(self, X: FloatArray) -> list[Any]:
         """The kernels to choose among, if any of them is to be learned, else none."""
         if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
             return []
         if self.kernel is None:
-            return self._default_kernels()
+            return self._default_kernels(X)
         kernel = as_kernel(self.kernel)
         return [kernel] if is_open(kernel) else []
 
-    def _default_kernels(self) -> list[Any]:
-        """Those to choose among where no kernel is given."""
-        return [default_kernel(self.features, each) for each in self._learning().kernels]
+    def _default_kernels(self, X: FloatArray) -> list[Any]:
+        """Those to choose among for these rows where no kernel is given."""
+        names = self._learning().kernels or ("matern32",)
+        return [default_kernel(self.features, each) for each in names]
 
     def _learning(self) -> Learning:
         """How to learn."""

@@ -95,7 +95,8 @@ def run_of(case: Case, how: str) -> Run:
     model, began = copy.deepcopy(start), time.perf_counter()
     act(model)
     seconds = time.perf_counter() - began
-    return Run(start, act, state(start), state(model), seconds)
+    # what is interrupted is a copy, and copies of some leave the rows of the fit behind
+    return Run(start, act, state(copy.deepcopy(start)), state(model), seconds)
 
 
 def threads() -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from attacks import Outcome
 from fenchel import QuantileRegressor
 from fenchel.kernels import Gaussian
 
-IN_CI, IN_FULL = 4, 20
+IN_CI, IN_FULL = 2, 20
 _ROWS, _PARTS, _WORKERS = 20_000, 6, 2
 _SETTINGS: dict[str, Any] = {"levels": [0.1, 0.5, 0.9], "kernel": Gaussian(0.7), "alpha": 1e-3}
 

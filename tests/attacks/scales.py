@@ -26,7 +26,7 @@ from fenchel import (
 from fenchel.functional import FunctionalRegressor
 from fenchel.learning import Learning
 
-IN_CI = 240
+IN_CI = 120
 IN_FULL = 4000
 
 _BRIEF = Learning(max_evaluations=4)

@@ -17,6 +17,7 @@ from fenchel import SVR, QuantileRegressor
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel.design import RowBlocks
 from fenchel.kernels import Gaussian, Matern
+from fenchel.model_selection import GroupLassoCV, LassoCV, PathSearchCV, RidgeCV
 from fenchel.solvers import Newton
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
@@ -87,7 +88,8 @@ def test_entering_costs_little():
 
 @pytest.mark.filterwarnings("ignore:the feature map of rank")  # small on purpose
 def test_fits_are_the_same_bits_beside_each_other_and_for_any_number_of_threads():
-    cases = [case for case in CASES if not hasattr(case.estimator, "param_grid")]
+    searches = (PathSearchCV, GroupLassoCV, LassoCV, RidgeCV)
+    cases = [case for case in CASES if not isinstance(case.estimator, searches)]
 
     def fit(case):
         return state(case.fitted())

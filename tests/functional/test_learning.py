@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fenchel.datasets import make_functional
 from fenchel.functional import FunctionalRegressor
 from fenchel.functional._inputs import center_of
 from fenchel.functional._learning import coordinates_of, loss_of_coordinates
@@ -66,6 +67,29 @@ def test_defaults_learn_kernel_and_alpha():
     assert error(model) < 0.5 * error(FunctionalRegressor(learn=False).fit(X, Y, THETA))
     widths = make().fit(X, Y, THETA).kernel_.length_scale / X.std(axis=0)
     assert widths[2] > widths[1] > widths[0]
+
+
+def test_points_of_smooth_curves_share_a_length_scale():
+    inputs, outputs, theta = make_functional(160, noise=0.1, random_state=0, process_state=0)
+    clean = make_functional(160, random_state=0, process_state=0)[1]
+
+    def wrong(learn):
+        model = FunctionalRegressor(learn=learn).fit(inputs[:80], outputs[:80], theta)
+        return np.mean((model.predict(inputs[80:]) - clean[80:]) ** 2), model.kernel_
+
+    chosen, kernel = wrong(True)
+    factors = kernel.length_scale / inputs[:80].std(axis=0)
+    np.testing.assert_allclose(factors, factors[0], rtol=1e-9)
+    assert chosen < 0.8 * wrong(Learning(kernels=("matern32",)))[0]
+
+
+def test_points_that_matter_alone_keep_their_own_length_scales():
+    rows = RNG.standard_normal((90, 30))
+    curves = np.tanh(rows[:, 10:11]) * np.sin(6.0 * THETA)
+    model = FunctionalRegressor(learn=SHORT).fit(rows, curves, THETA)
+    scales = model.kernel_.kernel.length_scale  # of columns, and then of their ranks
+    shares = scales.reshape(2, 30) / scales.reshape(2, 30).max(axis=1, keepdims=True)
+    assert shares.min(axis=0).argmin() == 10
 
 
 def test_the_fit_is_that_of_what_was_learned():

@@ -19,19 +19,19 @@ def curve_loss(model: Any, measure: np.ndarray) -> Any:
     name, tau = model.loss, wide(model.level)
     if name == "huber":
         by_order = {
-            2.0: losses.Length(1.0, model.kappa),
-            1.0: losses.box(-model.kappa * root, model.kappa * root, 1, 1),
+            2.0: losses.Length(1.0, model.kappa_),
+            1.0: losses.box(-model.kappa_ * root, model.kappa_ * root, 1, 1),
         }
         return by_order.get(float(model.norm))
     if name == "squared_epsilon_insensitive":
         by_order = {
-            2.0: losses.Length(1.0, np.inf, model.epsilon),
-            np.inf: losses.DeadZone(model.epsilon * root),
+            2.0: losses.Length(1.0, np.inf, model.epsilon_),
+            np.inf: losses.DeadZone(model.epsilon_ * root),
         }
         return by_order.get(float(model.norm))
     return {
         "squared": losses.Length(1.0, np.inf),
-        "epsilon_insensitive": losses.Length(0.0, 1.0, model.epsilon),
+        "epsilon_insensitive": losses.Length(0.0, 1.0, model.epsilon_),
         "absolute": losses.box(-root, root, 0, 0),
         "pinball": losses.box((tau - 1) * root, tau * root, 0, 0),
         "squared_pinball": losses.box(-infinite, infinite, 1 / (1 - tau), 1 / tau),

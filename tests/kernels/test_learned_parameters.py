@@ -21,6 +21,7 @@ X = RNG.normal(size=(9, 2))
 Z = RNG.normal(size=(5, 2))
 KERNELS = [
     Gaussian(),
+    Gaussian("shared"),
     Gaussian(0.7, length_scale_bounds=(0.1, 10.0)),
     Laplacian(),
     Matern(nu=0.5),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from fenchel.kernels import Gaussian, Linear, Matern, is_open
+from fenchel.kernels import Gaussian, Linear, Matern, is_open, opened
 from fenchel.learning import Data, Learning, learn, unit_of_strength
 from fenchel.losses import Pinball, Squared, SquaredPinball
 
@@ -47,6 +49,27 @@ def test_the_better_kernel_is_taken():
     data = planted()
     found = learn(data, [0.5 * Linear(), Gaussian()], None, OPTIONS)
     assert isinstance(found.kernel, Gaussian)
+
+
+def test_the_first_kernel_stays_where_another_is_as_good():
+    """On much noise one smoothness is as good as the other."""
+    kernels = [Matern(nu=1.5), Matern(nu=2.5)]
+    data = planted()
+    noise = 5.0 * np.random.default_rng(1).normal(size=(240, 1))
+    data = replace(data, targets=data.targets + noise)
+    assert learn(data, kernels, None, OPTIONS).kernel.nu == 1.5
+    assert learn(data, kernels[::-1], None, OPTIONS).kernel.nu == 2.5
+
+
+def test_shared_length_scales_have_one_factor():
+    """In units of the columns, a constant one among them."""
+    data = planted(loss=Squared())
+    X = np.column_stack([np.ones(240), data.X])
+    kernel = learn(replace(data, X=X), [Gaussian("shared")], None, OPTIONS).kernel
+    factors = kernel.length_scale[1:] / data.X.std(axis=0)
+    np.testing.assert_allclose(factors, factors[0], rtol=1e-9)
+    start = opened(Gaussian("shared"), X).length_scale[1:] / data.X.std(axis=0)
+    assert abs(np.log(factors[0] / start[0])) > 0.03
 
 
 def test_alpha_that_is_given_stays():

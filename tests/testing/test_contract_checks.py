@@ -76,7 +76,7 @@ KERNELS = {
         r"not positive semi-definite: it has the eigenvalue -",
     ),
     "not finite": (lambda X, Y: np.full((len(X), len(Y)), np.nan), r"k\(X\) is not finite"),
-    "noise": (Gaussian(1.0) + WhiteKernel(), r"k\(X, X\) must be k\(X\) \(noise"),
+    "noise": (Gaussian(1.0) + WhiteKernel(), r"k\(X, X\) must be k\(X\) \(leave noise"),
     "diagonal": (
         changed(diag=lambda self, X: np.full(len(X), 2.0)),
         r"diag\(X\) must be the",

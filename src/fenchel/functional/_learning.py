@@ -10,15 +10,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel.functional._inputs import without_gaps
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import Curves
+from fenchel.kernels import Gaussian
 from fenchel.losses import Loss, Pointwise, Squared
 
 _RESIDUALS = np.geomspace(1e-3, 1e3, 13)[:, None]
-_COORDINATES = 4  # three to eight gave the same scores, each costs as much as the first
+_ROWS_A_COLUMN = 10
+_COORDINATES = 8  # four saw too little of curves with details, each costs as much as the first
+
+
+def kernels_of_many_columns(n_rows: int, n_columns: int) -> list[Kernel]:
+    """What else to choose among where rows hold curves or little about each column.
+
+    Neighbouring points of a smooth curve have one length scale, which needs less data than one
+    for each of them.
+    """
+    return [Gaussian("shared")] if _ROWS_A_COLUMN * n_columns >= n_rows else []
 
 
 class Coordinates(NamedTuple):

@@ -10,7 +10,11 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_length, check_targets, rows_of
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of
-from fenchel.functional._learning import coordinates_of, loss_of_coordinates
+from fenchel.functional._learning import (
+    coordinates_of,
+    kernels_of_many_columns,
+    loss_of_coordinates,
+)
 from fenchel.functional._representation import LossChoice, PreparedCurves
 from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves
@@ -86,6 +90,12 @@ class CurvesFromRows(SearchableCurves):
 
     def _try(self, prepared: PreparedCurves) -> None:
         self._solver(self.make_problem(prepared))
+
+    def _default_kernels(self, X: FloatArray) -> list[Any]:
+        kernels, options = super()._default_kernels(X), self._learning()
+        if options.kernels is None:
+            kernels += kernels_of_many_columns(min(len(X), options.n_rows), X.shape[1])
+        return kernels
 
     def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:
         curves, _ = self._centred(targets, weight)

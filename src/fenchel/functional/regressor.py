@@ -107,7 +107,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     kernel : None, str, kernel or callable, default=None
         k on the rows of X, see :func:`fenchel.kernels.as_kernel`. Length scales that are
         "learned" are learned. None is a Matérn kernel of smoothness 3/2 on the columns and their
-        ranks, and without learning a Gaussian kernel. For curves as inputs see
+        ranks, or, with a column for each ten rows or more, ``Gaussian("shared")`` if that is
+        better on held-out rows. Without learning it is a Gaussian kernel. For curves as inputs see
         :class:`fenchel.kernels.BetweenCurves` and :class:`fenchel.kernels.IntegralGaussian`.
     learn : bool or Learning, default=True
         Whether what is open is learned from held-out rows, and how; see
@@ -174,7 +175,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
     Notes
     -----
-    Kernel and alpha are learned from four coordinates of the curves, those with the largest mean
+    Kernel and alpha are learned from eight coordinates of the curves, those with the largest mean
     squares in the eigenfunctions of the output kernel, where the problem with the squared loss
     falls apart into scalar ones. Huber's and the absolute loss judge each coordinate themselves,
     so that outliers do not decide; for all other losses the squared one does. Where a curve was

@@ -38,10 +38,11 @@ from fenchel.kernels.scalar import (
     Precomputed,
 )
 from fenchel.kernels.tiles import KernelFunctions, for_threads
-from fenchel.kernels.widths import DistanceQuantile
+from fenchel.kernels.widths import SHARED, DistanceQuantile
 
 __all__ = [
     "ALIASES",
+    "SHARED",
     "BetweenCurves",
     "Box",
     "Callable",

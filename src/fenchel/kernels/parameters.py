@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._typing import FloatArray
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.resolving import parts_of, resolve
-from fenchel.kernels.widths import LEARNED, is_data_driven
+from fenchel.kernels.widths import is_data_driven, is_learned
 
 NARROWEST, WIDEST = 0.02, 1000.0
 """Length scales that are learned, in standard deviations of their feature."""
@@ -24,7 +24,7 @@ def is_open(kernel: Kernel) -> bool:
     if isinstance(kernel, ScalarKernel):
         kernel.check_parameters()
     scale = getattr(kernel, "length_scale", None)
-    own = isinstance(kernel, ScalarKernel) and isinstance(scale, str) and scale == LEARNED
+    own = isinstance(kernel, ScalarKernel) and is_learned(scale)
     if own or any(is_open(part) for part in parts_of(kernel)):
         return True
     return not parts_of(kernel) and bool(np.size(kernel.theta))
@@ -39,7 +39,7 @@ def opened(
     """Return a copy with a number for every parameter, and bounds for those to be learned.
 
     Its ``theta`` and ``bounds`` are the logarithms of what is open: length scales that are
-    "learned" start where the rule "scale" puts them, numbers where they are.
+    "learned" or "shared" start where the rule "scale" puts them, numbers where they are.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def _open(given: Kernel, measured: Kernel) -> None:
     scale = getattr(given, "length_scale", None)
     if isinstance(given, ScalarKernel) and is_data_driven(scale):
         measured.length_scale_bounds = None
-        if isinstance(scale, str) and scale == LEARNED:
+        if is_learned(scale):
             middle = np.asarray(measured.length_scale)
             bounds = np.column_stack([NARROWEST * middle, WIDEST * middle])
             measured.length_scale_bounds = bounds

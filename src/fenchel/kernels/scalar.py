@@ -169,9 +169,10 @@ class Gaussian(_Radial):
         Width, in the units of the features. ``"learned"`` (default): one for each feature,
         by estimators that learn, see :class:`fenchel.learning.Learning`; others take
         ``"scale"``, for each feature its standard deviation times the median distance of
-        standardized rows, sensible whatever the units. ``"median"``: the median distance of the
-        rows as they are. :class:`DistanceQuantile` for any other quantile. These are read off
-        the data when an estimator is fitted.
+        standardized rows, sensible whatever the units. ``"shared"``: the same, but what is
+        learned is one factor for all features, as for points of a curve. ``"median"``: the
+        median distance of the rows as they are. :class:`DistanceQuantile` for any other
+        quantile. These are read off the data when an estimator is fitted.
     length_scale_bounds : pair of floats, array-like of shape (n_features, 2), "fixed" or None
         Bounds within which numbers are learned, as starts; numbers stay as given without.
 

@@ -131,11 +131,14 @@ def _positive_quantile(distance: FloatArray, weight: FloatArray | None, q: float
 
 LEARNED = "learned"
 """A length scale for each feature, which estimators that learn choose, and others measure."""
+SHARED = "shared"
+"""The same with one factor for all of them, on their standard deviations."""
 
 NAMED_WIDTHS = {
     LEARNED: DistanceQuantile(0.5, standardize=True),
     "median": DistanceQuantile(0.5),
     "scale": DistanceQuantile(0.5, standardize=True),
+    SHARED: DistanceQuantile(0.5, standardize=True),
 }
 
 
@@ -144,6 +147,11 @@ def is_data_driven(value: Any) -> bool:
     return isinstance(value, DistanceQuantile) or (
         isinstance(value, str) and value in NAMED_WIDTHS
     )
+
+
+def is_learned(value: Any) -> bool:
+    """Whether a length scale is chosen by estimators that learn."""
+    return isinstance(value, str) and value in (LEARNED, SHARED)
 
 
 def check_measured(value: Any) -> None:

@@ -43,6 +43,7 @@ _UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts w
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0  # and the variance of that prior
+_GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
 _GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/mathematics.md
 
 
@@ -75,10 +76,12 @@ class Learning(CheckedParameters):
         Strength of the penalty on length scales, over the number of rows to the power 3/2: they
         would rather be one common multiple of the spreads of their features, and about 3 of
         these times the root of their number.
-    kernels : tuple of str or kernels
+    kernels : tuple of str or kernels, optional
         Where no kernel is given, the first descent chooses among these: names, of kernels on
         the features and their ranks, or kernels that are taken as they are, such as
-        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``.
+        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``. The first stays unless
+        another has a loss lower by a share of 1/(2√n) on n rows. None is ``("matern32",)``, and
+        of many columns in regression of curves ``Gaussian("shared")`` too.
     share_scales : bool
         Whether all columns of a category, zeros and ones next to each other, have one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
@@ -96,7 +99,7 @@ class Learning(CheckedParameters):
         max_evaluations=COUNT,
         tol=POSITIVE,
         prior=NOT_NEGATIVE,
-        kernels=That("a tuple of names or kernels", _are_kernels),
+        kernels=NONE | That("a tuple of names or kernels", _are_kernels),
         share_scales=BOOLEAN,
     )
 
@@ -105,7 +108,7 @@ class Learning(CheckedParameters):
     max_evaluations: int = 20
     tol: float = 3e-3
     prior: float = 32.0
-    kernels: tuple[Any, ...] = ("matern32",)
+    kernels: tuple[Any, ...] | None = None
     share_scales: bool = False
 
     def __post_init__(self) -> None:
@@ -198,12 +201,19 @@ def learn(
     for one in tried:
         if not end.reached:
             one.first()
-    best = min(tried, key=lambda one: one.worth)
+    best = _chosen(tried, len(few.X))
     if not np.isfinite(best.worth):
         return None
     if not end.reached:
         best.second()
     return best.learned(end.reason)
+
+
+def _chosen(tried: list[_Try], n_rows: int) -> _Try:
+    """The best, or the first where that gains no more than the noise of so many rows."""
+    first, best = tried[0], min(tried, key=lambda one: one.worth)
+    needed = 1.0 - _GAIN / np.sqrt(n_rows)
+    return best if best.held_out < needed * first.held_out else first
 
 
 def _folds_for(n_rows: int) -> int:
@@ -283,6 +293,11 @@ class _Try:
     def worth(self) -> float:
         """Penalized criterion of the best point."""
         return np.inf if self.descent.best is None else self.descent.best[0]
+
+    @property
+    def held_out(self) -> float:
+        """Criterion of the best point."""
+        return np.inf if self.descent.best is None else self.descent.best[1]
 
     def first(self) -> None:
         """Descend on few rows, from the smooth side."""

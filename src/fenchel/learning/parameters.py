@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from fenchel._typing import FloatArray
-from fenchel.kernels import opened, settled
+from fenchel.kernels import SHARED, opened, settled
 from fenchel.learning.groups import groups_of
 from fenchel.learning.rows import Rows
 
@@ -43,7 +43,7 @@ class OpenParameters:
     @classmethod
     def of(cls, kernel: Any, rows: Rows, share_scales: bool) -> Self:
         """Those of a kernel, with starts read off rows."""
-        kernel = opened(kernel, rows.X, rows.weight)
+        given, kernel = kernel, opened(kernel, rows.X, rows.weight)
         groups = groups_of(rows.X) if share_scales else np.arange(rows.X.shape[1])
         constant = np.bincount(groups, np.ptp(rows.X, axis=0)) == 0.0
         values = {}
@@ -56,13 +56,17 @@ class OpenParameters:
             value = np.asarray(getattr(part, name), dtype=np.float64)
             own = np.arange(h.n_elements)
             idle = np.zeros(h.n_elements, dtype=bool)  # scales of constant columns say nothing
-            if is_scale and h.n_elements >= len(groups):  # what follows are ranks
+            asked = getattr(*_owner(given, h.name))
+            shared = isinstance(asked, str) and asked == SHARED
+            if shared:
+                own, idle = np.zeros_like(own), np.full(h.n_elements, constant.all())
+            elif is_scale and h.n_elements >= len(groups):  # what follows are ranks
                 own = np.append(groups, groups[-1] + 1 + np.arange(h.n_elements - len(groups)))
                 idle = np.append(constant[groups], np.zeros(h.n_elements - len(groups), bool))
             first = np.unique(own, return_index=True)[1]
             ends = np.log(np.broadcast_to(h.bounds, (h.n_elements, 2)) / value.reshape(-1, 1))
             bounds.append(np.where(idle[:, None], 0.0, ends)[first])
-            if len(first) < len(own):  # of many columns: the spread of all of them
+            if len(first) < len(own) and not shared:  # of many columns: the spread of all of them
                 value = np.sqrt(np.bincount(own, value**2))[own]
             values[h.name] = value
             member.append(own + len(scales))

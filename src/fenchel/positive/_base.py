@@ -261,7 +261,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
     def _try(self, prepared: Prepared) -> None:
         make_solver(self.solver, self._problem(prepared), 1.0, 1)
 
-    def _default_kernels(self) -> list[Any]:
+    def _default_kernels(self, X: FloatArray) -> list[Any]:
         return [as_kernel(None)]  # smooth: few features, gradients and integrals in closed form
 
     def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:

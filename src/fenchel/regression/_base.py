@@ -288,7 +288,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         few = slice(0, FEW_ROWS)
         self._try(self._prepared(rows[few], targets[few], weight[few]))
         self._measure(*of_all)
-        kernels = self._open_kernels()
+        kernels = self._open_kernels(rows)
         if kernels:
             self._learned = self._learn(rows, targets, weight, kernels, watch)
         kernel = self._resolved_kernel(rows, weight)
