@@ -29,7 +29,7 @@ demo: $(STAMP) ## fit certified conditional quantiles on a bundled real data set
 	@$(BIN)/fenchel demo
 
 test: lint ## every check and the whole test suite
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist loadscope
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 attack: $(STAMP) ## thousands of random and hostile uses, with their counts (slow)
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m attacks

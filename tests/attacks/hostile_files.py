@@ -36,7 +36,8 @@ _MOST_MEMORY = 100 * 2**20  # for files of at most a few megabytes
 _ROWS = np.random.default_rng(0).uniform(size=(30, 2))
 _WRITER = Path(fenchel.persistence.__file__).with_name("_writing.py")
 _KILLED = """
-import os, runpy, sys
+import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # else ignored in the background
 write = runpy.run_path(sys.argv[1])["write_whole"]
 print("ready", flush=True)
 while True:
@@ -239,6 +240,10 @@ def _killed(chance: random.Random, path: Path) -> str:
             raise _Found("the writer did not start")
         time.sleep(chance.uniform(0.0, 0.05))
         process.send_signal(chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+        try:
+            process.wait(60.0)
+        finally:
+            process.kill()
     files = [f for f in path.parent.iterdir() if f.stat().st_size]
     for file in files:
         if file.read_bytes() not in (b"a" * size, b"b" * size):
