@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import NONE, WITH_DATA, OneOf, That, declared, shown
+from fenchel._validation import NONE, POSITIVES, WITH_DATA, OneOf, That, declared, shown
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
@@ -22,24 +22,7 @@ _NORM = That(
     lambda order: isinstance(order, Real) and order in (1, 2, np.inf) and order is not True,
     ValueError,
 )
-_WEIGHTS = (
-    NONE
-    | OneOf(("size",))
-    | That(
-        "an array of finite numbers > 0",
-        lambda given: not isinstance(given, str) and _are_positive(given),
-        ValueError,
-    )
-)
-
-
-def _are_positive(given: Any) -> bool:
-    try:
-        array = np.asarray(given)
-    except ValueError:  # rows of different lengths
-        return False
-    numbers = array.dtype.kind in "iuf" and array.ndim == 1 and array.size > 0
-    return numbers and bool(np.all((array > 0) & (array < np.inf)))
+_WEIGHTS = NONE | OneOf(("size",)) | POSITIVES
 
 
 class GroupLasso(NormModel):
@@ -154,7 +137,7 @@ class GroupLasso(NormModel):
         self.callback = callback
         self.max_time = max_time
 
-    def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
+    def make_norm(self, n_features: int) -> GroupNorm:
         labels = group_labels(self.groups, n_features)[0]
         return GroupNorm(labels, float(self.q), float(self.p))
 
