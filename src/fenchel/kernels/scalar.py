@@ -282,10 +282,10 @@ class Matern(_Radial):
         exact = matern_products(Z, scale, nu, measure)
         return mixture_products(Z, scale, nu, measure) if exact is None else exact
 
-    def mixture(self, dimension: int) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def mixture(self, dimension: int) -> tuple[FloatArray, FloatArray]:
         return rough_mixture(float(self.nu), dimension)
 
-    def product_distance(self, measure: Box | Normal) -> float:  # noqa: D102
+    def product_distance(self, measure: Box | Normal) -> float:
         scale, nu = self._widths(measure.dimension), float(self.nu)
         exact = matern_products(np.zeros((1, len(scale))), scale, nu, measure)
         return mixture_distance(nu, scale, measure) if exact is None else 0.0
@@ -376,7 +376,7 @@ class Linear(_OfProducts):
         """Integrals of products: over bounded boxes and against normal densities."""
         return polynomial_products(Z, 1, 1.0, 0.0, measure)
 
-    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
         return weights @ Z
 
 
@@ -427,7 +427,7 @@ class Polynomial(_OfProducts):
         parameters = int(self.degree), float(self.gain), float(self.offset)
         return polynomial_products(Z, *parameters, measure)
 
-    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
         self.check_parameters()
         slopes = weights * (self.gain * X @ Z.T + self.offset) ** (self.degree - 1)
         return np.asarray(self.degree * self.gain * slopes @ Z)
