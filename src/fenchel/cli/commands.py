@@ -285,10 +285,10 @@ def rows(
 
 def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None:
     """Write the picture of a model."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (an optional dependency)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (the same)
 
-    from fenchel.plotting import FanDisplay  # noqa: PLC0415
+    from fenchel.plotting import FanDisplay  # noqa: PLC0415  (slow to import)
 
     levels = levels_of(pipeline)
     more = 0 if levels is None else max(len(levels) - 9, 0)  # lines that the legend has more

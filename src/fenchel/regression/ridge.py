@@ -303,7 +303,7 @@ history_, n_features_in_, feature_names_in_
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
 
-    def check_parameters(self) -> None:  # noqa: D102
+    def check_parameters(self) -> None:
         super().check_parameters()
         if self.coupling is not None and isinstance(self.kernel, OperatorKernel):
             raise ValueError(
@@ -311,10 +311,10 @@ history_, n_features_in_, feature_names_in_
                 f"itself, got kernel={type(self.kernel).__name__}"
             )
 
-    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
+    def make_loss(self, n_targets: int) -> Loss:
         return Squared()
 
-    def make_coupling(self, n_targets: int) -> FloatArray:  # noqa: D102
+    def make_coupling(self, n_targets: int) -> FloatArray:
         if self.coupling is None:
             return super().make_coupling(n_targets)
         output = output_matrix(self.coupling, "coupling")
