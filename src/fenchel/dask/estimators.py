@@ -86,6 +86,11 @@ class OnCluster:
         model.check_parameters()
         check_elsewhere(model, "a collection of Dask")
         data = OnWorkers.read(self.client_, X, y, sample_weight, model.random_state)
+        if data.targets.shape[1] > 1 and hasattr(model, "levels"):
+            raise ValueError(
+                f"y must have one column for levels on a cluster, got {data.targets.shape[1]}; "
+                "fit a model for each of them"
+            )
         return super().fit(data, None)  # type: ignore[misc]  # of a mixin
 
     def predict(self, X: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,7 @@ from fenchel._validation import declared
 from fenchel.certificate import Callback
 from fenchel.design import Factored
 from fenchel.features import FeatureMap, KernelRowLimits
-from fenchel.kernels import OperatorKernel, output_matrix
+from fenchel.kernels import OperatorKernel, check_coupling, output_coupling
 from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
@@ -29,11 +28,6 @@ from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_
 _MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
 _factors: WeakKeyDictionary[FeatureMap, Factored] = WeakKeyDictionary()
 """The factor of the last fit of the process, by its feature map, and of no other."""
-
-
-def _check_coupling(coupling: Any, name: str) -> None:
-    if coupling is not None:
-        output_matrix(coupling, name)
 
 
 class KernelRidge(KernelRegressor):
@@ -144,7 +138,7 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
-    constraints = declared(coupling=_check_coupling)
+    constraints = declared(coupling=check_coupling)
     _loo: FloatArray | None
     _train: FloatArray | None
 
@@ -303,28 +297,11 @@ history_, n_features_in_, feature_names_in_
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if self.coupling is not None and isinstance(self.kernel, OperatorKernel):
-            raise ValueError(
-                "coupling must be None with an operator-valued kernel, which couples the outputs "
-                f"itself, got kernel={type(self.kernel).__name__}"
-            )
-
     def make_loss(self, n_targets: int) -> Loss:
         return Squared()
 
     def make_coupling(self, n_targets: int) -> FloatArray:
-        if self.coupling is None:
-            return super().make_coupling(n_targets)
-        output = output_matrix(self.coupling, "coupling")
-        if len(output) != n_targets:
-            raise ValueError(
-                f"coupling must have one row for each column of y, {n_targets} here, got shape "
-                f"{output.shape}"
-            )
-        values, basis = eigh(output)
-        return np.asarray(basis * np.sqrt(np.maximum(values, 0.0)))
+        return output_coupling(self.coupling, n_targets)
 
 
 __all__ = ["KernelRidge"]
