@@ -259,6 +259,8 @@ history_, n_features_in_, feature_names_in_
             )
         if self.radius is not None:
             raise ValueError(f"scoring='loo' needs radius=None, got radius={self.radius!r}")
+        if not prepared.inputs.in_memory:
+            raise ValueError("scoring='loo' needs rows in memory; cv=5 leaves out folds of others")
         n, n_outputs = prepared.targets.shape
         if n == 1:
             raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
