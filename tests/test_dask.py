@@ -103,17 +103,15 @@ def test_rows_far_from_zero_are_centred_on_the_workers(client):
     same(DaskSVR(**given, client=client).fit(far, dY), expected)
 
 
-@pytest.mark.parametrize("cut", [CUTS, (N,)], ids=["three", "one"])
-def test_a_search_is_that_of_the_rows_in_memory(client, cut):
+def test_a_search_is_that_of_the_rows_in_memory(client):
     """On the same folds, wherever partitions end; and so is the fit of its choice."""
     grid = {"alpha": [1e-1, 1e-3], "length_scale": [0.4, 0.7]}
-    folds = KFold(3, shuffle=True, random_state=0)
+    folds = KFold(2, shuffle=True, random_state=0)
     expected = PathSearchCV(QuantileRegressor(LEVELS), grid, cv=folds).fit(X, Y, sample_weight=W)
     model = DaskQuantileRegressor(LEVELS, client=client)
-    given = dX.rechunk((cut, 2)), dY.rechunk((cut,)), dW.rechunk((cut,))
-    search = PathSearchCV(model, grid, cv=folds).fit(*given[:2], sample_weight=given[2])
+    search = PathSearchCV(model, grid, cv=folds).fit(dX, dY, sample_weight=dW)
     assert search.best_params_ == expected.best_params_
-    for k in range(3):
+    for k in range(2):
         name = f"split{k}_test_score"
         np.testing.assert_allclose(search.cv_results_[name], expected.cv_results_[name], atol=1e-4)
         assert search.cv_results_[f"split{k}_relative_gap"].max() <= 1e-6
@@ -123,15 +121,27 @@ def test_a_search_is_that_of_the_rows_in_memory(client, cut):
 
 
 def test_a_search_scored_by_a_name(client):
-    grid, scoring = {"alpha": 3}, "neg_mean_absolute_error"
-    expected = PathSearchCV(SVR(kernel=Gaussian(0.7)), grid, scoring=scoring).fit(X, Y)
-    model = DaskSVR(kernel=Gaussian(0.7), client=client)
-    search = PathSearchCV(model, grid, scoring=scoring, n_jobs=-1).fit(dX, dY)
+    grid, given = {"alpha": 2}, {"cv": 2, "scoring": "neg_mean_absolute_error"}
+    expected = PathSearchCV(KernelRidge(kernel=Gaussian(0.7)), grid, **given).fit(X, Y)
+    model = DaskKernelRidge(kernel=Gaussian(0.7), client=client)
+    search = PathSearchCV(model, grid, n_jobs=-1, **given).fit(dX, dY)
     np.testing.assert_allclose(
         search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], atol=1e-4
     )
     with pytest.raises(ValueError, match="X must be an array or data frame of Dask"):
         PathSearchCV(model, grid).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "local"), [(DaskKernelRidge, KernelRidge), (DaskSVR, SVR)], ids=["ridge", "svr"]
+)
+def test_a_bound_on_the_norm_in_the_place_of_alpha(client, kind, local):
+    expected = local(kernel=Gaussian(0.7), radius=0.5).fit(X, Y)
+    model = kind(kernel=Gaussian(0.7), radius=0.5, client=client).fit(dX, dY)
+    same(model, expected)
+    assert model.norm_ == pytest.approx(0.5, rel=1e-9)
+    assert model.alpha_ == pytest.approx(expected.alpha_, rel=1e-2)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-4)
 
 
 def test_several_targets(client):

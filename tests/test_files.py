@@ -78,6 +78,7 @@ def test_a_fit_is_that_of_the_rows_in_memory(source, tmp_path):
         ExpectileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3),
         SVR(kernel=Gaussian(0.7), alpha=1e-3),
         KernelRidge(kernel=Gaussian(0.7), alpha=1e-3),
+        SVR(kernel=Gaussian(0.7), radius=3.0),
         SVR("squared", kernel=Gaussian(0.7), alpha=1e-3, fit_intercept=False),
         QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, non_crossing="train"),
         QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, level_gamma=np.inf),
