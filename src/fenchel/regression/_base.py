@@ -145,11 +145,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """
         self.check_parameters()
         watch = self._callback()
-        if is_table(X):
-            check_elsewhere(self, f"the table {X!r}")
-            X = OnDisk.read(X, y, sample_weight, self.random_state)
-        if isinstance(X, Source):
-            prepared, rows, targets = prepared_from(self, X, watch)
+        source = self.elsewhere(X, y, sample_weight)
+        if source is not None:
+            prepared, rows, targets = prepared_from(self, source, watch)
         else:
             X, targets = self._validated(X, y)
             prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
@@ -193,7 +191,17 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     ) -> Prepared:
         """Validate data, and do what does not depend on strength or loss; nothing is learned."""
         self._learned = None
+        source = self.elsewhere(X, y, sample_weight)
+        if source is not None:
+            return prepared_from(self, source, None)[0]
         return self._prepared(*self._validated(X, y), sample_weight)
+
+    def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source | None:
+        """Return a table that is read block by block; None for rows in memory."""
+        if isinstance(X, Source) or not is_table(X):
+            return X if isinstance(X, Source) else None
+        check_elsewhere(self, f"the table {X!r}")
+        return OnDisk.read(X, y, sample_weight, self.random_state)
 
     def _prepared(
         self, X: FloatArray, targets: FloatArray, sample_weight: ArrayLike | None
@@ -450,6 +458,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def _decision(self, X: AnyArray) -> FloatArray:
         """All outputs for new rows, (n, p)."""
+        if isinstance(X, Source):
+            return X.combination(self.feature_map_, self.weights_) + self.offset_
         if is_table(X):
             check_is_fitted(self)
             names = getattr(self, "feature_names_in_", None)
