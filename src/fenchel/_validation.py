@@ -260,6 +260,12 @@ def constraints_of(kind: type) -> dict[str, Check]:
     return {name: declared[name] for name in names if name in declared}
 
 
+_ENCODER = (
+    "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, dates "
+    "and missing values"
+)
+
+
 @contextmanager
 def said_of(name: str) -> Iterator[None]:
     """Make what scikit-learn says of data one sentence on one line, which names them."""
@@ -273,6 +279,8 @@ def said_of(name: str) -> Iterator[None]:
         message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
         if not re.search(rf"\b{name}\b", message):
             message = f"{name} must be an array of numbers: {message}"
+        if name == "X" and re.search("could not convert string|contains NaN", message):
+            message = f"{message}; {_ENCODER}"
         raise type(error)(message) from error
 
 

@@ -163,6 +163,10 @@ class Searchable:
         """Return n values of a path parameter, in its order and in the units of the problem."""
         raise NotImplementedError
 
+    def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Return rows that are not in memory as a whole, to be cut into folds, else None."""
+        return None
+
     def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return what is maximized where no scoring is given: the ``score``."""
         score: Any = getattr(self, "score")  # noqa: B009  (of scikit-learn's mixins)

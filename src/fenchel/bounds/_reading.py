@@ -92,6 +92,8 @@ def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | Non
 def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: Any) -> Fit:
     loss = estimator.loss_.unconstrained
     prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
+    if targets.shape[1] > 1 and hasattr(estimator, "levels_"):
+        targets = np.tile(targets, len(estimator.levels_))
     if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
         raise ValueError(
             f"y must have a row for each of the {len(X)} rows of X, got shape {targets.shape}"

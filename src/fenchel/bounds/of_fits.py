@@ -57,7 +57,8 @@ def level_bounds(
     Returns
     -------
     list of Interval
-        ``lower`` and ``upper`` for each level, in the order of ``levels``.
+        ``lower`` and ``upper`` for each level, in the order of ``levels``; of y with several
+        columns for all of them at the first level, then at the second one, and so on.
 
     References
     ----------

@@ -15,7 +15,7 @@ from fenchel._validation import NONE, Having, declared
 from fenchel.dask._cluster import part_of_dask
 from fenchel.dask._collections import OnWorkers, is_collection, lazily
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
-from fenchel.regression.elsewhere import check_elsewhere
+from fenchel.regression.elsewhere import Source, check_elsewhere
 
 
 class OnCluster:
@@ -82,11 +82,21 @@ class OnCluster:
         RuntimeError
             Where there is no worker, or none for a minute.
         """
+        return super().fit(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
+
+    def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source:
+        """Return the rows of collections as they lie on the workers."""
+        if isinstance(X, Source):
+            return X
         model: Any = self
-        model.check_parameters()
         check_elsewhere(model, "a collection of Dask")
         data = OnWorkers.read(self.client_, X, y, sample_weight, model.random_state)
-        return super().fit(data, None)  # type: ignore[misc]  # of a mixin
+        if data.targets.shape[1] > 1 and hasattr(model, "levels"):
+            raise ValueError(
+                f"y must have one column for levels on a cluster, got {data.targets.shape[1]}; "
+                "fit a model for each of them"
+            )
+        return data
 
     def predict(self, X: Any) -> Any:
         """Predict: lazily, and in the kind of X, for a collection of Dask, else as ever."""

@@ -2,7 +2,7 @@
 
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
-from fenchel.kernels.levels import level_coupling
+from fenchel.kernels.levels import check_coupling, level_coupling, output_coupling
 from fenchel.kernels.measures import Box, Normal, Points, as_box, as_measure
 from fenchel.kernels.operator_valued import (
     Decomposable,
@@ -71,12 +71,14 @@ __all__ = [
     "as_kernel",
     "as_measure",
     "as_scalar_kernel",
+    "check_coupling",
     "differentiated",
     "for_threads",
     "has_measured_scale",
     "is_open",
     "level_coupling",
     "opened",
+    "output_coupling",
     "output_matrix",
     "parameter_gradient",
     "parts_of",

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 from numba import njit
 
+from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.kernels.sparse import SparsePoints
 
@@ -53,16 +54,20 @@ def symmetric(
 ) -> FloatArray:
     """Matrix of a symmetric function of two sets of rows, each pair computed once.
 
-    In blocks of rows that stay in the processor's cache from the distances to the values.
+    In blocks of rows that stay in the processor's cache from the distances to the values, shared
+    by as many threads as the user allows.
     """
     n = len(X)
     if n <= 2 * _BLOCK:
         return function(X, X)
     matrix = np.empty((n, n))
-    for start in range(0, n, _BLOCK):
+
+    def task(start: int) -> None:
         stop = min(start + _BLOCK, n)
         matrix[start:stop, start:] = function(X[start:stop], X[start:])
         _mirror(matrix, start, stop)
+
+    in_threads(task, range(0, n, _BLOCK))
     return matrix
 
 

@@ -78,6 +78,9 @@ class Loss(ConvexFunction):
     ----------
     n_outputs : int or None
         Number of outputs that the loss is made for; None if any number is fine.
+    n_targets : int
+        Number of targets among the outputs, where these are levels of each of them: as many
+        outputs in a row are one level.
     separable : bool
         Whether the conjugate is a sum over outputs. Then Jacobians are diagonal, and are
         given as (n, p) arrays instead of (n, p, p).
@@ -97,6 +100,7 @@ class Loss(ConvexFunction):
     """
 
     n_outputs: int | None = None
+    n_targets: int = 1
     separable: bool = True
     statistic: str = "minimizer of the mean loss"
     lipschitz: float = np.inf
@@ -234,8 +238,8 @@ class Loss(ConvexFunction):
     def rearranged(self, offset: FloatArray) -> FloatArray:
         """Return offsets (p,) in an order that costs no row more, whatever its target.
 
-        For outputs that have one function and one target in common, and differ by their offsets
-        only. As they are, where a loss knows of no better order.
+        For levels that have one function and one target in common, and differ by their offsets
+        only, be it for each of ``n_targets``. As they are, where a loss knows of no better order.
         """
         return offset
 

@@ -50,6 +50,8 @@ class NonCrossing(Loss):
     def __init__(self, pinball: Pinball) -> None:
         if not isinstance(pinball, Pinball) or pinball.epsilon > 0.0:
             raise ValueError(f"pinball must be a Pinball loss with epsilon=0, got {pinball!r}")
+        if pinball.n_targets > 1:
+            raise ValueError(f"pinball must be a loss of one target, got {pinball!r}")
         self.pinball = pinball
         self.n_outputs = len(pinball.levels)
         self._order = np.argsort(pinball.levels)

@@ -8,14 +8,12 @@ from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
@@ -26,10 +24,7 @@ from fenchel._validation import (
     Having,
     OneOf,
     That,
-    check_length,
-    check_weights,
     declared,
-    said_of,
 )
 from fenchel.estimator import Searchable, all_or_nothing
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
@@ -142,7 +137,7 @@ class PathSearchCV(
     refit : bool, default=True
         Whether to fit the choice to all rows.
     n_jobs : int, optional
-        Number of processes over folds and feature maps.
+        Number of processes over folds and feature maps; one for rows in files and on clusters.
     verbose : int, default=0
         If positive, one line for each fold and feature map, with the time that is left.
 
@@ -151,7 +146,8 @@ class PathSearchCV(
     best_estimator_ : estimator
         Fitted on all rows with the chosen parameters; its methods are there on the search.
     best_params_, best_index_, best_score_, cv_results_, n_splits_
-        As in GridSearchCV; with ``aggregation="median"`` ranks and ``best_score_`` are those of
+        As in GridSearchCV, and ``cv_results_["split0_relative_gap"]`` and so on of the
+        certificates; with ``aggregation="median"`` ranks and ``best_score_`` are those of
         ``cv_results_["median_test_score"]``.
     alpha_ : float
         The chosen strength; None where it is neither given nor searched, with ``refit=False``.
@@ -238,7 +234,8 @@ class PathSearchCV(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, whatever the estimator takes.
+            Rows, whatever the estimator takes: also a table in a file, and collections of Dask
+            for estimators of :mod:`fenchel.dask`. Folds are then cut where the rows are.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets; none for densities.
         theta : array-like of shape (m,), optional
@@ -262,20 +259,12 @@ class PathSearchCV(
                 "theta must be None for an estimator that is not one of curves, got it for "
                 f"{type(estimator).__name__}"
             )
-        given = Data(X, y, sample_weight, options)
-        with said_of("X"):
-            (X,) = indexable(X)
-        with said_of("y"):
-            (y,) = indexable(y)
-        if y is not None:
-            check_length(_num_samples(y), _num_samples(X))
-        if sample_weight is not None:
-            sample_weight = check_weights(X, sample_weight)
-        data = Data(X, y, sample_weight, options)
+        given = Data.of(estimator, X, y, sample_weight, options)
+        data = given.checked()
         grid = make_grid(estimator, self._candidates(), data.arguments)
         tasks = self._tasks(estimator, grid, data)
         report = Tasks.of(self, len(tasks) + bool(self.refit))
-        self._choose(estimator, grid, self._scores(grid, tasks, report))
+        self._choose(estimator, grid, self._scores(grid, tasks, data, report))
         self.alpha_ = self.best_params_.get("alpha", estimator.alpha)
         if self.refit:
             task = report.begin("refit")
@@ -312,29 +301,33 @@ class PathSearchCV(
         if isinstance(scoring, str) and scoring == "loo":
             return [delayed(scores_of_rows)(model, grid, data) for model in models]
         scorer = search_score if scoring is None else check_scoring(estimator, scoring=scoring)
-        folds = list(check_cv(self.cv).split(data.X, data.y))
+        folds = data.folds(self.cv)
         return [
             delayed(scores_of_fold)(model, grid, data, *fold, scorer)
             for model in models
             for fold in folds
         ]
 
-    def _scores(self, grid: Grid, tasks: list[Any], report: Tasks) -> Scores:
+    def _scores(self, grid: Grid, tasks: list[Any], data: Data, report: Tasks) -> Scores:
         """Run the tasks: scores (candidates, folds), and their errors, from all of them."""
-        run = Parallel(
-            n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)), return_as="generator"
-        )
+        n_jobs = min(data.n_jobs(self.n_jobs), len(tasks))
+        run = Parallel(n_jobs=n_jobs, return_as="generator")
         results, parts = run(tasks), []
         told = Told(type(self).__name__, bool(self.verbose))
         for _ in told(tasks, "path"):
             task = report.begin("path")
             parts.append(next(results))
             report.end(task)
-        shape = (len(grid.features), -1, *grid.shape[1:])
-        values = np.moveaxis(np.reshape([part.values for part in parts], shape), 1, -1)
+        shape, n_folds = grid.shape, len(parts) // len(grid.features)
+
+        def of_folds(values: Any) -> FloatArray:
+            apart = np.reshape(values, (shape[0], n_folds, *shape[1:]))
+            return np.moveaxis(apart, 1, -1).reshape(-1, n_folds)
+
         errors = None if parts[0].errors is None else np.ravel([part.errors for part in parts])
+        gaps = None if parts[0].gaps is None else of_folds([part.gaps for part in parts])
         early = sum(part.n_early_stops for part in parts)
-        return Scores(values.reshape(-1, values.shape[-1]), errors, early)
+        return Scores(of_folds([part.values for part in parts]), errors, early, gaps)
 
     def _choose(self, estimator: Any, grid: Grid, scores: Scores) -> None:
         """Set cv_results_ and the choice; scores that are NaN rank last."""
@@ -345,6 +338,8 @@ class PathSearchCV(
             results[f"param_{name}"] = column([point[name] for point in params])
         for k, fold in enumerate(folds.T):
             results[f"split{k}_test_score"] = fold
+            if scores.gaps is not None:
+                results[f"split{k}_relative_gap"] = scores.gaps[:, k]
         results["mean_test_score"], results["std_test_score"] = mean, folds.std(axis=1)
         middle = mean
         if self.aggregation == "median":

@@ -70,6 +70,11 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
                 f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
                 f"radius={self.radius!r}"
             )
+        if getattr(self, "coupling", None) is not None and isinstance(self.kernel, OperatorKernel):
+            raise ValueError(
+                "coupling must be None with an operator-valued kernel, which couples the outputs "
+                f"itself, got kernel={type(self.kernel).__name__}"
+            )
 
     def make_loss(self, n_targets: int) -> Loss:
         """Return the loss for targets with this number of columns."""
@@ -124,7 +129,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
             that is read block by block and need not fit into memory: a Parquet file or a folder
             of them, an array in a file .npy, a table or data set of Arrow.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
-            Targets: one column for quantiles and expectiles; the name of a column of a table.
+            Targets; the name of a column of a table.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Non-negative weights: an integer weight is the same as repeating the row. May be the
             name of a column of a table.
@@ -140,11 +145,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """
         self.check_parameters()
         watch = self._callback()
-        if is_table(X):
-            check_elsewhere(self, f"the table {X!r}")
-            X = OnDisk.read(X, y, sample_weight, self.random_state)
-        if isinstance(X, Source):
-            prepared, rows, targets = prepared_from(self, X, watch)
+        source = self.elsewhere(X, y, sample_weight)
+        if source is not None:
+            prepared, rows, targets = prepared_from(self, source, watch)
         else:
             X, targets = self._validated(X, y)
             prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
@@ -174,17 +177,31 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As y was given; one column for each level, in the order of ``levels``.
+            As y was given. Of several levels (n_samples, n_levels) or
+            (n_samples, n_levels, n_outputs): in the order of ``levels``, each as y was given.
         """
-        prediction = self._decision(X)
-        return prediction[:, 0] if self._flat and prediction.shape[1] == 1 else prediction
+        return self._as_given(self._decision(X))
+
+    def _as_given(self, outputs: FloatArray) -> FloatArray:
+        """All outputs (n, p) in the shape of y."""
+        return outputs[:, 0] if self._flat and outputs.shape[1] == 1 else outputs
 
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """Validate data, and do what does not depend on strength or loss; nothing is learned."""
         self._learned = None
+        source = self.elsewhere(X, y, sample_weight)
+        if source is not None:
+            return prepared_from(self, source, None)[0]
         return self._prepared(*self._validated(X, y), sample_weight)
+
+    def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source | None:
+        """Return a table that is read block by block; None for rows in memory."""
+        if isinstance(X, Source) or not is_table(X):
+            return X if isinstance(X, Source) else None
+        check_elsewhere(self, f"the table {X!r}")
+        return OnDisk.read(X, y, sample_weight, self.random_state)
 
     def _prepared(
         self, X: FloatArray, targets: FloatArray, sample_weight: ArrayLike | None
@@ -349,19 +366,21 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
         self._measure(targets, weight)
-        loss, coupling = self._learned_task(targets.shape[1])
+        n_outputs = self.make_loss(targets.shape[1]).n_outputs or targets.shape[1]
+        loss, coupling, targets = self._learned_task(targets)
         intercept = bool(self.fit_intercept)
         if intercept:
             targets = targets - middle(targets)
         # a function that all outputs share has the losses of all of them against one norm
-        whole = self.make_coupling(self.make_loss(targets.shape[1]).n_outputs or targets.shape[1])
+        whole = self.make_coupling(n_outputs)
         unit = float((np.linalg.norm(whole, 2) / np.linalg.norm(coupling, 2)) ** 2)
         return Data(X, targets, weight, loss, coupling, intercept), unit
 
-    def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
-        """Loss and coupling of the criterion: those of the fit, or of some of its outputs."""
+    def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
+        """Loss, coupling and targets of the criterion: those of the fit, or of some outputs."""
+        n_targets = targets.shape[1]
         loss = self.make_loss(n_targets).unconstrained
-        return loss, self.make_coupling(loss.n_outputs or n_targets)
+        return loss, self.make_coupling(loss.n_outputs or n_targets), targets
 
     def strength(self, prepared: Prepared) -> float:
         """Alpha as given, as learned, or a thousandth of its unit."""
@@ -439,6 +458,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def _decision(self, X: AnyArray) -> FloatArray:
         """All outputs for new rows, (n, p)."""
+        if isinstance(X, Source):
+            return X.combination(self.feature_map_, self.weights_) + self.offset_
         if is_table(X):
             check_is_fitted(self)
             names = getattr(self, "feature_names_in_", None)
