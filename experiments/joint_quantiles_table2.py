@@ -267,7 +267,8 @@ def verdict(results: pd.DataFrame) -> dict[str, str]:
 
     def between(ratio: pd.Series) -> str:
         means = ratio.groupby("n").mean()
-        return f"{means.min():.2g} to {means.max():.2g}"
+        ends = dict.fromkeys(f"{end:.2g}" for end in (means.min(), means.max()))
+        return " to ".join(ends)
 
     printed = between(seconds["AUG_LAG"] / seconds["PDCD"])
     default = between(seconds["PDCD"] / seconds["AUG_LAG_DEFAULT"])
