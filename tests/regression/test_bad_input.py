@@ -450,3 +450,12 @@ def test_a_failed_fit_leaves_the_parameters_alone(estimator):
     with pytest.raises(ValueError, match="alpha"):
         model.fit(X, Y)
     assert model.get_params() == before
+
+
+@everyone
+@pytest.mark.parametrize("cell", ["Nord", np.nan])
+def test_words_and_missing_values_lead_to_the_encoder(estimator, cell):
+    table = [[cell, 1.0], [2.0, 3.0]]
+    refused(
+        ValueError, ["X", "fenchel.tables.TableEncoder"], lambda: estimator().fit(table, [0, 1])
+    )

@@ -58,7 +58,7 @@ def test_tags(estimator):
     tags = estimator.__sklearn_tags__()
     assert tags.estimator_type == "regressor"
     assert tags.target_tags.multi_output
-    assert not tags.input_tags.sparse
+    assert tags.input_tags.sparse
     assert not tags.input_tags.pairwise
     pairwise = estimator.set_params(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
     estimator.set_params(kernel=None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn import linear_model
 
 from fenchel._typing import FloatArray
@@ -57,6 +58,12 @@ class Fit:
     caveats: tuple[str, ...] = ()
     fixed_norm: float | None = None
     """Λ, where the estimator was told it and had no choice."""
+
+
+def sample_of(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Rows (n, d) and targets (n, p) as arrays."""
+    targets = np.asarray(y, dtype=np.float64)
+    return np.asarray(X, dtype=np.float64), targets[:, None] if targets.ndim == 1 else targets
 
 
 def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:

@@ -37,6 +37,7 @@ from fenchel.kernels.scalar import (
     Polynomial,
     Precomputed,
 )
+from fenchel.kernels.sparse import SparsePoints, stacked, takes_sparse
 from fenchel.kernels.tiles import KernelFunctions, for_threads
 from fenchel.kernels.widths import SHARED, DistanceQuantile
 
@@ -63,6 +64,7 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "ScalarKernel",
+    "SparsePoints",
     "Transformable",
     "WithRanks",
     "as_box",
@@ -82,6 +84,8 @@ __all__ = [
     "parts_of",
     "resolve",
     "settled",
+    "stacked",
+    "takes_sparse",
 ]
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
@@ -17,7 +18,7 @@ from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
 from fenchel.features import NO_KERNEL_ROWS, FeatureMap, KernelRowLimits, fit_feature_map
 from fenchel.files import is_table, read_blocks
-from fenchel.kernels import OperatorKernel, settled
+from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
 from fenchel.learning import (
     DEFAULT_STRENGTH,
     Data,
@@ -37,7 +38,9 @@ from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 from fenchel.solvers.loop import Watch
 
-_SAMPLE = 128
+_SAMPLE, _BLOCK = 128, 1024
+_OF_SPARSE = ("auto", "cholesky", "kernel_rows")
+_SPARSE_ROWS = KernelRowLimits(10_000, 0)  # whose values are not computed again and again
 
 
 class KernelRegressor(CheckedRegressor, LearningEstimator):
@@ -53,8 +56,11 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     """‖h‖ of the function that predicts."""
     certified_offset_: FloatArray
     """The offsets that the certificate is of."""
+    _takes_sparse = True
     _sample: FloatArray | None
     """A few of the training rows, for importances."""
+    _sparse: bool = False
+    """Whether the rows of the fit are sparse."""
 
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
@@ -74,6 +80,35 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """Return the loss for targets with this number of columns."""
         raise NotImplementedError
 
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """New rows are sparse where those of the fit are."""
+        rows = super()._rows(X, reset=reset)
+        if reset:
+            self._sparse = issparse(rows)
+        return SparsePoints(rows) if self._sparse or issparse(rows) else rows
+
+    def _may_learn(self) -> bool:
+        """Not from sparse rows: length scales of many columns are what is learned."""
+        return not self._sparse and super()._may_learn()
+
+    def _feature_map(self, rows: Any, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        if self._sparse:
+            self._check_sparse()
+        return super()._feature_map(rows, weight)
+
+    def _check_sparse(self) -> None:
+        """Raise a sentence where sparse rows are not for the kernel or the features."""
+        kernel = self.kernel if isinstance(self.kernel, OperatorKernel) else as_kernel(self.kernel)
+        if not takes_sparse(kernel):
+            raise TypeError(
+                "X must be an array for a kernel that is not made of products or distances of "
+                f"whole rows, as Linear() and Gaussian() are, got a sparse one for {kernel!r}"
+            )
+        if self.features not in _OF_SPARSE:
+            raise ValueError(
+                f"features must be one of {list(_OF_SPARSE)} with sparse X, got {self.features!r}"
+            )
+
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
         """Read off targets what the loss has of them: here nothing."""
 
@@ -88,7 +123,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a table
-            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. Or a table
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. A sparse
+            array of scipy is not made dense, and nothing is learned from it: the kernel is made
+            of products or distances of rows, as the linear and the Gaussian one. Or a table
             that is read block by block and need not fit into memory: a Parquet file or a folder
             of them, an array in a file .npy, a table or data set of Arrow.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
@@ -108,11 +145,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """
         self.check_parameters()
         watch = self._callback()
-        if is_table(X):
-            check_elsewhere(self, f"the table {X!r}")
-            X = OnDisk.read(X, y, sample_weight, self.random_state)
-        if isinstance(X, Source):
-            prepared, rows, targets = prepared_from(self, X, watch)
+        source = self.elsewhere(X, y, sample_weight)
+        if source is not None:
+            prepared, rows, targets = prepared_from(self, source, watch)
         else:
             X, targets = self._validated(X, y)
             prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
@@ -121,7 +156,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
         self._sample = None
-        if not self._given_gram():
+        if not (self._given_gram() or self._sparse):
             self._sample = sample_by_content(rows, targets, _SAMPLE)
         self._last = None
         if self.warm_start:
@@ -156,7 +191,17 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     ) -> Prepared:
         """Validate data, and do what does not depend on strength or loss; nothing is learned."""
         self._learned = None
+        source = self.elsewhere(X, y, sample_weight)
+        if source is not None:
+            return prepared_from(self, source, None)[0]
         return self._prepared(*self._validated(X, y), sample_weight)
+
+    def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source | None:
+        """Return a table that is read block by block; None for rows in memory."""
+        if isinstance(X, Source) or not is_table(X):
+            return X if isinstance(X, Source) else None
+        check_elsewhere(self, f"the table {X!r}")
+        return OnDisk.read(X, y, sample_weight, self.random_state)
 
     def _prepared(
         self, X: FloatArray, targets: FloatArray, sample_weight: ArrayLike | None
@@ -263,6 +308,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
         Fewer where dual coordinates have no bounds: all rows are then in the last system.
         """
+        if self._sparse:
+            return _SPARSE_ROWS
         return KernelRowLimits(2000, 50_000 if self._is_bounded() else 10_000)
 
     def _is_bounded(self) -> bool:
@@ -353,7 +400,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """
         check_is_fitted(self)
         if self._sample is None:
-            raise AttributeError("feature_importances_ needs features, and X held kernel values")
+            raise AttributeError(
+                "feature_importances_ needs features, and X was sparse or held kernel values"
+            )
         effects = total_effects(self._evaluate, self._sample)
         return effects / (effects.sum() or 1.0)
 
@@ -409,6 +458,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def _decision(self, X: AnyArray) -> FloatArray:
         """All outputs for new rows, (n, p)."""
+        if isinstance(X, Source):
+            return X.combination(self.feature_map_, self.weights_) + self.offset_
         if is_table(X):
             check_is_fitted(self)
             names = getattr(self, "feature_names_in_", None)
@@ -417,8 +468,11 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
             return np.concatenate([self._evaluate(block) for block in blocks])
         return self._evaluate(self._new_rows(X))
 
-    def _evaluate(self, X: FloatArray) -> FloatArray:
+    def _evaluate(self, X: Any) -> FloatArray:
         """The same for rows that are validated."""
+        if isinstance(X, SparsePoints) and not self._sparse:
+            starts = range(0, len(X), _BLOCK)
+            return np.concatenate([self._evaluate(X[i : i + _BLOCK].toarray()) for i in starts])
         with threads_that_pay(min(len(X), len(self.weights_))):
             return self._combination(X, self.weights_) + self.offset_
 

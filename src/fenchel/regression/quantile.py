@@ -289,7 +289,7 @@ class QuantileRegressor(LevelRegressor):
     def _is_bounded(self) -> bool:
         return True
 
-    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
+    def make_loss(self, n_targets: int) -> Loss:
         if self.non_crossing is None or len(self.levels_) == 1:
             return super().make_loss(n_targets)
         if (n_columns := self._n_columns(n_targets)) > 1:
@@ -299,7 +299,7 @@ class QuantileRegressor(LevelRegressor):
             )
         return NonCrossing(Pinball(self.levels_))
 
-    def check_parameters(self) -> None:  # noqa: D102
+    def check_parameters(self) -> None:
         super().check_parameters()
         if self.non_crossing is not None and self.epsilon > 0.0:
             raise ValueError(
