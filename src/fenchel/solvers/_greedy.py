@@ -1,6 +1,6 @@
 """Compiled loops of greedy dual ascent, in single precision.
 
-Minimizes, over a in a box and (with an offset) of sum zero,
+Minimizes, over a in a box and (with offsets) of sum zero within each output,
 
     ½ aᵀKa + Σ_i ½ q_i^± a_i² - yᵀa + ε Σ_i |a_i|,
 
@@ -18,7 +18,7 @@ from numba import njit
 from fenchel._typing import AnyArray, FloatArray, IntArray
 
 _FAR = np.float32(1e30)
-_ZERO, _TWO = np.float32(0.0), np.float32(2.0)
+_ZERO, _TWO, _TEN = np.float32(0.0), np.float32(2.0), np.float32(10.0)
 _CURVED = np.float32(1e-6)  # least curvature of a step, in units of the kernel
 Costs = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
@@ -66,6 +66,25 @@ def _steepest(
     _make_comparable(grow)
     _make_comparable(shrink)
     return _place(grow, _largest(grow)), _place(shrink, _largest(shrink))
+
+
+@_compiled
+def _widest(
+    ends: IntArray, pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
+) -> tuple[np.int32, np.int32, int, int]:
+    """Of the outputs, the one whose steepest pair gains most; that pair, and its coordinates."""
+    found, widest, start = (np.int32(0), np.int32(0), 0, 0), -_TEN * _FAR, 0
+    for k in range(ends.size):
+        stop = ends[k]
+        if stop > start:
+            own = slice(start, stop)
+            i, j = _steepest(pull[own], up[own], down[own], first[own], second[own])
+            i, j = np.int32(start + i), np.int32(start + j)
+            width = pull[j] + down[j] - pull[i] - up[i]
+            if width > widest:
+                found, widest = (i, j, start, stop), width
+        start = stop
+    return found
 
 
 @_compiled
@@ -140,19 +159,40 @@ def _curvature(k: int, here: float, grows: bool, box: FloatArray) -> float:
 
 
 @_compiled
+def _couple(
+    gram: AnyArray, rows: IntArray, coupling: AnyArray, outputs: IntArray, values: AnyArray
+) -> None:
+    n, row = rows.size, np.empty(values.shape[1], np.float32)
+    for i in range(n):
+        for k in range(row.size):
+            row[k] = np.float32(values[rows[i], k])
+        for j in range(n):
+            gram[i, j] = row[rows[j]] * coupling[outputs[i], outputs[j]]
+
+
+def coupled(values: AnyArray, rows: IntArray, coupling: AnyArray, outputs: IntArray) -> AnyArray:
+    """Kernel values of coordinates, each a row and an output, in single precision."""
+    gram = np.empty((len(rows), len(rows)), np.float32)
+    _couple(gram, rows, coupling, outputs, values)
+    return gram
+
+
+@_compiled
 def ascend_in_pairs(
     gram: AnyArray,
     dual: FloatArray,
     pull: AnyArray,
     box: FloatArray,
+    ends: IntArray,
     epsilon: float,
     tol: float,
     max_steps: int,
-) -> tuple[int, float, float]:
-    """Steps on pairs, the most violating coordinate and its best partner; sum kept.
+) -> int:
+    """Steps on pairs of one output, the most violating coordinate and its best partner.
 
+    So the sum of each output is kept: they lie one after the other, from 0 to ``ends``.
     ``dual`` and ``pull`` are updated in place. Ends when the largest slope of a pair is
-    ``tol``; returns the number of steps, that slope, and the offset.
+    ``tol``; returns the number of steps.
     """
     n, eps = dual.size, np.float32(epsilon)
     costs = _settled(gram, dual, box, eps)
@@ -160,12 +200,15 @@ def ascend_in_pairs(
     first, second = np.empty(n, np.float32), np.empty(n, np.float32)
     steps = 0
     while True:
-        i, j = _steepest(pull, up, down, first, second)
+        i, j, start, stop = _widest(ends, pull, up, down, first, second)
         slope, top = pull[i] + up[i], pull[j] + down[j]
         if top - slope <= tol or steps >= max_steps:
-            return steps, top - slope, -0.5 * (top + slope)
+            return steps
         row = gram[i]
-        j = _partner(pull, down, bend_down, row, slope, bend_up[i], second)
+        own = slice(start, stop)
+        j = np.int32(start) + _partner(
+            pull[own], down[own], bend_down[own], row[own], slope, bend_up[i], second[own]
+        )
         curvature = max(bend_up[i] + bend_down[j] - _TWO * row[j], _CURVED)
         size = float(pull[j] + down[j] - slope) / curvature
         qi, qj = _curvature(i, dual[i], True, box), _curvature(j, dual[j], False, box)
@@ -189,10 +232,11 @@ def ascend_alone(
     dual: FloatArray,
     pull: AnyArray,
     box: FloatArray,
+    ends: IntArray,
     epsilon: float,
     tol: float,
     max_steps: int,
-) -> tuple[int, float, float]:
+) -> int:
     """Steps on the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
     n, eps = dual.size, np.float32(epsilon)
     costs, gain = _settled(gram, dual, box, eps), np.empty(n, np.float32)
@@ -203,7 +247,7 @@ def ascend_alone(
         rise, fall = -(pull[k] + up[k]), pull[k] + down[k]
         # the gain is the squared slope over the curvature: both are needed to stop
         if max(rise, fall) <= tol or steps >= max_steps:
-            return steps, max(rise, fall), 0.0
+            return steps
         grows = rise > fall
         curvature = bend_up[k] if grows else bend_down[k]
         q = _curvature(k, dual[k], grows, box)
