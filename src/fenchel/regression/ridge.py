@@ -126,13 +126,13 @@ history_, n_features_in_, feature_names_in_
     0.6 in place of 1e-6.
 
     Both residuals and error are computed when they are asked for, and kept: O(n r²) for
-    features of rank r < n, else O(n³), as the fit. A fit on kernel rows leaves its factor for this, n² numbers of at
-    most 1 GiB in all, until they are asked for or another model is fitted in the process. A
-    fitted model keeps its training rows or their features, whichever are fewer numbers, and so
-    does its file. They are as exact as the fit, hence with an iterative ``solver`` only as exact
-    as its tolerance. After conjugate gradients there is no factor, and one is made, of at most
-    25 000 rows (5 GB). They are refused for more, for operator-valued kernels and for rows that
-    were not in memory.
+    features of rank r < n, else O(n³), as the fit. A fit on kernel rows leaves its factor for
+    this, n² numbers of at most 1 GiB in all, until they are asked for or another model is
+    fitted in the process. A fitted model keeps its training rows or their features, whichever
+    are fewer numbers, and so does its file. They are as exact as the fit, hence with an
+    iterative ``solver`` only as exact as its tolerance. After conjugate gradients there is no
+    factor, and one is made, of at most 25 000 rows (5 GB). They are refused for more, for
+    operator-valued kernels and for rows that were not in memory.
 
     References
     ----------
