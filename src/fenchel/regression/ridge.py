@@ -7,7 +7,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,7 @@ from fenchel._validation import declared
 from fenchel.certificate import Callback
 from fenchel.design import Factored
 from fenchel.features import FeatureMap, KernelRowLimits
-from fenchel.kernels import OperatorKernel, output_matrix
+from fenchel.kernels import OperatorKernel, check_coupling, output_coupling
 from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
@@ -31,11 +30,6 @@ _MOST_FACTORED = 25_000  # rows, of which a matrix takes 5 GB
 _BY_PRODUCTS = ("auto", "conjugate_gradients")
 _factors: WeakKeyDictionary[FeatureMap, Factored] = WeakKeyDictionary()
 """The factor of the last fit of the process, by its feature map, and of no other."""
-
-
-def _check_coupling(coupling: Any, name: str) -> None:
-    if coupling is not None:
-        output_matrix(coupling, name)
 
 
 class KernelRidge(KernelRegressor):
@@ -154,7 +148,7 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
-    constraints = declared(coupling=_check_coupling)
+    constraints = declared(coupling=check_coupling)
     _for_searches: bool = False
     """Whether rows are prepared for many strengths, so that few features serve them all."""
     _loo: FloatArray | None
@@ -277,6 +271,8 @@ history_, n_features_in_, feature_names_in_
             )
         if self.radius is not None:
             raise ValueError(f"scoring='loo' needs radius=None, got radius={self.radius!r}")
+        if not prepared.inputs.in_memory:
+            raise ValueError("scoring='loo' needs rows in memory; cv=5 leaves out folds of others")
         n, n_outputs = prepared.targets.shape
         if n == 1:
             raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
@@ -337,28 +333,11 @@ history_, n_features_in_, feature_names_in_
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
 
-    def check_parameters(self) -> None:  # noqa: D102
-        super().check_parameters()
-        if self.coupling is not None and isinstance(self.kernel, OperatorKernel):
-            raise ValueError(
-                "coupling must be None with an operator-valued kernel, which couples the outputs "
-                f"itself, got kernel={type(self.kernel).__name__}"
-            )
-
-    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
+    def make_loss(self, n_targets: int) -> Loss:
         return Squared()
 
-    def make_coupling(self, n_targets: int) -> FloatArray:  # noqa: D102
-        if self.coupling is None:
-            return super().make_coupling(n_targets)
-        output = output_matrix(self.coupling, "coupling")
-        if len(output) != n_targets:
-            raise ValueError(
-                f"coupling must have one row for each column of y, {n_targets} here, got shape "
-                f"{output.shape}"
-            )
-        values, basis = eigh(output)
-        return np.asarray(basis * np.sqrt(np.maximum(values, 0.0)))
+    def make_coupling(self, n_targets: int) -> FloatArray:
+        return output_coupling(self.coupling, n_targets)
 
 
 __all__ = ["KernelRidge"]
