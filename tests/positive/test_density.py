@@ -138,7 +138,7 @@ def test_bad_input():
     X[[7, 9]] = 8.0
     with pytest.raises(ValueError, match="support must contain all rows of X, and misses row 7"):
         DensityEstimator(support=(-5.0, 5.0)).fit(X)
-    with pytest.raises(ValueError, match="alpha must be a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match="alpha must be a finite number > 0 or None, got 0"):
         DensityEstimator(alpha=0.0).fit(X)
     with pytest.raises(ValueError, match="trace_penalty must be a finite number >= 0, got -1"):
         DensityEstimator(trace_penalty=-1.0).fit(X)
