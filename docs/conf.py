@@ -14,7 +14,7 @@ ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT), str(DOCS / "_extensions")]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from gallery import examples_to_leave_out  # noqa: E402
+from gallery import examples_to_leave_out, write_thumbnails  # noqa: E402
 
 project = "fenchel"
 author = "The fenchel developers"
@@ -27,7 +27,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     # in _extensions
     "docstrings",
+    "excerpts",
     "mathml",
+    "names",
     "pages",
     "papers",
 ]
@@ -59,6 +61,8 @@ sphinx_gallery_conf = {
     ],
     "capture_repr": (),
     "reset_modules": ("matplotlib", "gallery.set_style"),
+    "image_scrapers": ("gallery.save_pictures",),
+    "thumbnail_size": (600, 420),
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
@@ -108,3 +112,4 @@ def _skip_foreign(
 def setup(app: Any) -> None:
     """Connect what is above."""
     app.connect("autodoc-skip-member", _skip_foreign)
+    app.connect("builder-inited", write_thumbnails, priority=600)  # after the gallery's 500

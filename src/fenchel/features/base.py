@@ -215,7 +215,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         no combinations of kernel values at landmarks.
         """
         raise NotImplementedError(
-            f"the features of {type(self).__name__} are no combinations of kernel values at "
+            f"the features of {type(self).__name__} are not combinations of kernel values at "
             "landmarks: predict with transform(X) @ weights"
         )
 

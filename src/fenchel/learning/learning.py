@@ -136,7 +136,7 @@ class Learned:
     kernel : kernel
         With numbers in it, all fixed.
     alpha : float
-        For all rows.
+        Strength of the regularization, for all rows.
     criterion : float
         Held-out loss in units of the best constant's.
     history : list of float
@@ -250,7 +250,7 @@ class _End:
             if answer:
                 self.reason = reason_of(answer)
             elif left < spent:
-                self.reason = "half of max_time was over"
+                self.reason = "half of max_time was used"
         return self.reached
 
     @property

@@ -104,8 +104,8 @@ class QuantileRegressor(LevelRegressor):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_levels)
-        α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_ and
-        C s_i (τ_j - 1) <= α_ij <= C s_i τ_j. See Notes.
+        Coefficients a: h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_ and
+        C s_i (τ_j - 1) <= a_ij <= C s_i τ_j. See Notes.
     support_ : ndarray of shape (n_support,)
         Rows with a dual coefficient that is not zero.
     offset_ : ndarray of shape (n_levels,)

@@ -84,7 +84,7 @@ class KernelRidge(KernelRegressor):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_outputs)
-        α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_; with an operator-valued
+        Coefficients a: h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_; with an operator-valued
         kernel K, h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i]. See the notes of
         :class:`QuantileRegressor`.
     support_ : ndarray of shape (n_support,)

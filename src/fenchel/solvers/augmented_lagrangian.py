@@ -19,10 +19,10 @@ from fenchel.solvers.loop import Iterate
 class AugmentedLagrangian(LoopSolver):
     r"""Alternates box-constrained coordinate descent and gradient steps on the offset.
 
-    .. math:: \max_b \min_\alpha\; \tfrac12 \|\Phi^\top \alpha S\|_F^2
-              - \sum_i \langle \alpha_i, y_i - b\rangle + \sum_i (c_i \ell)^*(\alpha_i)
-              + \tfrac{\mu}{2} \Big\| \sum_i \alpha_i \Big\|^2,
-              \qquad b \leftarrow b + \mu \sum_i \alpha_i
+    .. math:: \max_b \min_a\; \tfrac12 \|\Phi^\top a S\|_F^2
+              - \sum_i \langle a_i, y_i - b\rangle + \sum_i (c_i \ell)^*(a_i)
+              + \tfrac{\mu}{2} \Big\| \sum_i a_i \Big\|^2,
+              \qquad b \leftarrow b + \mu \sum_i a_i
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class AugmentedLagrangian(LoopSolver):
         Limit on the number of passes over the rows.
     mu : float
         Penalty and step on the offset, relative to the mean diagonal of the kernel over n. The
-        paper's 10, of the same α with the same C = 1 / (alpha n), is 10 n here for kernels with
+        paper's 10, of the same a with the same C = 1 / (alpha n), is 10 n here for kernels with
         diagonal 1: three times faster than 10 at its C = 1, and slower at C = 100, where 100
         to 400 rows took more than twice the passes.
     inner : int
@@ -71,11 +71,11 @@ class AugmentedLagrangian(LoopSolver):
         state = State.of(problem, dual, np.zeros(p))
         passes = 0
         while True:
-            yield judged(problem, passes, state.alpha / problem.weight[:, None], offset)
+            yield judged(problem, passes, state.coef / problem.weight[:, None], offset)
             if passes >= self.max_iter:
                 return
             targets = np.ascontiguousarray(problem.targets - offset)
             for _ in range(self.inner):
                 sweeps.over(state, np.asarray(random.integers(0, n, n)), targets, mu)
             passes += self.inner
-            offset = offset + mu * state.alpha.sum(axis=0)
+            offset = offset + mu * state.coef.sum(axis=0)
