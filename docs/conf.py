@@ -32,6 +32,7 @@ extensions = [
     "names",
     "pages",
     "papers",
+    "references",
 ]
 fenchel_root = str(ROOT)
 exclude_patterns = ["_extensions", "_templates"]

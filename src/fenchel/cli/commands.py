@@ -228,9 +228,7 @@ def _other_intervals(saved: models.Saved, coverage: float) -> str:
     if not saved.has_density and len(saved.targets) == 1:
         ways.append(f"'fenchel fit --coverage {coverage:g}' fits a calibrated one")
     if hasattr(saved.model, "predict_distribution"):
-        ways.append(
-            "in Python, predict_distribution(X).interval(coverage) has those of any coverage"
-        )
+        ways.append(f"predict_distribution(X).interval({coverage:g}) in Python has one")
     return "; " * bool(ways) + ", and ".join(ways)
 
 

@@ -22,7 +22,7 @@ from fenchel.tables.describing import AS_IT_IS, LEFT_OUT
 
 _WIDEST = 24  # letters of names that are put in line
 _CONSTANT = "the best constant's"
-_CERTIFIED = ": at most this far from the optimum for this kernel and alpha"
+_CERTIFIED = ": at most this far from the optimum"
 _TITLES = {
     "NonCrossingQuantileRegressor": "Quantiles that never cross",
     "HeteroscedasticRegressor": "Mean and standard deviation",

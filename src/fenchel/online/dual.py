@@ -133,8 +133,9 @@ class OnlineQuadraticSVR(DualLearner):
     step : float, optional
         η > 0; below 1 / (k(x_t, x_t) + 1/(2 C s_t)), with intercept k + 1 in place of k, a step
         never makes the dual objective smaller. None is half of that, for each row its own.
-    epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs, \
-shuffle, random_state, verbose
+    epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs
+        As in :class:`OnlineSVR`.
+    shuffle, random_state, verbose
         As in :class:`OnlineSVR`.
 
     Attributes

@@ -98,8 +98,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         least ``integral_error_``, which ``status_`` says in words.
     dual_coef_ : ndarray of shape (n_samples,)
         Minus the weights over the densities of the rows, zero for rows without weight.
-    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
-feature_names_in_
+    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_
+        As in :class:`NonNegativeRegressor`.
+    feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Raises
@@ -165,9 +166,25 @@ feature_names_in_
         self.max_time = max_time
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the density to rows X (n_samples, n_features), or to numbers (n_samples,).
+        """Fit the density.
 
-        ``y`` is ignored; where one is given, X must have two dimensions as elsewhere.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_samples,)
+            Rows, or numbers.
+        y : None
+            Ignored; where it is given, X must have two dimensions.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the message names which.
         """
         return self._fit(X, y, sample_weight)
 

@@ -313,12 +313,28 @@ class QuantileRegressor(LevelRegressor):
         return QuantileDistribution.from_quantiles(self.levels_, curves)
 
     def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
-        """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
+        """Predict the central interval of a coverage.
 
-        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted,
-        with ``epsilon=0`` or with ``refit_offsets=True``; without a coverage they are the
-        outermost such pair. See the notes for how many training rows it holds, and
-        :meth:`predict_distribution` for other coverages.
+        See the notes of the class for how many training rows it contains, and
+        :meth:`predict_distribution` for coverages whose levels were not fitted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, optional
+            In (0, 1). The levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted; None
+            takes the outermost such pair.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        ValueError
+            If the levels were not fitted, or with ``epsilon`` > 0 without ``refit_offsets``.
         """
         ends = central_interval(self._decision(X), self.levels_, coverage)
         self._check_shares("intervals")

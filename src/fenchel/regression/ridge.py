@@ -97,8 +97,9 @@ class KernelRidge(KernelRegressor):
         y_i minus the prediction at x_i of the model fitted without row i, see Notes.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
-    weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
-history_, n_features_in_, feature_names_in_
+    weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_
+        As in :class:`QuantileRegressor`.
+    history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     Notes
