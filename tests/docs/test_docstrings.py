@@ -59,3 +59,16 @@ def test_docstrings_have_no_line_to_the_left() -> None:
     for name, value in CLASSES.items():
         lines = (value.__doc__ or "").splitlines()[1:]
         assert not [line for line in lines if line and not line.startswith(" ")], name
+
+
+def test_functions_with_parameters_say_what_they_return() -> None:
+    """Those that return something."""
+    missing = []
+    for name in documented():
+        value = resolved(name)
+        if not inspect.isfunction(value) or "Parameters" not in sections(value):
+            continue
+        returns = str(inspect.signature(value).return_annotation)
+        if returns != "None" and not sections(value) & {"Returns", "Yields"}:
+            missing.append(name)
+    assert not missing

@@ -160,6 +160,10 @@ def feature_slice(
     grid_resolution : int, default=300
         Number of rows, evenly from its least to its largest value.
 
+    Returns
+    -------
+    FeatureSlice
+
     Raises
     ------
     ValueError
@@ -228,6 +232,10 @@ def partial_dependence(
         The number of rows, drawn at random, to average over if there are more.
     random_state : int, RandomState or None, default=0
         Draws these rows.
+
+    Returns
+    -------
+    PartialDependence
 
     Raises
     ------

@@ -51,6 +51,10 @@ def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
     non_negative : bool
         Whether the first output must be >= 0 as well.
 
+    Returns
+    -------
+    ndarray of shape (n_outputs - 1, n_outputs)
+
     Examples
     --------
     >>> from fenchel.positive import monotone_cone
