@@ -19,7 +19,7 @@ from fenchel.regression.elsewhere import Source, check_elsewhere
 
 
 class OnCluster:
-    """What the estimators of this room add to those that they are derived from.
+    """What the estimators of this module add to those that they are derived from.
 
     The parameters are those of the other, and ``client``.
     """

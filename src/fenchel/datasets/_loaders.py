@@ -85,7 +85,7 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects. Categorical columns then carry their labels.
+        Give pandas objects. Categorical columns then have their labels as values.
 
     Returns
     -------
