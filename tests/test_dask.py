@@ -11,30 +11,32 @@ import time
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel._validation import constraints_of
 from fenchel.kernels import Gaussian
+from fenchel.model_selection import PathSearchCV
 from fenchel.regression import elsewhere
 from fenchel.testing import check_design
 
 distributed = pytest.importorskip("distributed", reason="fits on a cluster need Dask")
 
-import dask.array as da  # noqa: E402
-import dask.dataframe as dd  # noqa: E402
-import pandas as pd  # noqa: E402
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
 
-from fenchel.dask import (  # noqa: E402
+from fenchel.dask import (
     DaskExpectileRegressor,
     DaskKernelRidge,
     DaskQuantileRegressor,
     DaskSVR,
     _cluster,
 )
-from fenchel.dask._cluster import Cluster  # noqa: E402
-from fenchel.dask._design import Remote  # noqa: E402
-from fenchel.dask._rows import SpreadFeatures, SpreadRows  # noqa: E402
-from fenchel.features import PivotedCholesky  # noqa: E402
+from fenchel.dask._cluster import Cluster
+from fenchel.dask._design import Remote
+from fenchel.dask._rows import SpreadFeatures, SpreadRows
+from fenchel.features import PivotedCholesky
 
 RNG = np.random.default_rng(0)
 N = 900
@@ -99,6 +101,47 @@ def test_rows_far_from_zero_are_centred_on_the_workers(client):
     far = da.from_array(X + 1e5, (CUTS, 2))
     expected = SVR(**given).fit(X + 1e5, Y)
     same(DaskSVR(**given, client=client).fit(far, dY), expected)
+
+
+def test_a_search_is_that_of_the_rows_in_memory(client):
+    """On the same folds, wherever partitions end; and so is the fit of its choice."""
+    grid = {"alpha": [1e-1, 1e-3], "length_scale": [0.4, 0.7]}
+    folds = KFold(2, shuffle=True, random_state=0)
+    expected = PathSearchCV(QuantileRegressor(LEVELS), grid, cv=folds).fit(X, Y, sample_weight=W)
+    model = DaskQuantileRegressor(LEVELS, client=client)
+    search = PathSearchCV(model, grid, cv=folds).fit(dX, dY, sample_weight=dW)
+    assert search.best_params_ == expected.best_params_
+    for k in range(2):
+        name = f"split{k}_test_score"
+        np.testing.assert_allclose(search.cv_results_[name], expected.cv_results_[name], atol=1e-4)
+        assert search.cv_results_[f"split{k}_relative_gap"].max() <= 1e-6
+    assert search.n_early_stops_ == 0
+    same(search.best_estimator_, expected.best_estimator_)
+    assert search.predict(dX).chunks[0] == dX.chunks[0]
+
+
+def test_a_search_scored_by_a_name(client):
+    grid, given = {"alpha": 2}, {"cv": 2, "scoring": "neg_mean_absolute_error"}
+    expected = PathSearchCV(KernelRidge(kernel=Gaussian(0.7)), grid, **given).fit(X, Y)
+    model = DaskKernelRidge(kernel=Gaussian(0.7), client=client)
+    search = PathSearchCV(model, grid, n_jobs=-1, **given).fit(dX, dY)
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], atol=1e-4
+    )
+    with pytest.raises(ValueError, match="X must be an array or data frame of Dask"):
+        PathSearchCV(model, grid).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "local"), [(DaskKernelRidge, KernelRidge), (DaskSVR, SVR)], ids=["ridge", "svr"]
+)
+def test_a_bound_on_the_norm_in_the_place_of_alpha(client, kind, local):
+    expected = local(kernel=Gaussian(0.7), radius=0.5).fit(X, Y)
+    model = kind(kernel=Gaussian(0.7), radius=0.5, client=client).fit(dX, dY)
+    same(model, expected)
+    assert model.norm_ == pytest.approx(0.5, rel=1e-9)
+    assert model.alpha_ == pytest.approx(expected.alpha_, rel=1e-2)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-4)
 
 
 def test_several_targets(client):
@@ -183,7 +226,7 @@ def test_the_attributes_of_the_other_and_its_copies(client):
     assert DaskQuantileRegressor().client_ is client  # the default of the process
     ridge = DaskKernelRidge(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(AttributeError, match="rows that are in memory"):
-        ridge.loo_residuals_  # noqa: B018
+        _ = ridge.loo_residuals_
 
 
 WRONG = {

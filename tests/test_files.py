@@ -6,18 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import make_pipeline
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, files, spool
 from fenchel.features import FeaturesOnDisk, PivotedCholesky
 from fenchel.kernels import Gaussian, Matern
+from fenchel.model_selection import PathSearchCV
 from fenchel.regression import elsewhere
 from fenchel.spool import Spool
 from fenchel.tables import TableEncoder
 
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-dataset = pytest.importorskip("pyarrow.dataset")
+pa = pytest.importorskip("pyarrow", reason="tables on disk need Arrow")
+parquet = pytest.importorskip("pyarrow.parquet", reason="tables on disk need Arrow")
+dataset = pytest.importorskip("pyarrow.dataset", reason="tables on disk need Arrow")
 
 RNG = np.random.default_rng(0)
 N = 1200
@@ -76,6 +78,7 @@ def test_a_fit_is_that_of_the_rows_in_memory(source, tmp_path):
         ExpectileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3),
         SVR(kernel=Gaussian(0.7), alpha=1e-3),
         KernelRidge(kernel=Gaussian(0.7), alpha=1e-3),
+        SVR(kernel=Gaussian(0.7), radius=3.0),
         SVR("squared", kernel=Gaussian(0.7), alpha=1e-3, fit_intercept=False),
         QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, non_crossing="train"),
         QuantileRegressor(LEVELS, kernel=Gaussian(0.7), alpha=1e-3, level_gamma=np.inf),
@@ -292,7 +295,7 @@ def _trips():
 
 
 def test_categories_dates_and_holes_are_those_of_the_encoder(tmp_path):
-    pytest.importorskip("skrub")
+    pytest.importorskip("skrub", reason="skrub is not installed")
     trips = _trips()
     parquet.write_table(trips, tmp_path / "trips.parquet", row_group_size=97)
     model = make_pipeline(TableEncoder(), clone(MODEL))
@@ -329,3 +332,36 @@ def test_labels_of_rows_that_pandas_writes_are_no_feature(tmp_path):
     assert "__index_level_0__" in parquet.read_schema(tmp_path / "t.parquet").names
     model = QuantileRegressor(0.5, alpha=1e-3, kernel=Gaussian(1.0))
     assert list(model.fit(tmp_path / "t.parquet", "y").feature_names_in_) == ["x"]
+
+
+SEARCHES = [
+    (MODEL, {"alpha": [1e-1, 1e-3], "length_scale": [0.4, 0.7]}, None),
+    (KernelRidge(kernel=Gaussian(0.7)), {"alpha": 4}, "neg_mean_absolute_error"),
+]
+
+
+@pytest.mark.parametrize(("model", "grid", "scoring"), SEARCHES, ids=["levels", "ridge"])
+def test_a_search_is_that_of_the_rows_in_memory(model, grid, scoring, tmp_path):
+    """Folds are in no order, and one row in three has no weight."""
+    given = {"cv": ShuffleSplit(3, test_size=0.3, random_state=0), "scoring": scoring}
+    expected = PathSearchCV(model, grid, **given).fit(X, Y, sample_weight=W)
+    place = written(tmp_path / "t.parquet")
+    found = PathSearchCV(model, grid, n_jobs=2, **given).fit(place, "y", sample_weight="w")
+    assert found.best_params_ == pytest.approx(expected.best_params_)
+    for name in ("mean_test_score", "std_test_score"):
+        theirs = expected.cv_results_[name]
+        np.testing.assert_allclose(found.cv_results_[name], theirs, atol=1e-4)
+    assert found.n_early_stops_ == 0
+    assert 0.0 <= max(found.cv_results_[f"split{k}_relative_gap"].max() for k in range(3)) < 1e-6
+    np.testing.assert_allclose(found.predict(place), expected.predict(X), atol=1e-3)
+
+
+def test_searches_that_files_are_not_for():
+    with pytest.raises(ValueError, match="scoring='loo' needs rows in memory"):
+        PathSearchCV(KernelRidge(kernel=Gaussian(0.7)), {"alpha": 3}, scoring="loo").fit(
+            table(), "y"
+        )
+    halves = [(np.arange(600), np.arange(600, N))]
+    weight = np.repeat([1.0, 0.0], 600)
+    with pytest.raises(ValueError, match="sample_weight must have a positive entry in each fold"):
+        PathSearchCV(MODEL, {"alpha": [1e-3]}, cv=halves).fit(table(), "y", sample_weight=weight)

@@ -125,10 +125,15 @@ class Problem:
 
     @cached_property
     def _parallel(self) -> bool:
-        """Whether outputs have one function and one target, and differ by offsets only."""
-        coupling = self.design.coupling
-        one_function = coupling is not None and bool(np.all(coupling == coupling[0]))
-        return self.fit_intercept and one_function and self.targets.shape[1] == 1
+        """Whether levels of a target have one function, and differ by offsets only."""
+        coupling, each = self.design.coupling, self.loss.n_targets
+        if coupling is None or not self.fit_intercept:
+            return False
+        levels = coupling.reshape(-1, each, coupling.shape[1])
+        if not np.all(levels == levels[0]):
+            return False
+        targets = self.targets
+        return targets.shape[1] == 1 or bool(np.all(targets[:, each:] == targets[:, :-each]))
 
     @cached_property
     def _range(self) -> tuple[FloatArray, FloatArray]:
@@ -307,9 +312,16 @@ class Problem:
         certificate = self.certificate(primal, lower, balanced)
         return Certified(balanced, weights, offset, certificate, source)
 
-    def with_model(self, certified: Certified, source: FloatArray) -> Certified:
-        """The same dual point with the model that another point stands for, without intercept."""
+    def with_model(
+        self, certified: Certified, source: FloatArray, values: FloatArray | None = None
+    ) -> Certified:
+        """The same dual point with the model that another point stands for, without intercept.
+
+        Its values on all rows (n, p) save a product where they are known.
+        """
         weights, offset = self.link(source), np.zeros(self.n_outputs)
+        if values is not None:
+            self.design.remember(weights, values)
         lower = certified.certificate.dual
         certificate = self.certificate(self.primal(weights, offset), lower, certified.dual)
         return Certified(certified.dual, weights, offset, certificate, source)
@@ -387,6 +399,4 @@ def _divided(weights: FloatArray, total: float) -> FloatArray:
 
 __all__ = ["Problem"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

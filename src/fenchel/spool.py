@@ -39,6 +39,10 @@ class RowsOnDisk:
     def _read(self, start: int, stop: int) -> FloatArray:
         raise NotImplementedError
 
+    def some(self, numbers: AnyArray) -> RowsOnDisk:
+        """Rows by their numbers, as rows on disk themselves: nothing is read or copied yet."""
+        return _Some(self, numbers)
+
     def forget(self) -> None:
         """Forget what was read last."""
         self._last = local()
@@ -67,6 +71,17 @@ class RowsOnDisk:
             start = int(pieces[begin]) * size
             found[some] = self._read(start, min(start + size, len(self)))[rows[some] - start]
         return found
+
+
+class _Some(RowsOnDisk):
+    """Some of other rows."""
+
+    def __init__(self, rows: RowsOnDisk, numbers: AnyArray) -> None:
+        super().__init__(len(numbers), rows.shape[1])
+        self._rows, self._numbers = rows, numbers
+
+    def _read(self, start: int, stop: int) -> FloatArray:
+        return self._rows[self._numbers[start:stop]]
 
 
 class Spool(RowsOnDisk):

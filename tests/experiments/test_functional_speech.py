@@ -7,13 +7,14 @@ import wave
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.functional_common import Curves, Points
+from experiments.functional_common import Curves, Points, make_loss
 from experiments.functional_speech import FUNCTIONS_BY_NAME, main, output_kernel, whole
 from experiments.functional_speech_page import FUNCTIONS, cells, pairs_in_order, printed
 from experiments.functional_speech_paths import SELECTION_TOL, Fold, coordinates, search
 
 from experiments import functional_speech_data as data
 from experiments import harness
+from experiments_cases import quick_form
 
 absent = data.missing()
 needs_data = pytest.mark.skipif(absent is not None, reason=absent or "")
@@ -59,6 +60,31 @@ def test_paths_have_the_errors_of_single_fits(name):
     assert usual.solved < surface.errors.size
     i, j = alphas.index(surface.chosen.alpha), list(values).index(surface.chosen.value)
     assert expected[i][j] <= 1.02 * np.min(expected)
+
+
+@pytest.mark.parametrize("name", ["H1", "H2", "eps2", "epsinf"])
+def test_every_point_of_a_path_has_a_small_gap(name):
+    """Points that were made of others too, whose products with the kernel are sums of theirs."""
+    (alphas, _), n_components = grid(name), M if name in ("H2", "eps2") else None
+    values = np.geomspace(1e-3, 0.3, 40)
+    own = fold(n_components)
+    search([own], name, alphas, values, robust=False, hopeless=np.inf)
+    alpha, n = min(alphas), len(own.Y)
+    assert len(own.now) > 20
+    assert own.solved < len(alphas) * len(own.now)
+    for place, point in own.now:
+        value = np.exp(place) * (alpha if name.startswith("H") else 1.0)
+        scale = value if name.startswith("H") else alpha
+        loss, B = make_loss(name, value, own.outputs.measure), own.outputs.coupling
+        model, dual = (scale / (n * alpha) * part for part in (point.model, point.dual))
+        fitted, image = (own.gram @ part @ B @ B.T for part in (model, dual))
+        np.testing.assert_allclose(scale / (n * alpha) * point.fitted, fitted, atol=1e-9)
+        primal = np.mean(loss.value(own.targets - fitted)) + 0.5 * alpha * np.vdot(model, fitted)
+        earned = np.sum(scale * point.dual * own.targets, axis=1)
+        lower = np.mean(earned - loss.conjugate(scale * point.dual))
+        lower -= 0.5 * alpha * np.vdot(dual, image)
+        # the solver's unit is the objective that it starts from
+        assert -1e-9 <= (primal - lower) / primal <= 1.05 * SELECTION_TOL
 
 
 def test_paths_are_left_where_errors_grow():
@@ -110,7 +136,7 @@ def test_outliers(outliers, curves, points):
 
 
 def test_cepstra_are_of_frames():
-    pytest.importorskip("python_speech_features")
+    pytest.importorskip("python_speech_features", reason="sounds are read by it")
     signal = 1000.0 * np.random.default_rng(0).standard_normal(14501)
     found = data.cepstra(signal)
     assert found.shape == (290, 13)
@@ -153,12 +179,9 @@ def made_up(tmp_path, monkeypatch):
 
 
 def test_quick_form(made_up, tmp_path):
-    pytest.importorskip("python_speech_features")
+    pytest.importorskip("python_speech_features", reason="sounds are read by it")
     assert data.distinct(made_up) == ["a", *(f"w{k:02d}" for k in range(43))]
-    out = tmp_path / "out"
-    main(["--quick", "--splits", "1", "--out", str(out)])
-    assert {path.name for path in out.iterdir()} == {"page.md", "results.csv", "picture.png"}
-    results, page = pd.read_csv(out / "results.csv"), (out / "page.md").read_text()
+    results, page = quick_form("functional_speech", tmp_path / "out", "--splits", "1")
     assert len(results) == 8 * (5 + 3 + 3 + 3)
     assert results.relative_gap.max() <= 1e-4
     assert "not run" not in page
@@ -184,8 +207,11 @@ def test_published_tables():
     published = printed(TABLES)
     assert [len(table) for table in TABLES] == [40, 48]
     assert published.groupby("outliers").size().to_dict() == {
-        "none": 40, "type1": 24, "type3": 24, "type3_all": 24,
-    }  # fmt: skip
+        "none": 40,
+        "type1": 24,
+        "type3": 24,
+        "type3_all": 24,
+    }
     assert set(published.function) == set(FUNCTIONS)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import get_ident
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from fenchel.kernels import Gaussian, Linear, Matern, is_open, opened
-from fenchel.learning import Data, Learning, learn, unit_of_strength
+from fenchel.learning import Data, Learning, criterion, learn, unit_of_strength
 from fenchel.losses import Pinball, Squared, SquaredPinball
 
 OPTIONS = Learning(n_rows=240, max_evaluations=10)
@@ -141,3 +143,22 @@ def test_unit_of_strength():
     assert unit_of_strength(Squared(), y, weight) == pytest.approx(0.5)
     assert unit_of_strength(Pinball(0.5), y, weight) == pytest.approx(0.5 * 1.0 / 2.0)
     assert unit_of_strength(Squared(), np.ones((3, 1)), weight) == 1.0
+
+
+@pytest.mark.parametrize("loss", [Pinball([0.1, 0.5, 0.9]), Squared()], ids=["levels", "squared"])
+def test_any_number_of_threads_learns_the_same_bits(loss, monkeypatch):
+    data = planted(loss=loss, coupling=np.eye(loss.n_outputs or 1))
+    evaluate, threads = criterion._Fold.evaluate, set()
+
+    def watched(*given):
+        threads.add(get_ident())
+        return evaluate(*given)
+
+    monkeypatch.setattr(criterion._Fold, "evaluate", watched)
+    found = []
+    for number in (1, 2, 3):
+        with threadpool_limits(number, user_api="blas"):
+            learned = learn(data, [Matern()], None, OPTIONS)
+        found.append([*learned.history, learned.alpha, *learned.kernel.length_scale])
+    assert found[0] == found[1] == found[2]
+    assert len(threads) > 1

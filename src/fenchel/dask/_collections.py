@@ -16,7 +16,7 @@ from fenchel.dask._design import Remote
 from fenchel.dask._rows import SpreadFeatures, SpreadRows
 from fenchel.design import Design
 from fenchel.features import FeatureMap
-from fenchel.regression.elsewhere import KeptElsewhere, Source, sample_rows
+from fenchel.regression.elsewhere import KeptElsewhere, Source
 
 
 class KeptOnWorkers(KeptElsewhere):
@@ -93,7 +93,7 @@ class OnWorkers(Source):
             kept,
             int(begins[-1]),
             _names(X),
-            sample=sample_rows(len(kept), random_state),
+            random_state=random_state,
             flat=_is_flat(y),
         )
 
@@ -102,6 +102,10 @@ class OnWorkers(Source):
         features: Any = None
         rows = self.rows
         return KeptOnWorkers(self.kept, self.n_rows, self.weight, rows, feature_map, features)
+
+    def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
+        """On the workers that have the rows."""
+        return np.asarray(self.rows.combination(feature_map, weights))
 
 
 def is_collection(values: Any) -> bool:

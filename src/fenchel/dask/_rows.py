@@ -63,6 +63,19 @@ class SpreadRows:
     def _of(self, part: int, rows: IntArray) -> Any:
         return self.cluster.submit(tasks.some_rows, self.parts[part], rows)
 
+    def some(self, numbers: IntArray) -> SpreadRows:
+        """Rows by their numbers, which never fall: on the workers that have them."""
+        wanted = self.local(numbers)
+        parts = [self._of(k, numbers[places] - self.starts[k]) for k, places in wanted]
+        starts = np.cumsum([0, *(len(places) for _, places in wanted)])
+        return SpreadRows(self.cluster, parts, starts, self.shape[1])
+
+    def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
+        """Features of all rows times weights (k, p), (n, p)."""
+        known = self.cluster.held((feature_map, weights))
+        found = [self.cluster.submit(tasks.combination, part, known) for part in self.parts]
+        return np.concatenate(self.cluster.gathered(found))
+
 
 class SpreadFeatures(SpreadRows):
     """Features (n, r) of rows on workers, less a shift, with the passes over them.

@@ -87,6 +87,12 @@ def mapped(rows: FloatArray, feature_map: FeatureMap) -> FloatArray:
     return np.asarray(feature_map.transform(rows))
 
 
+def combination(rows: FloatArray, known: tuple[FeatureMap, FloatArray]) -> FloatArray:
+    """Features of rows times weights."""
+    feature_map, weights = known
+    return np.asarray(feature_map.combination(rows, weights))
+
+
 def left_out(
     features: FloatArray, rows: FloatArray, feature_map: FeatureMap
 ) -> tuple[FloatArray, float]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 from numba import njit
 
+from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.kernels.sparse import SparsePoints
 
 _SUMMED_FEATURES = 8  # up to here summing squared differences beats a matrix product
 _FEW_ROWS = 8  # likewise, whatever the number of features
@@ -23,6 +26,8 @@ def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = Non
     rows. Symmetric to the last bit where Y is X, and exactly zero between identical rows.
     ``out``, contiguous by rows, is written into and returned. In the precision of X and Y.
     """
+    if isinstance(X, SparsePoints):
+        return X.squared_distances(cast(SparsePoints, Y))
     if out is None:
         out = np.empty((len(X), len(Y)), X.dtype)
     if min(len(X), len(Y)) < _FEW_ROWS or X.shape[1] <= _SUMMED_FEATURES:
@@ -49,16 +54,20 @@ def symmetric(
 ) -> FloatArray:
     """Matrix of a symmetric function of two sets of rows, each pair computed once.
 
-    In blocks of rows that stay in the processor's cache from the distances to the values.
+    In blocks of rows that stay in the processor's cache from the distances to the values, shared
+    by as many threads as the user allows.
     """
     n = len(X)
     if n <= 2 * _BLOCK:
         return function(X, X)
     matrix = np.empty((n, n))
-    for start in range(0, n, _BLOCK):
+
+    def task(start: int) -> None:
         stop = min(start + _BLOCK, n)
         matrix[start:stop, start:] = function(X[start:stop], X[start:])
         _mirror(matrix, start, stop)
+
+    in_threads(task, range(0, n, _BLOCK))
     return matrix
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from fenchel._threads import in_threads
 from fenchel._typing import FloatArray
 from fenchel.design import Gram
 from fenchel.kernels import differentiated
@@ -81,14 +83,23 @@ class HeldOut:
         kernel = self.parameters.with_numbers(theta[:-1])
         values, gradient_of = differentiated(kernel, X)
         alpha = self.unit * float(np.exp(theta[-1]))
-        value, of_alpha = 0.0, 0.0
-        weights = np.zeros_like(values)
-        for fold in self._folds:
-            more, slope = fold.evaluate(values, alpha, weights)
-            value += more
-            of_alpha += slope
-        slopes = np.append(self.parameters.gathered(gradient_of(weights)), of_alpha)
+        judged = in_threads(lambda fold: fold.evaluate(values, alpha), self._folds)
+        value, of_alpha = sum(each.value for each in judged), sum(each.slope for each in judged)
+        left, right = (np.hstack([each[k] for each in judged]) for k in (2, 3))
+        slopes = np.append(self.parameters.gathered(gradient_of(left @ right.T)), of_alpha)
         return value / self._constant, slopes / self._constant
+
+
+class _Judged(NamedTuple):
+    """What a fold says of parameters."""
+
+    value: float
+    """Held-out loss."""
+    slope: float
+    """Its derivative in log alpha."""
+    left: FloatArray
+    right: FloatArray
+    """(n, p): left rightᵀ are its derivatives in kernel values."""
 
 
 class _Fold:
@@ -125,10 +136,8 @@ class _Fold:
         design = Gram(values, task.coupling)
         return Problem(task.loss, design, self.targets, self.weight, alpha, task.fit_intercept)
 
-    def evaluate(
-        self, values: FloatArray, alpha: float, weights: FloatArray
-    ) -> tuple[float, float]:
-        """Held-out loss and its slope in log alpha; adds what multiplies kernel values' slopes."""
+    def evaluate(self, values: FloatArray, alpha: float) -> _Judged:
+        """Held-out loss and its slopes; of other folds it needs nothing."""
         inside = self.inside
         among = np.block([[values[a, b] for b in self.outside] for a in self.outside])
         across = np.hstack([values[inside, b] for b in self.outside])
@@ -139,10 +148,8 @@ class _Fold:
         value, slopes = self._judged(self.held_targets - image - fit.offset)
         pulled = across.T @ slopes @ self.output
         back = adjoint(problem, fit.kinks, pulled, slopes.sum(axis=0))
-        at = self.inside.start
-        for part, of_part in zip(self.outside, (mixed[:at], mixed[at:]), strict=True):
-            weights[inside, part] += slopes @ of_part.T
-            for other, push in zip(self.outside, (back.push[:at], back.push[at:]), strict=True):
-                weights[other, part] -= push @ of_part.T
+        at = inside.start
+        left = np.concatenate([-back.push[:at], slopes, -back.push[at:]])
+        right = np.concatenate([mixed[:at], np.zeros_like(slopes), mixed[at:]])
         slope = -float(np.vdot(slopes, image)) + back.through(-(among @ mixed))
-        return value, slope
+        return _Judged(value, slope, left, right)

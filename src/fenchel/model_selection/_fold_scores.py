@@ -6,12 +6,16 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _num_samples
 
 from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import check_length, check_weights, said_of
 from fenchel.model_selection._candidates import Grid
 
 
@@ -29,6 +33,35 @@ class Data(NamedTuple):
         """All of them, by name."""
         return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, **self.options}
 
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, weight: Any, options: dict[str, Any]) -> Data:
+        """What is given, of which nothing was looked at unless it is read elsewhere."""
+        source = estimator.elsewhere(X, y, weight)
+        if source is None:
+            return cls(X, y, weight, options)
+        return _Elsewhere(source, source.y, None if weight is None else source.weight, options)
+
+    def checked(self) -> Data:
+        """What can be cut into folds."""
+        with said_of("X"):
+            (X,) = indexable(self.X)
+        with said_of("y"):
+            (y,) = indexable(self.y)
+        if y is not None:
+            check_length(_num_samples(y), _num_samples(X))
+        weight = self.sample_weight
+        if weight is not None:
+            weight = check_weights(X, weight)
+        return self._replace(X=X, y=y, sample_weight=weight)
+
+    def folds(self, cv: Any) -> list[tuple[IntArray, IntArray]]:
+        """Numbers of the rows that are fitted, and of those that judge, for each fold."""
+        return list(check_cv(cv).split(self.X, self.y))
+
+    def n_jobs(self, asked: int | None) -> int:
+        """Number of processes that may have them."""
+        return int(effective_n_jobs(asked))
+
     def part(self, estimator: Any, rows: IntArray, train: IntArray | None = None) -> Data:
         """Some rows; their kernel values are those against themselves, or against ``train``."""
         if get_tags(estimator).input_tags.pairwise:
@@ -36,6 +69,30 @@ class Data(NamedTuple):
         else:
             X = _cut(self.X, rows)
         return Data(X, _cut(self.y, rows), _cut(self.sample_weight, rows), self.options)
+
+
+class _Elsewhere(Data):
+    """Rows that are in files or on workers: what is cut of them stays there."""
+
+    __slots__ = ()
+
+    def checked(self) -> Data:
+        return self
+
+    def folds(self, cv: Any) -> list[tuple[IntArray, IntArray]]:
+        """By the numbers of rows, and by targets where none are of weight zero."""
+        y = self.y if len(self.y) == self.X.n_rows else None
+        return list(check_cv(cv).split(np.empty((self.X.n_rows, 0)), y))
+
+    def n_jobs(self, asked: int | None) -> int:
+        """No other one: each fit makes use of all that there is."""
+        return 1
+
+    def part(self, estimator: Any, rows: IntArray, train: IntArray | None = None) -> Data:
+        mine = self.X.part(rows)
+        return Data(
+            mine, mine.y, None if self.sample_weight is None else mine.weight, self.options
+        )
 
 
 class Scores(NamedTuple):
@@ -47,6 +104,8 @@ class Scores(NamedTuple):
     """Standard errors of the same shape, where they are not those of the mean over folds."""
     n_early_stops: int
     """Number of fits that ended before their tolerance."""
+    gaps: FloatArray | None = None
+    """Relative gaps of the fits, of the shape of the values, where there are fits."""
 
 
 class _Line:
@@ -82,7 +141,7 @@ def scores_of_fold(
         model.set_params(tol=model.candidate_tol)
     prepared = model.prepare(**seen.arguments)
     weights = {} if data.sample_weight is None else {"sample_weight": held_out.sample_weight}
-    values, early = np.empty(grid.shape[1:]), 0
+    (values, gaps), early = np.empty((2, *grid.shape[1:])), 0
     for i, other in enumerate(grid.others):
         first: Any = None
         for k, alpha in enumerate(grid.alphas):
@@ -95,8 +154,9 @@ def scores_of_fold(
                 line.take(at, start)
                 first = start if j == 0 else first
                 early += not model.status_.converged
+                gaps[i, j, k] = model.certificate_.relative_gap
                 values[i, j, k] = scorer(model, held_out.X, held_out.y, **weights)
-    return Scores(values, None, early)
+    return Scores(values, None, early, gaps)
 
 
 def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:

@@ -8,30 +8,23 @@ from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
     BOOLEAN,
     CALLABLE,
-    COUNT,
     NONE,
     CheckedParameters,
     Having,
     OneOf,
     That,
-    check_length,
-    check_weights,
-    constraints_of,
     declared,
-    said_of,
 )
 from fenchel.estimator import Searchable, all_or_nothing
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
@@ -78,6 +71,16 @@ def _delegated(like: Callable[..., Any]) -> Any:
     method.__doc__ = f"Call ``{name}`` of ``best_estimator_``, fitted on all rows."
     decorated: Callable[..., Any] = available_if(available)(method)
     return decorated
+
+
+def of_best(name: str, doc: str) -> property:
+    """An attribute of the best estimator, there after a fit."""
+
+    def value(search: PathSearchCV[Any]) -> Any:
+        check_is_fitted(search, "best_estimator_")
+        return getattr(search.best_estimator_, name)
+
+    return property(value, doc=doc)
 
 
 class PathSearchCV(
@@ -134,7 +137,7 @@ class PathSearchCV(
     refit : bool, default=True
         Whether to fit the choice to all rows.
     n_jobs : int, optional
-        Number of processes over folds and feature maps.
+        Number of processes over folds and feature maps; one for rows in files and on clusters.
     verbose : int, default=0
         If positive, one line for each fold and feature map, with the time that is left.
 
@@ -143,7 +146,8 @@ class PathSearchCV(
     best_estimator_ : estimator
         Fitted on all rows with the chosen parameters; its methods are there on the search.
     best_params_, best_index_, best_score_, cv_results_, n_splits_
-        As in GridSearchCV; with ``aggregation="median"`` ranks and ``best_score_`` are those of
+        As in GridSearchCV, and ``cv_results_["split0_relative_gap"]`` and so on of the
+        certificates; with ``aggregation="median"`` ranks and ``best_score_`` are those of
         ``cv_results_["median_test_score"]``.
     alpha_ : float
         The chosen strength; None where it is neither given nor searched, with ``refit=False``.
@@ -230,7 +234,8 @@ class PathSearchCV(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, whatever the estimator takes.
+            Rows, whatever the estimator takes: also a table in a file, and collections of Dask
+            for estimators of :mod:`fenchel.dask`. Folds are then cut where the rows are.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets; none for densities.
         theta : array-like of shape (m,), optional
@@ -254,20 +259,12 @@ class PathSearchCV(
                 "theta must be None for an estimator that is not one of curves, got it for "
                 f"{type(estimator).__name__}"
             )
-        given = Data(X, y, sample_weight, options)
-        with said_of("X"):
-            (X,) = indexable(X)
-        with said_of("y"):
-            (y,) = indexable(y)
-        if y is not None:
-            check_length(_num_samples(y), _num_samples(X))
-        if sample_weight is not None:
-            sample_weight = check_weights(X, sample_weight)
-        data = Data(X, y, sample_weight, options)
+        given = Data.of(estimator, X, y, sample_weight, options)
+        data = given.checked()
         grid = make_grid(estimator, self._candidates(), data.arguments)
         tasks = self._tasks(estimator, grid, data)
         report = Tasks.of(self, len(tasks) + bool(self.refit))
-        self._choose(estimator, grid, self._scores(grid, tasks, report))
+        self._choose(estimator, grid, self._scores(grid, tasks, data, report))
         self.alpha_ = self.best_params_.get("alpha", estimator.alpha)
         if self.refit:
             task = report.begin("refit")
@@ -304,29 +301,33 @@ class PathSearchCV(
         if isinstance(scoring, str) and scoring == "loo":
             return [delayed(scores_of_rows)(model, grid, data) for model in models]
         scorer = search_score if scoring is None else check_scoring(estimator, scoring=scoring)
-        folds = list(check_cv(self.cv).split(data.X, data.y))
+        folds = data.folds(self.cv)
         return [
             delayed(scores_of_fold)(model, grid, data, *fold, scorer)
             for model in models
             for fold in folds
         ]
 
-    def _scores(self, grid: Grid, tasks: list[Any], report: Tasks) -> Scores:
+    def _scores(self, grid: Grid, tasks: list[Any], data: Data, report: Tasks) -> Scores:
         """Run the tasks: scores (candidates, folds), and their errors, from all of them."""
-        run = Parallel(
-            n_jobs=min(effective_n_jobs(self.n_jobs), len(tasks)), return_as="generator"
-        )
+        n_jobs = min(data.n_jobs(self.n_jobs), len(tasks))
+        run = Parallel(n_jobs=n_jobs, return_as="generator")
         results, parts = run(tasks), []
         told = Told(type(self).__name__, bool(self.verbose))
         for _ in told(tasks, "path"):
             task = report.begin("path")
             parts.append(next(results))
             report.end(task)
-        shape = (len(grid.features), -1, *grid.shape[1:])
-        values = np.moveaxis(np.reshape([part.values for part in parts], shape), 1, -1)
+        shape, n_folds = grid.shape, len(parts) // len(grid.features)
+
+        def of_folds(values: Any) -> FloatArray:
+            apart = np.reshape(values, (shape[0], n_folds, *shape[1:]))
+            return np.moveaxis(apart, 1, -1).reshape(-1, n_folds)
+
         errors = None if parts[0].errors is None else np.ravel([part.errors for part in parts])
+        gaps = None if parts[0].gaps is None else of_folds([part.gaps for part in parts])
         early = sum(part.n_early_stops for part in parts)
-        return Scores(values.reshape(-1, values.shape[-1]), errors, early)
+        return Scores(of_folds([part.values for part in parts]), errors, early, gaps)
 
     def _choose(self, estimator: Any, grid: Grid, scores: Scores) -> None:
         """Set cv_results_ and the choice; scores that are NaN rank last."""
@@ -337,6 +338,8 @@ class PathSearchCV(
             results[f"param_{name}"] = column([point[name] for point in params])
         for k, fold in enumerate(folds.T):
             results[f"split{k}_test_score"] = fold
+            if scores.gaps is not None:
+                results[f"split{k}_relative_gap"] = scores.gaps[:, k]
         results["mean_test_score"], results["std_test_score"] = mean, folds.std(axis=1)
         middle = mean
         if self.aggregation == "median":
@@ -382,19 +385,8 @@ class PathSearchCV(
         options = {} if theta is None else {"theta": theta}
         return float(best.score(X, y, sample_weight=sample_weight, **options))
 
-    @property
-    def certificate_(self) -> Any:
-        """Certificate of the final fit."""
-        check_is_fitted(self, "best_estimator_")
-        best: Any = self.best_estimator_
-        return best.certificate_
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of steps of the final fit."""
-        check_is_fitted(self, "best_estimator_")
-        best: Any = self.best_estimator_
-        return int(best.n_iter_)
+    certificate_ = of_best("certificate_", "Certificate of the final fit.")
+    n_iter_ = of_best("n_iter_", "Number of steps of the final fit.")
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.tuned())
@@ -403,92 +395,6 @@ class PathSearchCV(
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
         return tags
-
-
-def _are_positive(values: Any) -> bool:
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        return False
-    numbers = array.dtype.kind in "iuf" and array.ndim == 1 and array.size > 0
-    return numbers and bool(np.all((array > 0) & (array < np.inf)))
-
-
-def _are_candidates(values: Any) -> bool:
-    words = isinstance(values, (str, bytes, Mapping))
-    return np.iterable(values) and not words and len(list(values)) > 0
-
-
-STRENGTHS = COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError)
-
-
-class KernelRidgeCV(PathSearchCV[KernelRidge]):
-    """Kernel ridge regression that chooses its strength, and its width, by itself.
-
-    ``PathSearchCV(KernelRidge(kernel=kernel), {"alpha": alphas, "length_scale": ...})``, under
-    the name and with the parameters that users of :class:`sklearn.linear_model.RidgeCV` expect.
-
-    Parameters
-    ----------
-    alphas : int or sequence of float, default=20
-        Strengths, or how many of them on a geometric grid in the units of the problem.
-    length_scales : sequence, optional
-        Candidates for the length scale of the kernel; None keeps the kernel as it is.
-    kernel : None, str, kernel, callable or OperatorKernel, default=None
-        As in :class:`fenchel.KernelRidge`.
-    cv : int, splitter or iterable, optional
-        Folds; None with ``scoring=None`` is the exact leave-one-out error.
-    scoring, selection, n_jobs, verbose
-        As in :class:`PathSearchCV`.
-
-    Examples
-    --------
-    >>> from fenchel.datasets import make_sine_quantiles
-    >>> from fenchel.model_selection import KernelRidgeCV
-    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
-    >>> model = KernelRidgeCV(alphas=50).fit(X, y)
-    >>> abs(model.best_score_ + model.best_estimator_.loo_error_) < 1e-9
-    True
-    """
-
-    aggregation, refit = "mean", True
-    constraints = declared(
-        alphas=STRENGTHS,
-        length_scales=NONE | That("a sequence of one or more candidates", _are_candidates),
-        kernel=constraints_of(KernelRidge)["kernel"],
-    )
-
-    def __init__(
-        self,
-        alphas: Any = 20,
-        *,
-        length_scales: Any = None,
-        kernel: Any = None,
-        cv: Any = None,
-        scoring: Any = None,
-        selection: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.length_scales = length_scales
-        self.kernel = kernel
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def tuned(self) -> KernelRidge:
-        """Return the estimator whose parameters are searched."""
-        return KernelRidge(kernel=self.kernel)
-
-    def _candidates(self) -> dict[str, Any]:
-        scales = {} if self.length_scales is None else {"length_scale": self.length_scales}
-        return {"alpha": self.alphas, **scales}
-
-    def _scoring(self) -> Any:
-        return "loo" if self.scoring is None and self.cv is None else self.scoring
 
 
 def _standard_error(folds: FloatArray) -> float:

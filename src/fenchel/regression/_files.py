@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude, check_targets
 from fenchel.design import Design, RowBlocks, Streamed
 from fenchel.features import FeatureMap, FeaturesOnDisk
 from fenchel.files import read_columns
-from fenchel.regression.elsewhere import KeptElsewhere, Source, sample_rows
+from fenchel.regression.elsewhere import KeptElsewhere, Source
+
+_BLOCK_ROWS = 2**16
 
 
 class KeptOnDisk(KeptElsewhere):
@@ -39,10 +43,18 @@ class OnDisk(Source):
         check_targets(found.targets)
         blocks = RowBlocks(len(found.rows), found.rows.shape[1])
         blocks.map(lambda rows: check_magnitude(found.rows[rows], "X"))
-        return cls(*found, sample=sample_rows(len(found.rows), random_state))
+        return cls(*found, random_state=random_state)
 
     def kept_rows(self, feature_map: FeatureMap) -> KeptElsewhere:
         """The rows, which have no features yet."""
         features: Any = None
         rows = self.rows
         return KeptOnDisk(self.kept, self.n_rows, self.weight, rows, feature_map, features)
+
+    def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
+        """Block by block."""
+        found = np.empty((len(self.rows), weights.shape[1]))
+        for start in range(0, len(found), _BLOCK_ROWS):
+            rows = slice(start, start + _BLOCK_ROWS)
+            found[rows] = feature_map.combination(self.rows[rows], weights)
+        return found

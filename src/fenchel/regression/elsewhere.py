@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class KeptElsewhere(KeptRows):
     __slots__ = ()
 
     @property
-    def in_memory(self) -> bool:  # noqa: D102
+    def in_memory(self) -> bool:
         return False
 
     def made_by(self, feature_map: FeatureMap) -> Any:
@@ -81,11 +82,13 @@ class KeptElsewhere(KeptRows):
 class Source:
     """Rows of positive weight that are somewhere else, their targets and weights in memory.
 
-    A subclass defines :meth:`kept_rows`. Estimators take one in the place of X.
+    A subclass defines :meth:`kept_rows` and :meth:`combination`. Estimators take one in the place
+    of X.
     """
 
     rows: Any
-    """Of ``shape`` (n, d), some of which are given by ``rows[numbers]``."""
+    """Of ``shape`` (n, d): ``rows[numbers]`` gives some of them, ``rows.some(numbers)`` leaves
+    these where they are."""
     targets: FloatArray
     weight: FloatArray
     kept: IntArray
@@ -93,10 +96,38 @@ class Source:
     n_rows: int
     """Number of all rows."""
     names: list[str] | None
-    sample: IntArray
-    """Numbers of the rows that stand for all."""
+    random_state: Any = None
     flat: bool = True
     """Whether y was of shape (n,)."""
+
+    @cached_property
+    def sample(self) -> IntArray:
+        """Numbers of the rows that stand for all."""
+        return sample_rows(len(self.targets), self.random_state)
+
+    @property
+    def y(self) -> FloatArray:
+        """Targets as they were given."""
+        return self.targets[:, 0] if self.flat else self.targets
+
+    def part(self, numbers: IntArray) -> Self:
+        """Some of all rows, by their numbers among them, in the order of the table."""
+        wanted = np.sort(numbers)
+        place = np.minimum(np.searchsorted(self.kept, wanted), len(self.kept) - 1)
+        there = self.kept[place] == wanted
+        some = place[there]
+        if len(some) == 0:
+            raise ValueError(
+                "sample_weight must have a positive entry in each fold, got zeros only in one"
+            )
+        return replace(
+            self,
+            rows=self.rows.some(some),
+            targets=self.targets[some],
+            weight=self.weight[some],
+            kept=np.flatnonzero(there),
+            n_rows=len(wanted),
+        )
 
     def of_sample(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Rows, targets and weights of the sample."""
@@ -105,6 +136,10 @@ class Source:
 
     def kept_rows(self, feature_map: FeatureMap) -> KeptElsewhere:
         """The rows, which have no features yet."""
+        raise NotImplementedError
+
+    def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
+        """Features of all rows times weights, see :meth:`FeatureMap.combination`."""
         raise NotImplementedError
 
 

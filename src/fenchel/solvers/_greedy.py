@@ -24,11 +24,19 @@ Costs = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
 
 
+_HOW = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+
+
 def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
-    return njit(cache=True, nogil=True, fastmath=True, error_model="numpy")(function)
+    return njit(**_HOW)(function)
 
 
-@_compiled
+def _inside(function):  # type: ignore[no-untyped-def]
+    """For compiled functions alone, which spares what Python would call it by."""
+    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_HOW)(function)
+
+
+@_inside
 def _largest(bits: IntArray) -> np.int32:
     most = _LEAST
     for k in range(bits.size):
@@ -36,7 +44,7 @@ def _largest(bits: IntArray) -> np.int32:
     return most
 
 
-@_compiled
+@_inside
 def _place(bits: IntArray, value: np.int32) -> np.int32:
     """Last place of a value that is there."""
     place = np.int32(-1)
@@ -45,7 +53,7 @@ def _place(bits: IntArray, value: np.int32) -> np.int32:
     return place
 
 
-@_compiled
+@_inside
 def _make_comparable(bits: IntArray) -> None:
     """Bits of floats to integers in the same order."""
     for k in range(bits.size):
@@ -53,7 +61,7 @@ def _make_comparable(bits: IntArray) -> None:
         bits[k] = np.int32(bits[k] ^ flip)
 
 
-@_compiled
+@_inside
 def _steepest(
     pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
 ) -> tuple[np.int32, np.int32]:
@@ -68,7 +76,7 @@ def _steepest(
     return _place(grow, _largest(grow)), _place(shrink, _largest(shrink))
 
 
-@_compiled
+@_inside
 def _widest(
     ends: IntArray, pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
 ) -> tuple[np.int32, np.int32, int, int]:
@@ -87,7 +95,7 @@ def _widest(
     return found
 
 
-@_compiled
+@_inside
 def _partner(
     pull: AnyArray,
     down: AnyArray,
@@ -105,7 +113,7 @@ def _partner(
     return _place(bits, _largest(bits))
 
 
-@_compiled
+@_inside
 def _alone(pull: AnyArray, costs: Costs, gain: AnyArray) -> np.int32:
     """Coordinate with the largest gain by itself."""
     _, up, down, bend_up, bend_down = costs
@@ -117,20 +125,22 @@ def _alone(pull: AnyArray, costs: Costs, gain: AnyArray) -> np.int32:
     return _place(bits, _largest(bits))
 
 
-@_compiled
+@_inside
 def _shift(pull: AnyArray, size: np.float32, plus: AnyArray, minus: AnyArray) -> None:
     for k in range(pull.size):
         pull[k] += size * (plus[k] - minus[k])
 
 
-@_compiled
+@_inside
 def _shift_alone(pull: AnyArray, size: np.float32, row: AnyArray) -> None:
     for k in range(pull.size):
         pull[k] += size * row[k]
 
 
-@_compiled
-def _settle(k: int, dual: FloatArray, box: FloatArray, epsilon: np.float32, costs: Costs) -> None:
+@_inside
+def _settle(
+    k: np.int32, dual: FloatArray, box: FloatArray, epsilon: np.float32, costs: Costs
+) -> None:
     """What a coordinate allows and costs from where it is; box has rows l, u, q⁻, q⁺."""
     diagonal, up, down, bend_up, bend_down = costs
     here = dual[k]
@@ -140,7 +150,7 @@ def _settle(k: int, dual: FloatArray, box: FloatArray, epsilon: np.float32, cost
     bend_down[k] = max(diagonal[k] + np.float32(box[3 if here > 0.0 else 2, k]), _CURVED)
 
 
-@_compiled
+@_inside
 def _settled(gram: AnyArray, dual: FloatArray, box: FloatArray, epsilon: np.float32) -> Costs:
     """Diagonal of the kernel, and up, down and their curvatures for all coordinates."""
     n = dual.size
@@ -148,14 +158,8 @@ def _settled(gram: AnyArray, dual: FloatArray, box: FloatArray, epsilon: np.floa
     costs = diagonal, up, down, np.empty(n, np.float32), np.empty(n, np.float32)
     for k in range(n):
         diagonal[k] = gram[k, k]
-        _settle(k, dual, box, epsilon, costs)
+        _settle(np.int32(k), dual, box, epsilon, costs)  # compiled once, for one type
     return costs
-
-
-@_compiled
-def _curvature(k: int, here: float, grows: bool, box: FloatArray) -> float:
-    above = here >= 0.0 if grows else here > 0.0
-    return box[3, k] if above else box[2, k]
 
 
 @_compiled
@@ -211,7 +215,8 @@ def ascend_in_pairs(
         )
         curvature = max(bend_up[i] + bend_down[j] - _TWO * row[j], _CURVED)
         size = float(pull[j] + down[j] - slope) / curvature
-        qi, qj = _curvature(i, dual[i], True, box), _curvature(j, dual[j], False, box)
+        qi = box[3 if dual[i] >= 0.0 else 2, i]
+        qj = box[3 if dual[j] > 0.0 else 2, j]
         end_i = 0.0 if dual[i] < 0.0 else box[1, i]
         end_j = 0.0 if dual[j] > 0.0 else box[0, j]
         room_i, room_j = end_i - dual[i], dual[j] - end_j
@@ -250,7 +255,7 @@ def ascend_alone(
             return steps
         grows = rise > fall
         curvature = bend_up[k] if grows else bend_down[k]
-        q = _curvature(k, dual[k], grows, box)
+        q = box[3 if dual[k] > 0.0 or (grows and dual[k] == 0.0) else 2, k]
         if grows:
             end = 0.0 if dual[k] < 0.0 else box[1, k]
             size = min(float(rise) / curvature, end - dual[k])
