@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -53,7 +55,7 @@ class RowSystem:
     def _gram(self, spectra: Spectra, p: int) -> FloatArray:
         """Q Qᵀ, output by output, (p n, p n)."""
         problem, n = self.problem, len(self.root)
-        parts = [*problem.psd, *problem.linear]
+        parts: list[Any] = [*problem.psd, *problem.linear]
         along = np.array([problem.direction(part) for part in parts])
         grams = np.empty((len(parts), n, n))
         for k, part in enumerate(problem.psd):
@@ -76,7 +78,7 @@ class RowSystem:
         weight = self.problem.weight
         if len(offset):
             missing = self.problem.outward.T @ (weight @ dual) + self.border.T @ inner
-            offset = -np.linalg.solve(self.border.T @ self.reduced, missing)
+            offset -= np.linalg.solve(self.border.T @ self.reduced, missing)
             inner = inner + self.reduced @ offset
         change = self.root * inner.reshape(rest.shape[1], -1).T / weight[:, None]
         return change, offset

@@ -12,6 +12,8 @@ of the floats, read as integers in the same order.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -24,16 +26,17 @@ Costs = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
 
 
-_HOW = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+_HOW: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
 
 
 def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
     return njit(**_HOW)(function)
 
 
-def _inside(function):  # type: ignore[no-untyped-def]
+def _inside(function):  # type: ignore[no-untyped-def]  # as above
     """For compiled functions alone, which spares what Python would call it by."""
-    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_HOW)(function)
+    bare: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return njit(**bare, **_HOW)(function)
 
 
 @_inside
