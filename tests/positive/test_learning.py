@@ -143,7 +143,7 @@ def test_one_clock_for_learning_and_the_fit(estimator):
     assert [progress.primal for progress in learning] == model.learned_.history
     assert seen[: len(learning)] == learning
     assert len(seen) > len(learning)
-    with pytest.warns(ConvergenceWarning, match="the callback asked for it"):
+    with pytest.warns(ConvergenceWarning, match="the callback returned a true value"):
         ended = given(estimator, callback=lambda progress: np.isnan(progress.dual)).fit(X, Y)
     assert len(ended.learned_.history) == 1
 

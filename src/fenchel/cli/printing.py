@@ -21,7 +21,7 @@ from fenchel.inspection import Importances, importances_of, model_title, percent
 from fenchel.tables.describing import AS_IT_IS, LEFT_OUT
 
 _WIDEST = 24  # letters of names that are put in line
-_CERTIFIED = ": none with this kernel and alpha is better by more"
+_CERTIFIED = ": at most this far from the optimum"
 _TITLES = {
     "NonCrossingQuantileRegressor": "Quantiles that never cross",
     "HeteroscedasticRegressor": "Mean and standard deviation",
@@ -313,7 +313,7 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     facts += _read(fit)
     facts += _scores(measures)
     gap = model.certificate_.relative_gap
-    met = "" if gap <= model.tol else f", above the {model.tol:g} asked for"
+    met = "" if gap <= model.tol else f", above tol={model.tol:g}"
     if model.certified_kernel_ == "features" and model.kernel_error_ > 0.0:
         met += ", of the approximated kernel"
     error = f", kernel error {model.kernel_error_:.1e}" if model.kernel_error_ > 0.0 else ""

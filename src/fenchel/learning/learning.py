@@ -136,7 +136,7 @@ class Learned:
     kernel : kernel
         With numbers in it, all fixed.
     alpha : float
-        For all rows.
+        Strength of the regularization, for all rows.
     criterion : float
         Held-out loss in units of the best constant's; of densities in nats a row.
     history : list of float
@@ -259,7 +259,7 @@ class _End:
             if answer:
                 self.reason = reason_of(answer)
             elif left < spent:
-                self.reason = "half of max_time was over"
+                self.reason = "half of max_time was used"
         return self.reached
 
     @property

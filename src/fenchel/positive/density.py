@@ -121,8 +121,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     learned_ : Learned or None
         How the width was learned; ``criterion`` is minus the mean log-likelihood of rows left
         out, in nats. None where nothing was.
-    alpha_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
-feature_names_in_
+    alpha_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_
+        As in :class:`NonNegativeRegressor`.
+    feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Raises
@@ -195,9 +196,25 @@ feature_names_in_
         self.max_time = max_time
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the density to rows X (n_samples, n_features), or to numbers (n_samples,).
+        """Fit the density.
 
-        ``y`` is ignored; where one is given, X must have two dimensions as elsewhere.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_samples,)
+            Rows, or numbers.
+        y : None
+            Ignored; where it is given, X must have two dimensions.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the message names which.
         """
         return self._fit(X, y, sample_weight)
 
