@@ -443,6 +443,4 @@ __all__ = [
     "strengths",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

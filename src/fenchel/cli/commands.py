@@ -15,13 +15,13 @@ from fenchel.cli import checks, data_io, fitting, measures, models, on_disk, pla
 from fenchel.cli.errors import InputError, as_input_errors, listed, one_line
 from fenchel.cli.progress import shown
 from fenchel.cli.roles import Roles
-from fenchel.cli.settings import DENSITY, Settings
+from fenchel.cli.settings import DENSITY, EXPECTILE, Settings
 from fenchel.datasets import list_datasets
 from fenchel.inspection import levels_of
 from fenchel.report import Training
 
 _MOST_TOLD = 5  # warnings on blocks of rows
-_MANY_ROWS = 5000
+_MANY_ROWS, _MANY_FREE_ROWS = 20_000, 5000  # those of expectiles are all in the last system
 _HINT = (
     "{} rows take minutes with a rough kernel: --rank 500 is several times faster, and the "
     "relative gap then says what it costs"
@@ -62,7 +62,8 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     if picture is not None:
         _check_plot_feature(outputs.plot_feature, columns)
     hidden = outputs.quiet or outputs.as_json
-    hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= _MANY_ROWS else ""
+    many = _MANY_FREE_ROWS if settings.model == EXPECTILE else _MANY_ROWS
+    hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= many else ""
     with shown(hidden=hidden, max_time=settings.max_time, hint=hint) as show:
         fitted = fitting.fit(settings, X, y, show)
     fitted = replace(fitted, warnings=[*left_out, *fitted.warnings])

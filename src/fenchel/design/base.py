@@ -272,7 +272,7 @@ class Coupled(Design):
         return self._with(np.array([[np.linalg.norm(self.coupling[j])]]))
 
     def spectrum(self, sample_weight: FloatArray) -> Spectrum:
-        if self._spectrum is None or self._spectrum[0] is not sample_weight:
+        if self._spectrum is None or not np.array_equal(self._spectrum[0], sample_weight):
             root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
             self._spectrum = sample_weight, self._decomposed(root)
         return self._spectrum[1]

@@ -17,6 +17,7 @@ from fenchel._validation import (
     COUNT,
     NONE,
     NOT_NEGATIVE,
+    ORDER,
     POSITIVE,
     WITH_DATA,
     OneOf,
@@ -40,7 +41,6 @@ from fenchel.functional._representation import (
 )
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import as_kernel
-from fenchel.losses.curves import check_order
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import explained_share
 from fenchel.named_kernel import solve_named
@@ -210,7 +210,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     _multi_output = True
     constraints = declared(
         loss=loss_choice(),
-        norm=check_order,
+        norm=ORDER,
         kappa=NONE | POSITIVE,
         epsilon=NONE | NOT_NEGATIVE,
         kernel=as_kernel,

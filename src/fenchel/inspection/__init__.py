@@ -41,6 +41,4 @@ __all__ = [
     "target_name_of",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

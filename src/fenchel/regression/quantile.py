@@ -89,8 +89,8 @@ class QuantileRegressor(LevelRegressor):
         Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
         A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "smo", finished by
-        "newton", for one output on kernel rows; independent outputs one by one where a joint
-        system would be large; and "newton" elsewhere.
+        "newton", on kernel rows with ``epsilon=0`` or one level; independent outputs one by one
+        where a joint system would be large; and "newton" elsewhere.
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000

@@ -293,6 +293,8 @@ history_, n_features_in_, feature_names_in_
 
     def _kernel_rows(self) -> KernelRowLimits:
         """As many as a matrix is factored of, and as products take some twenty seconds for."""
+        if self._sparse:
+            return super()._kernel_rows()
         once = self.radius is None and not self._for_searches
         by_products = isinstance(self.solver, str) and self.solver in _BY_PRODUCTS
         return KernelRowLimits(10_000, 50_000 if once and by_products else 0)
