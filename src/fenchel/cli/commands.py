@@ -138,7 +138,7 @@ def predict(
     """Predict the rows of a table."""
     place = places.check_output(out, "--out", checks.PREDICTIONS)
     saved = models.load_model(model)
-    _check_interval(saved.model, interval)
+    _check_interval(saved, interval)
     if on_disk.is_large(Path(data)):
         predict_from_disk(saved, Path(data), place, interval, ids)
         return
@@ -190,7 +190,8 @@ def predicted(
         try:
             ends = saved.model.predict_interval(encoded, interval)
         except ValueError as error:
-            raise InputError(one_line(error).replace("coverage=", "--interval ")) from error
+            told = one_line(error).replace("coverage=", "--interval ")
+            raise InputError(f"{told}{_other_intervals(saved, interval)}") from error
         columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
     frame = pd.DataFrame(columns)
     for name in reversed(kept):
@@ -213,13 +214,25 @@ def _ids(
     return kept, [f"{table.label} lacks the columns of --ids: {listed(missing)}"]
 
 
-def _check_interval(model: Any, interval: float | None) -> None:
+def _check_interval(saved: models.Saved, interval: float | None) -> None:
     if interval is None:
         return
-    if not hasattr(model, "predict_interval"):
-        raise InputError("--interval needs a model of quantiles (fenchel fit --model quantile)")
     if not 0.0 < interval < 1.0:
         raise InputError(f"--interval must lie strictly between 0 and 1, got {interval:g}")
+    if not hasattr(saved.model, "predict_interval"):
+        name = type(saved.model).__name__
+        others = _other_intervals(saved, interval)
+        raise InputError(f"--interval: a {name} has no interval of its own{others}")
+
+
+def _other_intervals(saved: models.Saved, coverage: float) -> str:
+    """Where intervals of a coverage come from, if not from ``predict_interval``."""
+    ways = []
+    if not saved.has_density and len(saved.targets) == 1:
+        ways.append(f"'fenchel fit --coverage {coverage:g}' fits a calibrated one")
+    if hasattr(saved.model, "predict_distribution"):
+        ways.append(f"predict_distribution(X).interval({coverage:g}) in Python has one")
+    return "; " * bool(ways) + ", and ".join(ways)
 
 
 def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> None:
@@ -277,10 +290,7 @@ def rows(
     known = {*encoder.feature_names_in_, *saved.targets, *saved.ids, *saved.dropped, *beside}
     others = [name for name in table.names if name not in known]
     if others:
-        messages.append(
-            f"{table.label} has columns that the model does not know and does not read: "
-            f"{listed(others)}"
-        )
+        messages.append(f"{table.label} has columns that the model does not use: {listed(others)}")
     return X, [one_line(message) for message in messages]
 
 

@@ -81,7 +81,7 @@ class Design:
     mask: FloatArray | None = None
     is_gram: bool = False
     spent: bool = False
-    refusal: str = "needs plain features, which this design has not; solver='newton' takes any"
+    refusal: str = "needs plain features, which this design lacks; solver='newton' takes any"
 
     @property
     def gram(self) -> FloatArray | None:

@@ -78,7 +78,7 @@ class SMO:
         if problem.design.gram is None and not problem.design.is_gram:
             return (
                 f"needs a dense kernel matrix, which {problem.design.width} features of "
-                f"{problem.n_rows} rows are no reason to form; solver='newton' takes features"
+                f"{problem.n_rows} rows do not need; solver='newton' takes features"
             )
         return None
 
