@@ -28,6 +28,7 @@ class OnCluster:
     local: ClassVar[Any]
     """The estimator that this one is beside its cluster."""
     client: Any
+    _takes_sparse = False
     _flat: bool
 
     def __init_subclass__(cls, **options: Any) -> None:
