@@ -273,6 +273,9 @@ def test_models_and_predictions_that_are_refused(client):
         DaskSVR(**SETTINGS, solver="augmented_lagrangian", client=client).fit(dX, dY)
     with pytest.raises(TypeError, match="client must be"):
         DaskSVR(client="here").fit(dX, dY)
+    two = da.from_array(np.column_stack([Y, Y]), (CUTS, 2))
+    with pytest.raises(ValueError, match="y must have one column for levels on a cluster, got 2"):
+        DaskQuantileRegressor(LEVELS, **SETTINGS, client=client).fit(dX, two)
     model = DaskSVR(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(ValueError, match="X must have 2 columns"):
         model.predict(dX[:, :1])
