@@ -228,10 +228,10 @@ def _state(table: pd.DataFrame, results: pd.DataFrame) -> str:
     usual = table.loss.map(results.groupby("loss").seconds.mean())
     left = float(((most - table.splits) * usual).sum()) / 3600.0
     return "\n" + textwrap.fill(
-        f"**The run is not complete**: {done} of {wanted} cells times splits; the rest takes about "
-        f"{left:.1f} more hours of processor time. A loss that was run on some of the splits has "
-        "the mean of the square loss over all of them, plus its mean difference to it on those "
-        "where both were run.",
+        f"**The run is not complete**: {done} of {wanted} cells times splits; the rest takes "
+        f"about {left:.1f} more hours of processor time. A loss that was run on some of the "
+        "splits has the mean of the square loss over all of them, plus its mean difference to it "
+        "on those where both were run.",
         width=99,
     )
 

@@ -12,6 +12,8 @@ of the floats, read as integers in the same order.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -24,7 +26,8 @@ Costs = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
 
 
-_HOW = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+_HOW: Any = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+_ALONE: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
@@ -33,7 +36,7 @@ def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are in
 
 def _inside(function):  # type: ignore[no-untyped-def]
     """For compiled functions alone, which spares what Python would call it by."""
-    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_HOW)(function)
+    return njit(**_HOW, **_ALONE)(function)
 
 
 @_inside
