@@ -12,6 +12,8 @@ of the floats, read as integers in the same order.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -22,9 +24,8 @@ _ZERO, _TWO, _TEN = np.float32(0.0), np.float32(2.0), np.float32(10.0)
 _CURVED = np.float32(1e-6)  # least curvature of a step, in units of the kernel
 Costs = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
-
-
-_HOW = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+_HOW: dict[str, Any] = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+_HOW_INSIDE: dict[str, Any] = _HOW | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
@@ -33,7 +34,7 @@ def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are in
 
 def _inside(function):  # type: ignore[no-untyped-def]
     """For compiled functions alone, which spares what Python would call it by."""
-    return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_HOW)(function)
+    return njit(**_HOW_INSIDE)(function)
 
 
 @_inside
