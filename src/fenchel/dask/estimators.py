@@ -17,6 +17,8 @@ from fenchel.dask._collections import OnWorkers, is_collection, lazily
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.regression.elsewhere import Source, check_elsewhere
 
+_OF_ROWS = ("support_", "dual_coef_", "_kept", "_last", "_train", "_train_weight", "_idle")
+
 
 class OnCluster:
     """What the estimators of this room add to those that they are derived from.
@@ -96,7 +98,7 @@ class OnCluster:
         """Predict: lazily, and in the kind of X, for a collection of Dask, else as ever."""
         if not is_collection(X):
             return super().predict(X)  # type: ignore[misc]
-        fitted = self.to_local()
+        fitted = self._to_workers()
         n_outputs = len(fitted.offset_)
         flat = n_outputs == 1 and self._flat
         values = partial(_predicted, fitted)
@@ -106,7 +108,7 @@ class OnCluster:
         """As without a cluster; workers predict, and targets and predictions are judged here."""
         if not is_collection(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]
-        fitted = self.to_local()
+        fitted = self._to_workers()
         decided = lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
         values, y, sample_weight = part_of_dask("dask").compute(decided, y, sample_weight)
         fitted._decision = lambda _: np.asarray(values)
@@ -117,6 +119,13 @@ class OnCluster:
         check_is_fitted(self)
         found = object.__new__(self.local)
         vars(found).update({name: value for name, value in vars(self).items() if name != "client"})
+        return found
+
+    def _to_workers(self) -> Any:
+        """What predictions need of the fitted estimator, and nothing of the length of the rows."""
+        found = self.to_local()
+        for name in _OF_ROWS:
+            vars(found).pop(name, None)
         return found
 
     def __sklearn_clone__(self) -> Any:
