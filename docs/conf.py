@@ -9,13 +9,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from gallery import examples_to_leave_out
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-sys.path[:0] = [str(ROOT), str(DOCS / "_extensions")]
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-from gallery import examples_to_leave_out  # noqa: E402
-
 project = "fenchel"
 author = "The fenchel developers"
 release = version = version_of("fenchel")

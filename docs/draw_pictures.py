@@ -45,12 +45,12 @@ from fenchel.online import OnlineSVR
 from fenchel.plotting import ImportanceDisplay
 from fenchel.tables import table_encoder
 
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+from gallery import STYLE
+
 DOCS = Path(__file__).parent
 OUT = DOCS / "_static" / "guide"
-sys.path.insert(0, str(DOCS / "_extensions"))
-
-from gallery import STYLE  # noqa: E402
-
 BLUE, RED, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "0.65"
 
 

@@ -9,11 +9,11 @@ import matplotlib as mpl
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from test_architecture import FLOORS, SHARED, imports_of
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
-
-from test_architecture import FLOORS, SHARED, imports_of  # noqa: E402
-
 OUT = ROOT / "docs" / "_static" / "rooms.svg"
 SOURCE = ROOT / "src" / "fenchel"
 LEFT_OUT = SHARED | {"__main__", "_validation"}

@@ -38,7 +38,7 @@ class Dual:
     """Matrices of the dual in the variables α, row by row."""
 
     def __init__(self, problem: Problem) -> None:
-        import cvxopt  # noqa: PLC0415  (optional)
+        import cvxopt
 
         self.cvxopt = cvxopt
         loss = problem.loss

@@ -267,10 +267,14 @@ def page(results: pd.DataFrame, quick: bool) -> str:
     """The whole page."""
     is_density = results["table"].map(lambda name: TABLES[name].target is None)
     lines = [
-        {"what": each.case, "bar": each.bar, "measured": each.measured,
-         "within": "yes" if each.within else "no"}
+        {
+            "what": each.case,
+            "bar": each.bar,
+            "measured": each.measured,
+            "within": "yes" if each.within else "no",
+        }
         for each in bars_of(results)
-    ]  # fmt: skip
+    ]
     absent = [method for method in NEEDS if method not in set(results["method"])]
     density = shown(results[is_density]).drop(columns=["table", "coverage, %"])
     return PAGE.format(

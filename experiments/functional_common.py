@@ -18,11 +18,21 @@ from fenchel.losses import CurveHuber, CurveInsensitive, Loss, Squared
 from fenchel.problem import Problem
 from fenchel.solvers import ClosedForm, Solution, Splitting, first_that_can
 
-NAMES = {"square": "square", "H1": "Huber, p = 1", "H2": "Huber, p = 2",
-         "eps2": "ε-insensitive, p = 2", "epsinf": "ε-insensitive, p = ∞"}  # fmt: skip
+NAMES = {
+    "square": "square",
+    "H1": "Huber, p = 1",
+    "H2": "Huber, p = 2",
+    "eps2": "ε-insensitive, p = 2",
+    "epsinf": "ε-insensitive, p = ∞",
+}
 COLORS = {"square": GREY, "H1": BLUE, "H2": VERMILION, "eps2": GREEN, "epsinf": SKY}
-DASHES = {"square": (0, (1.2, 1.4)), "H1": "solid", "H2": (0, (6, 1.8)),
-          "eps2": (0, (6, 1.6, 1.2, 1.6)), "epsinf": (0, (3, 1))}  # fmt: skip
+DASHES = {
+    "square": (0, (1.2, 1.4)),
+    "H1": "solid",
+    "H2": (0, (6, 1.8)),
+    "eps2": (0, (6, 1.6, 1.2, 1.6)),
+    "epsinf": (0, (3, 1)),
+}
 MARKERS = {"square": "^", "H1": "o", "H2": "s", "eps2": "D", "epsinf": "v"}
 SIZE = 100
 """Rows to train on, and as many to test on."""

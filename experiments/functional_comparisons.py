@@ -165,11 +165,13 @@ def run_one(name: str, draw: int, method: str, n: int, quick: bool) -> list[dict
         predict = ours(method, X, Y, robust, quick).predict
     return [
         {
-            "data": name, "draw": draw, "method": method,
+            "data": name,
+            "draw": draw,
+            "method": method,
             "nmse": curve_nmse(Y_test, predict(X_test)),
             "seconds": time.process_time() - started,
         }
-    ]  # fmt: skip
+    ]
 
 
 def means(results: pd.DataFrame) -> pd.DataFrame:
@@ -250,11 +252,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     harness.save_picture(asked.out / "picture.png", picture(results))
     widths, alphas, n_kappas = grids(asked.quick)
     text = PAGE.format(
-        options=options(asked.splits, DRAWS), table=table(results), seen=seen(results),
-        draws=asked.splits, last=asked.splits - 1, size=n, processes=PROCESSES,
-        width=OUTPUT_WIDTH, n_widths=len(widths), n_alphas=len(alphas), n_kappas=n_kappas,
+        options=options(asked.splits, DRAWS),
+        table=table(results),
+        seen=seen(results),
+        draws=asked.splits,
+        last=asked.splits - 1,
+        size=n,
+        processes=PROCESSES,
+        width=OUTPUT_WIDTH,
+        n_widths=len(widths),
+        n_alphas=len(alphas),
+        n_kappas=n_kappas,
         seconds=results.seconds.sum(),
-    )  # fmt: skip
+    )
     harness.write_text(asked.out / "page.md", text)
     log.unlink()
 

@@ -183,8 +183,15 @@ def picture(results: pd.DataFrame) -> Figure:
             line = means[(means.loss == loss) & (means.alpha == alpha)].sort_values("epsilon")
             at = np.maximum(line.epsilon, zero_at)
             for axes, column in zip(row, ("nmse", "coefficients"), strict=True):
-                axes.plot(at, line[column], color=color, marker="o", markersize=2.5,
-                          linewidth=1.3, label=f"{alpha:.1e}")  # fmt: skip
+                axes.plot(
+                    at,
+                    line[column],
+                    color=color,
+                    marker="o",
+                    markersize=2.5,
+                    linewidth=1.3,
+                    label=f"{alpha:.1e}",
+                )
         row[0].set(title=TITLES[loss], ylabel="NMSE of noisy test curves", yscale="log")
         row[1].set(title=TITLES[loss], ylabel="zero coefficients, %", ylim=(-3.0, 103.0))
     ticks = [zero_at, 0.03, 0.1, 0.3, 1.0]
@@ -209,15 +216,32 @@ def page(results: pd.DataFrame, draws: int) -> str:
     shown = pd.concat([rows, strict])
     epsilons = np.unique(results.epsilon)
     return PAGE.format(
-        options=options(draws, DRAWS), verdict=verdict(rows), strict=verdict(strict),
-        table=cells(rows), strict_table=cells(strict), ends=ends(results, shown),
-        compromise=100 * (COMPROMISE - 1), fair=FAIR, rank=RANK, processes=PROCESSES,
-        noise=NOISE, variance=NOISE**2, projected=NOISE * np.sqrt(RANK / 100),
-        draws=draws, last=draws - 1, size=100,
-        n_alphas=results.alpha.nunique(), low=results.alpha.min(), high=results.alpha.max(),
-        n_epsilons=len(epsilons) - 1, first=epsilons[1], most=epsilons[-1], fits=len(results),
-        gap=results.relative_gap.max(), seconds=results.seconds.sum(),
-    )  # fmt: skip
+        options=options(draws, DRAWS),
+        verdict=verdict(rows),
+        strict=verdict(strict),
+        table=cells(rows),
+        strict_table=cells(strict),
+        ends=ends(results, shown),
+        compromise=100 * (COMPROMISE - 1),
+        fair=FAIR,
+        rank=RANK,
+        processes=PROCESSES,
+        noise=NOISE,
+        variance=NOISE**2,
+        projected=NOISE * np.sqrt(RANK / 100),
+        draws=draws,
+        last=draws - 1,
+        size=100,
+        n_alphas=results.alpha.nunique(),
+        low=results.alpha.min(),
+        high=results.alpha.max(),
+        n_epsilons=len(epsilons) - 1,
+        first=epsilons[1],
+        most=epsilons[-1],
+        fits=len(results),
+        gap=results.relative_gap.max(),
+        seconds=results.seconds.sum(),
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -112,22 +112,33 @@ def run_one(
         predicted = data.train.predict(fitted, data.gram_test, loss)
         records.append(
             {
-                "draw": draw, "kind": kind, "share": share, "strength": strength, "loss": loss,
-                "alpha": chosen.alpha, "kappa": np.nan if loss == "square" else chosen.value,
+                "draw": draw,
+                "kind": kind,
+                "share": share,
+                "strength": strength,
+                "loss": loss,
+                "alpha": chosen.alpha,
+                "kappa": np.nan if loss == "square" else chosen.value,
                 "mse": curve_nmse(data.clean_test, predicted),
                 "relative_gap": fitted.certificate.relative_gap,
                 "seconds": time.process_time() - started,
             }
-        )  # fmt: skip
+        )
     return records
 
 
 def conditions() -> list[Condition]:
     """All that is run, each once."""
-    varied = [(kind, share, INTENSITY if kind == 2 else POINTS)
-              for kind, shares in SHARES.items() for share in shares]  # fmt: skip
-    varied += [(kind, SHARE if kind == 2 else 1.0, strength)
-               for kind, strengths in STRENGTHS.items() for strength in strengths]  # fmt: skip
+    varied = [
+        (kind, share, INTENSITY if kind == 2 else POINTS)
+        for kind, shares in SHARES.items()
+        for share in shares
+    ]
+    varied += [
+        (kind, SHARE if kind == 2 else 1.0, strength)
+        for kind, strengths in STRENGTHS.items()
+        for strength in strengths
+    ]
     return [CLEAN, *dict.fromkeys(varied)]
 
 
@@ -141,15 +152,27 @@ def at(results: pd.DataFrame, condition: Condition, loss: str) -> pd.Series:
 def lines() -> list[tuple[str, str, list[tuple[float, Condition]]]]:
     """Title, name of the axis, and points of each of the four panels."""
     return [
-        (f"type 2, ζ = {INTENSITY:g}", "share τ of the curves",
-         [(0.0, CLEAN), *((t, (2, t, INTENSITY)) for t in SHARES[2])]),
-        (f"type 2, τ = {SHARE:g}", "intensity ζ",
-         [(0.0, CLEAN), *((z, (2, SHARE, z)) for z in STRENGTHS[2])]),
-        (f"type 3, ξ = {POINTS:g}", "share τ of the curves",
-         [(0.0, CLEAN), *((t, (3, t, POINTS)) for t in SHARES[3])]),
-        ("type 3, τ = 1", "share ξ of the points",
-         [(0.0, CLEAN), *((x, (3, 1.0, x)) for x in STRENGTHS[3])]),
-    ]  # fmt: skip
+        (
+            f"type 2, ζ = {INTENSITY:g}",
+            "share τ of the curves",
+            [(0.0, CLEAN), *((t, (2, t, INTENSITY)) for t in SHARES[2])],
+        ),
+        (
+            f"type 2, τ = {SHARE:g}",
+            "intensity ζ",
+            [(0.0, CLEAN), *((z, (2, SHARE, z)) for z in STRENGTHS[2])],
+        ),
+        (
+            f"type 3, ξ = {POINTS:g}",
+            "share τ of the curves",
+            [(0.0, CLEAN), *((t, (3, t, POINTS)) for t in SHARES[3])],
+        ),
+        (
+            "type 3, τ = 1",
+            "share ξ of the points",
+            [(0.0, CLEAN), *((x, (3, 1.0, x)) for x in STRENGTHS[3])],
+        ),
+    ]
 
 
 def picture(results: pd.DataFrame) -> Figure:
@@ -162,9 +185,18 @@ def picture(results: pd.DataFrame) -> Figure:
             shown = [(x, errors) for x, errors in shown if len(errors)]
             mean = np.array([errors.mean() for _, errors in shown])
             spread = [errors.std(ddof=1) / np.sqrt(len(errors)) for _, errors in shown]
-            axes.errorbar([x for x, _ in shown], mean, spread, color=COLORS[loss],
-                          linestyle=DASHES[loss], marker=MARKERS[loss], markersize=5,
-                          capsize=2.5, elinewidth=0.9, label=NAMES[loss])  # fmt: skip
+            axes.errorbar(
+                [x for x, _ in shown],
+                mean,
+                spread,
+                color=COLORS[loss],
+                linestyle=DASHES[loss],
+                marker=MARKERS[loss],
+                markersize=5,
+                capsize=2.5,
+                elinewidth=0.9,
+                label=NAMES[loss],
+            )
         axes.set(title=title, xlabel=label)
         bare(axes)
     for axes in panels[:, 0]:
@@ -213,18 +245,38 @@ def page(results: pd.DataFrame, steps: Sequence[int], n: int) -> str:
     alphas, kappas = ALPHAS[:: steps[0]], KAPPAS[:: steps[1]]
     return PAGE.format(
         options=options(draws, DRAWS),
-        share=SHARE, intensity=INTENSITY, points=POINTS, clean=clean,
-        excess_square=excess["square"], excess_h2=excess["H2"], excess_h1=excess["H1"],
-        share_h2=shares["H2"], share_h1=shares["H1"],
+        share=SHARE,
+        intensity=INTENSITY,
+        points=POINTS,
+        clean=clean,
+        excess_square=excess["square"],
+        excess_h2=excess["H2"],
+        excess_h1=excess["H1"],
+        share_h2=shares["H2"],
+        share_h1=shares["H1"],
         halved="confirmed" if max(shares.values()) <= 0.5 else "not confirmed",
-        local_h1=local["H1"], local_h2=local["H2"], local_square=local["square"],
-        wins=wins, draws=draws, usual=DRAWS, ratio=ratio, last=draws - 1,
+        local_h1=local["H1"],
+        local_h2=local["H2"],
+        local_square=local["square"],
+        wins=wins,
+        draws=draws,
+        usual=DRAWS,
+        ratio=ratio,
+        last=draws - 1,
         clearly="confirmed" if ratio <= 0.8 and wins >= 0.75 * draws else "not confirmed",
-        table=harness.markdown_table(table(results)), ends=ends(results, alphas, kappas),
-        n_alphas=len(alphas), low=alphas[0], high=alphas[-1],
-        n_kappas=len(kappas), least=kappas[0], most=kappas[-1],
-        processes=PROCESSES, rank=RANK, size=n, seconds=results.seconds.sum(),
-    )  # fmt: skip
+        table=harness.markdown_table(table(results)),
+        ends=ends(results, alphas, kappas),
+        n_alphas=len(alphas),
+        low=alphas[0],
+        high=alphas[-1],
+        n_kappas=len(kappas),
+        least=kappas[0],
+        most=kappas[-1],
+        processes=PROCESSES,
+        rank=RANK,
+        size=n,
+        seconds=results.seconds.sum(),
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

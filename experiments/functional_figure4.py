@@ -140,8 +140,16 @@ def picture(results: pd.DataFrame) -> Figure:
                 table.columns, table.index, table, levels=[limit], colors="white", linewidths=1.8
             )
             _, alpha, kappa = least(table)
-            axes.plot(kappa, alpha, "x", color=VERMILION, markersize=10, markeredgewidth=2.5,
-                      clip_on=False, zorder=5)  # fmt: skip
+            axes.plot(
+                kappa,
+                alpha,
+                "x",
+                color=VERMILION,
+                markersize=10,
+                markeredgewidth=2.5,
+                clip_on=False,
+                zorder=5,
+            )
             axes.set(xscale="log", yscale="log", title=f"{NAMES[loss]}; {TITLES[kind]}")
             axes.title.set_fontsize("medium")
     for axes in panels[1]:
@@ -182,14 +190,24 @@ def page(results: pd.DataFrame, n: int) -> str:
     draws = results.draw.nunique()
     return PAGE.format(
         options=options(draws, DRAWS),
-        table=harness.markdown_table(cells), robust="confirmed" if robust else "not confirmed",
-        local="confirmed" if ratio[3] < 0.5 else "not confirmed", local_ratio=ratio[3],
+        table=harness.markdown_table(cells),
+        robust="confirmed" if robust else "not confirmed",
+        local="confirmed" if ratio[3] < 0.5 else "not confirmed",
+        local_ratio=ratio[3],
         equal="confirmed" if 0.8 <= ratio[2] <= 1.25 else "not confirmed",
-        global_ratio=ratio[2], draws=draws, last=draws - 1, n=n,
-        n_alphas=results.alpha.nunique(), n_kappas=results.kappa.nunique(), fits=len(results),
-        gap=results.relative_gap.max(), seconds=results.seconds.sum(),
-        processes=PROCESSES, rank=RANK, ends=ends(results),
-    )  # fmt: skip
+        global_ratio=ratio[2],
+        draws=draws,
+        last=draws - 1,
+        n=n,
+        n_alphas=results.alpha.nunique(),
+        n_kappas=results.kappa.nunique(),
+        fits=len(results),
+        gap=results.relative_gap.max(),
+        seconds=results.seconds.sum(),
+        processes=PROCESSES,
+        rank=RANK,
+        ends=ends(results),
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

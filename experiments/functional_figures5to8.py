@@ -89,9 +89,15 @@ def ratios(draw: int, orders: list[float], shares: list[float]) -> list[dict[str
                 other = contaminate(clean, (kind, share, strength), 1000 + draw)
                 ratio = robustness_ratio(loss, clean, other, kappas)
                 records.append(
-                    {"draw": draw, "kind": kind, "strength": strength, "p": p, "share": share,
-                     "ratio": ratio}
-                )  # fmt: skip
+                    {
+                        "draw": draw,
+                        "kind": kind,
+                        "strength": strength,
+                        "p": p,
+                        "share": share,
+                        "ratio": ratio,
+                    }
+                )
     seconds = (time.process_time() - started) / len(records)
     return [{**record, "seconds": seconds} for record in records]
 
@@ -138,8 +144,7 @@ def picture(results: pd.DataFrame) -> Figure:
     for axes, (kind, strength) in zip(panels, OUTLIERS, strict=True):
         for p, color, marker in zip(orders, colors, "osD^vP<>"[: len(orders)], strict=True):
             line = means[kind, strength, p] / means[kind, strength, 2.0]
-            axes.plot(line.index, line, color=color, marker=marker, markersize=4.5,
-                      label=f"{p:g}")  # fmt: skip
+            axes.plot(line.index, line, color=color, marker=marker, markersize=4.5, label=f"{p:g}")
         name = "global: type 2, ζ" if kind == 2 else "local: type 3, ξ"
         axes.set_title(f"{name} = {strength:g}", fontsize="medium")
         axes.set_xlabel("share τ of curves")
@@ -157,8 +162,9 @@ def map_of(axes: Axes, loss: CurveHuber | CurveInsensitive, ball: tuple[float, f
     values = loss.value(points).reshape(len(axis), -1)
     levels = np.concatenate([[0.0, 0.01, 0.1], np.arange(0.25, 6.5, 0.25)])
     axes.contourf(axis, axis, values, levels=levels, cmap="Blues", extend="max")
-    lines = axes.contour(axis, axis, values, levels=[0.1, 0.5, 1.0, 2.0], colors=GREY,
-                         linewidths=0.8)  # fmt: skip
+    lines = axes.contour(
+        axis, axis, values, levels=[0.1, 0.5, 1.0, 2.0], colors=GREY, linewidths=0.8
+    )
     axes.clabel(lines, levels=[0.5, 1.0, 2.0], fontsize=8)
     order, radius = ball
     angle = np.linspace(0.0, 2.0 * np.pi, 721)
@@ -229,10 +235,18 @@ def page(results: pd.DataFrame, angles: int) -> str:
     draws = results.draw.nunique()
     return PAGE.format(
         options=options(draws, DRAWS),
-        table=harness.markdown_table(cells), claims=claims(means), epsilon=EPSILON, kappa=KAPPA,
-        angles=angles, checked=checked, error=error, draws=draws, last=draws - 1, size=SIZE,
+        table=harness.markdown_table(cells),
+        claims=claims(means),
+        epsilon=EPSILON,
+        kappa=KAPPA,
+        angles=angles,
+        checked=checked,
+        error=error,
+        draws=draws,
+        last=draws - 1,
+        size=SIZE,
         seconds=results.seconds.sum(),
-    )  # fmt: skip
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -64,10 +64,13 @@ def folds_of(
         Fold(
             gram[np.ix_(train[inside], train[inside])],
             gram[np.ix_(train[outside], train[inside])],
-            outputs, Y[inside], Y[outside], counted[outside],
+            outputs,
+            Y[inside],
+            Y[outside],
+            counted[outside],
         )
         for inside, outside in splitter.split(Y)
-    ]  # fmt: skip
+    ]
 
 
 def whole(
@@ -78,9 +81,13 @@ def whole(
     train, test = data.split(words, split)
     Y = data.contaminate(speech.curves[train, function], outliers, split)
     return Fold(
-        gram[np.ix_(train, train)], gram[np.ix_(test, train)], outputs, Y,
-        speech.curves[test, function], speech.counted[test],
-    )  # fmt: skip
+        gram[np.ix_(train, train)],
+        gram[np.ix_(test, train)],
+        outputs,
+        Y,
+        speech.curves[test, function],
+        speech.counted[test],
+    )
 
 
 def squares(split: int, outliers: str, words: int, counts: list[int]) -> list[dict[str, Any]]:
@@ -121,12 +128,19 @@ def squares(split: int, outliers: str, words: int, counts: list[int]) -> list[di
             solution = fold.squared(alpha)
             error = fold.error(fold.predict(solution.weights))
             record = {
-                "split": split, "outliers": outliers, "function": function, "loss": "square",
-                "rho": rho, "alpha": alpha, "value": None,
-                "validation": float(middle[i, k, j]), "mse": error,
+                "split": split,
+                "outliers": outliers,
+                "function": function,
+                "loss": "square",
+                "rho": rho,
+                "alpha": alpha,
+                "value": None,
+                "validation": float(middle[i, k, j]),
+                "mse": error,
                 "constant": fold.error(np.zeros_like(fold.held_out)),
-                "relative_gap": solution.certificate.relative_gap, "fits": errors[:, :, 0].size,
-            }  # fmt: skip
+                "relative_gap": solution.certificate.relative_gap,
+                "fits": errors[:, :, 0].size,
+            }
             for count in TRUNCATED if outliers == "none" else ():
                 cut = whole(words, rho, coordinates(kernel, count), split, k, outliers)
                 record[f"mse_{count}"] = cut.error(cut.predict(cut.squared(alpha).weights))
@@ -179,8 +193,14 @@ def robust_or_sparse(
         solution = Splitting(TOL, TURNS).solve(problem, warm)
         return [
             {
-                "split": split, "outliers": outliers, "function": function, "loss": loss,
-                "rho": rho, "alpha": alpha, "value": value, "validation": error,
+                "split": split,
+                "outliers": outliers,
+                "function": function,
+                "loss": loss,
+                "rho": rho,
+                "alpha": alpha,
+                "value": value,
+                "validation": error,
                 "mse": final.error(final.predict(solution.weights)),
                 "constant": final.error(np.zeros_like(final.held_out)),
                 "relative_gap": solution.certificate.relative_gap,
@@ -188,7 +208,7 @@ def robust_or_sparse(
                 "solved": sum(fold.solved for fold in folds),
                 "seconds": time.process_time() - started,
             }
-        ]  # fmt: skip
+        ]
 
 
 def _mean_dual(duals: list[np.ndarray], n: int) -> np.ndarray:

@@ -13,8 +13,13 @@ from experiments.functional_common import NAMES, bare
 from experiments.harness import markdown_table
 
 FUNCTIONS = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
-PRINTED = {"square": "square", "huber_2": "H2", "huber_1": "H1",
-           "insensitive_2": "eps2", "insensitive_inf": "epsinf"}  # fmt: skip
+PRINTED = {
+    "square": "square",
+    "huber_2": "H2",
+    "huber_1": "H1",
+    "insensitive_2": "eps2",
+    "insensitive_inf": "epsinf",
+}
 KEY = ["outliers", "function", "loss"]
 TIE = 0.1
 """Published standard deviations within which two published means count as equal."""
@@ -189,7 +194,7 @@ def _table(table: pd.DataFrame) -> str:
         for line in table[table.function == function].itertuples():
             text = "not run"
             if line.splits:
-                measured = line.mean  # type: ignore[attr-defined]
+                measured = line.mean
                 spread = f" ± {line.spread:.2f}" if line.splits > 1 else ""
                 text = f"**{measured:.2f}**{spread}, {line.off:+.1f} sd"
                 text += f" ({line.splits} of {most} splits)" if line.splits < most else ""
@@ -246,8 +251,10 @@ def _order(table: pd.DataFrame) -> tuple[str, str]:
     """Means over the functions, and whether their order is the published one."""
     rows, told = [], []
     for outliers, name in (
-        ("type1", "type 1"), ("type3_all", "type 3, τ = 1"), ("type3", "type 3, τ = 0.1"),
-    ):  # fmt: skip
+        ("type1", "type 1"),
+        ("type3_all", "type 3, τ = 1"),
+        ("type3", "type 3, τ = 0.1"),
+    ):
         part = table[table.outliers == outliers]
         complete = part.groupby("function").splits.min() > 0
         part = part[part.function.map(complete)]
@@ -299,9 +306,12 @@ def _truncated(results: pd.DataFrame) -> str:
 
 
 def page(
-    results: pd.DataFrame, tables: list[pd.DataFrame], lengths: tuple[int, int], components: int,
+    results: pd.DataFrame,
+    tables: list[pd.DataFrame],
+    lengths: tuple[int, int],
+    components: int,
     quick: bool,
-) -> str:  # fmt: skip
+) -> str:
     """Markdown text of the page."""
     table = cells(results, printed(tables))
     parts = {name: table[table.outliers == name] for name in table.outliers.unique()}
@@ -320,28 +330,46 @@ def page(
     order, order_verdict = _order(table)
     ratio = square["mean"] / square.published
     return PAGE.format(
-        splits=results.split.nunique(), quick=QUICK if quick else "",
-        summary=summary, state=_state(table),
-        shortest=lengths[0], longest=lengths[1], components=components,
-        clean=_table(clean), clean_verdict=_verdict(clean),
-        type1=_table(parts["type1"]), type1_verdict=_verdict(parts["type1"]),
-        all=_table(parts["type3_all"]), all_verdict=_verdict(parts["type3_all"]),
-        type3=_table(parts["type3"]), type3_verdict=_verdict(parts["type3"]),
-        few=f"{rise(table, 'type3', 'mean'):.2f}", many=f"{rise(table, 'type3_all', 'mean'):.2f}",
+        splits=results.split.nunique(),
+        quick=QUICK if quick else "",
+        summary=summary,
+        state=_state(table),
+        shortest=lengths[0],
+        longest=lengths[1],
+        components=components,
+        clean=_table(clean),
+        clean_verdict=_verdict(clean),
+        type1=_table(parts["type1"]),
+        type1_verdict=_verdict(parts["type1"]),
+        all=_table(parts["type3_all"]),
+        all_verdict=_verdict(parts["type3_all"]),
+        type3=_table(parts["type3"]),
+        type3_verdict=_verdict(parts["type3"]),
+        few=f"{rise(table, 'type3', 'mean'):.2f}",
+        many=f"{rise(table, 'type3_all', 'mean'):.2f}",
         published_rise=f"{rise(table, 'type3', 'published'):.2f}",
-        order=order, order_verdict=order_verdict,
-        ratios=f"{ratio.min():.2f} to {ratio.max():.2f}", edges=_edges(results),
-        truncated=_truncated(results), seconds=results.seconds.sum() / 60.0,
-        fits=results.fits.sum(), solved=results.solved.sum(), gap=results.relative_gap.max(),
-    )  # fmt: skip
+        order=order,
+        order_verdict=order_verdict,
+        ratios=f"{ratio.min():.2f} to {ratio.max():.2f}",
+        edges=_edges(results),
+        truncated=_truncated(results),
+        seconds=results.seconds.sum() / 60.0,
+        fits=results.fits.sum(),
+        solved=results.solved.sum(),
+        gap=results.relative_gap.max(),
+    )
 
 
 def picture(results: pd.DataFrame, tables: list[pd.DataFrame]) -> Figure:
     """Published and measured errors of all functions and losses, one panel for each setting."""
     table = cells(results, printed(tables))
     figure = Figure(figsize=(9.6, 6.2), layout="constrained")
-    titles = {"none": "clean", "type1": "type 1, τ = 0.1",
-              "type3_all": "type 3, τ = 1", "type3": "type 3, τ = 0.1"}  # fmt: skip
+    titles = {
+        "none": "clean",
+        "type1": "type 1, τ = 0.1",
+        "type3_all": "type 3, τ = 1",
+        "type3": "type 3, τ = 0.1",
+    }
     for axes, (outliers, title) in zip(figure.subplots(2, 2).flat, titles.items(), strict=True):
         part = table[table.outliers == outliers]
         losses = list(dict.fromkeys(part.loss))
@@ -349,16 +377,26 @@ def picture(results: pd.DataFrame, tables: list[pd.DataFrame]) -> Figure:
             own = part[part.loss == loss].set_index("function").loc[list(FUNCTIONS)]
             place = [x + 0.15 * (k - 0.5 * (len(losses) - 1)) for x in range(len(FUNCTIONS))]
             labels = ("published, one standard deviation", "measured") if k == 0 else (None, None)
-            axes.errorbar(place, own.published, own.sd, fmt="_", color=VERMILION, linewidth=1.0,
-                          label=labels[0])  # fmt: skip
-            axes.plot(place, own["mean"], "o", color=BLUE, markersize=3.5,
-                      label=labels[1])  # fmt: skip
+            axes.errorbar(
+                place,
+                own.published,
+                own.sd,
+                fmt="_",
+                color=VERMILION,
+                linewidth=1.0,
+                label=labels[0],
+            )
+            axes.plot(place, own["mean"], "o", color=BLUE, markersize=3.5, label=labels[1])
         axes.set_xticks(range(len(FUNCTIONS)), FUNCTIONS, fontsize=8)
         axes.set_title(title, fontsize=10)
         axes.set_ylim(bottom=0.0)
         bare(axes)
     figure.axes[0].set_ylabel("error on test words")
     figure.axes[2].set_ylabel("error on test words")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center",
-                  ncols=2, frameon=False)  # fmt: skip
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+    )
     return figure

@@ -42,8 +42,14 @@ LOSSES: dict[str, tuple[str, float]] = {
     "H2 whole": ("huber", 2),
     "eps2 whole": ("squared_epsilon_insensitive", 2),
 }
-RANGES = {"H2": (-4, -1), "H1": (-4, -1), "eps2": (-3, -1), "epsinf": (-3, -0.5),
-          "H2 whole": (-4, -1), "eps2 whole": (-3, -1)}  # powers of ten  # fmt: skip
+RANGES = {
+    "H2": (-4, -1),
+    "H1": (-4, -1),
+    "eps2": (-3, -1),
+    "epsinf": (-3, -0.5),
+    "H2 whole": (-4, -1),
+    "eps2 whole": (-3, -1),
+}  # powers of ten
 PROJECTED = {"representation": "projected", "n_components": RANK}
 N_CANDIDATES, QUICK_CANDIDATES = 50, 4
 N_FOLDS = 5

@@ -26,10 +26,27 @@ from fenchel.datasets import load
 
 HERE = Path(__file__).parent
 DATA_SETS = (
-    "caution", "ftcollinssnow", "highway", "heights", "sniffer", "snowgeese", "ufc", "birthwt",
-    "crabs", "GAGurine", "geyser", "gilgais", "topo", "BostonHousing", "CobarOre", "engel",
-    "mcycle", "BigMac2003", "UN3", "cpus",
-)  # fmt: skip
+    "caution",
+    "ftcollinssnow",
+    "highway",
+    "heights",
+    "sniffer",
+    "snowgeese",
+    "ufc",
+    "birthwt",
+    "crabs",
+    "GAGurine",
+    "geyser",
+    "gilgais",
+    "topo",
+    "BostonHousing",
+    "CobarOre",
+    "engel",
+    "mcycle",
+    "BigMac2003",
+    "UN3",
+    "cpus",
+)
 """In the order of the published tables."""
 
 

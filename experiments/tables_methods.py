@@ -83,7 +83,7 @@ def fit_histograms(chosen: None, X: np.ndarray, y: np.ndarray, levels: Sequence[
 
 def fit_forest(chosen: None, X: np.ndarray, y: np.ndarray, levels: Sequence[float]) -> Fitted:
     """One quantile regression forest with its defaults, asked for all levels."""
-    from quantile_forest import RandomForestQuantileRegressor  # noqa: PLC0415
+    from quantile_forest import RandomForestQuantileRegressor
 
     model = RandomForestQuantileRegressor(random_state=0).fit(X, y)
     wanted = [float(level) for level in levels]

@@ -202,7 +202,7 @@ def _add_loss(program: _Program, loss: Loss, weight: np.ndarray, n: int, p: int)
     if isinstance(loss, (Pinball, Absolute)):
         # t >= τ d and t >= (τ - 1) d; t >= ± d
         if isinstance(loss, Pinball):
-            levels = np.tile(loss.levels, n)
+            levels = np.tile(np.repeat(loss.levels, loss.n_targets), n)
             slopes = [levels, levels - 1.0]
         else:
             slopes = [np.ones(m), -np.ones(m)]
@@ -211,7 +211,7 @@ def _add_loss(program: _Program, loss: Loss, weight: np.ndarray, n: int, p: int)
         linear[where["t"]] = repeated
     elif isinstance(loss, SquaredPinball):
         # d = up - down: ½ τ up² + ½ (1 - τ) down²
-        levels = np.tile(loss.levels, n)
+        levels = np.tile(np.repeat(loss.levels, loss.n_targets), n)
         program.equal(zeros, d=identity, up=-identity, down=identity)
         square[where["up"]] = repeated * levels
         square[where["down"]] = repeated * (1.0 - levels)

@@ -22,7 +22,8 @@ def norm_optimum(
     n_groups = len(set(labels))
     groups = np.repeat(labels, o)  # of the entries of W, row by row
     size = d * o
-    program = _Program({"W": size, "b": o, "r": n * o, "u": size, "t": n_groups, "T": 1})
+    sizes = {"W": size, "b": o, "r": n * o, "u": size, "t": n_groups, "T": 1}
+    program = _Program({**sizes, "v": size, "s": n_groups})
     square, linear, where = program.square, program.linear, program.slices
     square[where["r"]] = np.repeat(weight / weight.sum(), o)
     design = np.kron(X, np.eye(o))
@@ -39,14 +40,13 @@ def norm_optimum(
         program.at_most(np.zeros(size), u=identity, t=-member.T)
     else:
         for j in range(n_groups):
-            entries = np.flatnonzero(groups == j)
-            _second_order(program, "t", j, "W", entries)
+            _at_least(program, "t", j, "W", np.flatnonzero(groups == j), q, "v")
     if p == 1:
         program.at_most(np.zeros(1), t=np.ones((1, n_groups)), T=-np.eye(1))
     elif p == np.inf:
         program.at_most(np.zeros(n_groups), t=np.eye(n_groups), T=-np.ones((n_groups, 1)))
     else:
-        _second_order(program, "T", 0, "t", np.arange(n_groups))
+        _at_least(program, "T", 0, "t", np.arange(n_groups), p, "s")
     if radius is None:
         linear[where["T"]] = alpha
     else:
@@ -55,11 +55,26 @@ def norm_optimum(
     return Optimum(value, lower, x[where["W"]].reshape(d, o), x[where["b"]])
 
 
-def _second_order(program, head, index, tail, entries):
-    """``‖tail[entries]‖ <= head[index]``."""
-    k = len(entries) + 1
-    sizes = {name: part.stop - part.start for name, part in program.slices.items()}
-    first = sparse.csc_matrix(([-1.0], ([0], [index])), (k, sizes[head]))
-    rest = (-np.ones(k - 1), (np.arange(1, k), entries))
-    blocks = program.blocks(**{head: first, tail: sparse.csc_matrix(rest, (k, sizes[tail]))})
-    program.rows.add(blocks, np.zeros(k), [clarabel.SecondOrderConeT(k)])
+def _at_least(program, head, index, tail, entries, order, parts):
+    """``head[index]`` at least the norm of this order of ``tail[entries]``."""
+    k = len(entries)
+    wide = {name: where.stop - where.start for name, where in program.slices.items()}
+
+    def minus(name, row, columns, height):
+        """Minus these entries of a variable, one for each row from ``row`` on."""
+        rows = np.arange(row, row + len(columns))
+        return sparse.csc_matrix((-np.ones(len(rows)), (rows, columns)), (height, wide[name]))
+
+    if order == 2:
+        whole = {head: minus(head, 0, [index], k + 1), tail: minus(tail, 1, entries, k + 1)}
+        program.rows.add(
+            program.blocks(**whole), np.zeros(k + 1), [clarabel.SecondOrderConeT(k + 1)]
+        )
+        return
+    for i in entries:  # |tail| <= part^(1/order) head^(1 - 1/order), parts with the sum head
+        cone = {parts: minus(parts, 0, [i], 3), head: minus(head, 1, [index], 3)}
+        cone[tail] = minus(tail, 2, [i], 3)
+        program.rows.add(program.blocks(**cone), np.zeros(3), [clarabel.PowerConeT(1.0 / order)])
+    total, whole = np.zeros((1, wide[parts])), np.zeros((1, wide[head]))
+    total[0, entries], whole[0, index] = 1.0, -1.0
+    program.equal(np.zeros(1), **{parts: total, head: whole})

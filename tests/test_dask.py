@@ -22,21 +22,21 @@ from fenchel.testing import check_design
 
 distributed = pytest.importorskip("distributed", reason="fits on a cluster need Dask")
 
-import dask.array as da  # noqa: E402
-import dask.dataframe as dd  # noqa: E402
-import pandas as pd  # noqa: E402
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
 
-from fenchel.dask import (  # noqa: E402
+from fenchel.dask import (
     DaskExpectileRegressor,
     DaskKernelRidge,
     DaskQuantileRegressor,
     DaskSVR,
     _cluster,
 )
-from fenchel.dask._cluster import Cluster  # noqa: E402
-from fenchel.dask._design import Remote  # noqa: E402
-from fenchel.dask._rows import SpreadFeatures, SpreadRows  # noqa: E402
-from fenchel.features import PivotedCholesky  # noqa: E402
+from fenchel.dask._cluster import Cluster
+from fenchel.dask._design import Remote
+from fenchel.dask._rows import SpreadFeatures, SpreadRows
+from fenchel.features import PivotedCholesky
 
 RNG = np.random.default_rng(0)
 N = 900
@@ -238,7 +238,7 @@ def test_the_attributes_of_the_other_and_its_copies(client):
     assert DaskQuantileRegressor().client_ is client  # the default of the process
     ridge = DaskKernelRidge(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(AttributeError, match="rows that are in memory"):
-        ridge.loo_residuals_  # noqa: B018
+        _ = ridge.loo_residuals_
 
 
 WRONG = {

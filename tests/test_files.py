@@ -19,9 +19,9 @@ from fenchel.regression import elsewhere
 from fenchel.spool import Spool
 from fenchel.tables import TableEncoder
 
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-dataset = pytest.importorskip("pyarrow.dataset")
+pa = pytest.importorskip("pyarrow", reason="tables on disk need Arrow")
+parquet = pytest.importorskip("pyarrow.parquet", reason="tables on disk need Arrow")
+dataset = pytest.importorskip("pyarrow.dataset", reason="tables on disk need Arrow")
 
 RNG = np.random.default_rng(0)
 N = 1200
@@ -297,7 +297,7 @@ def _trips():
 
 
 def test_categories_dates_and_holes_are_those_of_the_encoder(tmp_path):
-    pytest.importorskip("skrub")
+    pytest.importorskip("skrub", reason="skrub is not installed")
     trips = _trips()
     parquet.write_table(trips, tmp_path / "trips.parquet", row_group_size=97)
     model = make_pipeline(TableEncoder(), clone(MODEL))

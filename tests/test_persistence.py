@@ -175,9 +175,10 @@ def test_functions_are_refused_before_they_are_built(tmp_path, monkeypatch):
     "wrap", [kernels.Callable, lambda f: f, lambda f: 2.0 * kernels.Callable(f)]
 )
 def test_a_lambda_cannot_be_saved(wrap, tmp_path):
-    function = lambda X, Y: X @ Y.T  # noqa: E731
     with pytest.raises(TypeError, match=r"holds the function .*lambda.*top of a module") as caught:
-        fenchel.save(make_pipeline(KernelRidge(kernel=wrap(function))), tmp_path / "m.skops")
+        fenchel.save(
+            make_pipeline(KernelRidge(kernel=wrap(lambda X, Y: X @ Y.T))), tmp_path / "m.skops"
+        )
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 

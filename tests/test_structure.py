@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -33,6 +36,7 @@ ASKING = {
     "repair.py",
     "solvers",
 }
+METHODS = (FunctionType, classmethod, property, staticmethod)
 PROBLEM_TYPES = {"NormProblem", "PSDProblem", "Problem"}
 
 
@@ -167,6 +171,34 @@ def test_circles_are_found(tmp_path):
     (tmp_path / "b.py").write_text("def f():\n    from fenchel.a import y\n", encoding="utf-8")
     (tmp_path / "c.py").write_text("from fenchel.a import y\n", encoding="utf-8")
     assert circles(edges(tmp_path)) == [["a", "b", "a"]]
+
+
+def silent_methods(kind: type) -> list[str]:
+    """Public methods that say nothing, and whose bases do not say it either."""
+    own = [name for name, value in vars(kind).items() if isinstance(value, METHODS)]
+    said = [name for base in kind.__mro__ for name, value in vars(base).items() if value.__doc__]
+    return [name for name in own if name[0] != "_" and name not in said]
+
+
+def test_public_methods_say_what_they_do():
+    silent, looked_at = [], 0
+    for found in pkgutil.walk_packages(fenchel.__path__, "fenchel."):
+        if "._" in found.name:
+            continue
+        for name, kind in inspect.getmembers(importlib.import_module(found.name), inspect.isclass):
+            if kind.__module__ == found.name and name[0] != "_":
+                looked_at += 1
+                silent += [f"{found.name}.{name}.{method}" for method in silent_methods(kind)]
+    assert looked_at > 100
+    assert not silent, f"a sentence is missing: {silent}"
+
+
+def test_silence_is_found():
+    class Silent(fenchel.losses.Squared):
+        def value(self, residual): ...
+        def other(self): ...
+
+    assert silent_methods(Silent) == ["other"]
 
 
 def compiled_loops() -> Iterator[tuple[Path, ast.FunctionDef]]:

@@ -66,7 +66,7 @@ def lightgbm(
     held: Rows | None,
 ) -> Boosted:
     """LightGBM; stopped early by held-out rows where there are any."""
-    import lightgbm as package  # noqa: PLC0415
+    import lightgbm as package
 
     names = {
         "learning_rate": "learning_rate",
@@ -100,7 +100,7 @@ def xgboost(
     held: Rows | None,
 ) -> Boosted:
     """XGBoost; stopped early by held-out rows where there are any."""
-    import xgboost as package  # noqa: PLC0415
+    import xgboost as package
 
     names = {
         "learning_rate": "learning_rate",

@@ -52,10 +52,13 @@ class Program:
         settings.verbose = False
         settings.max_threads = 1
         solver = clarabel.DefaultSolver(
-            sparse.csc_matrix(np.triu(self.square)), self.linear,
-            sparse.csc_matrix(-np.vstack(self.rows)), np.concatenate(self.offsets),
-            self.cones, settings,
-        )  # fmt: skip
+            sparse.csc_matrix(np.triu(self.square)),
+            self.linear,
+            sparse.csc_matrix(-np.vstack(self.rows)),
+            np.concatenate(self.offsets),
+            self.cones,
+            settings,
+        )
         solution = solver.solve()
         if str(solution.status) not in ("Solved", "AlmostSolved"):
             raise RuntimeError(f"Clarabel: {solution.status}")
@@ -244,8 +247,9 @@ class LinearPrecision(NormalMixin, BaseEstimator):
 def pinball(y: np.ndarray, curves: np.ndarray, levels: tuple[float, ...]) -> float:
     """Mean over rows and levels."""
     residual = y[:, None] - curves
-    return float(np.maximum(np.multiply(levels, residual),
-                            np.subtract(levels, 1.0) * residual).mean())  # fmt: skip
+    return float(
+        np.maximum(np.multiply(levels, residual), np.subtract(levels, 1.0) * residual).mean()
+    )
 
 
 class QuantileMixin:

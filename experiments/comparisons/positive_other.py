@@ -32,8 +32,15 @@ def from_starts(objective: Objective, size: int, starts: int) -> tuple[np.ndarra
     found = []
     for k in range(starts):
         start = np.zeros(size) if k == 0 else random.normal(size=size)
-        found.append(minimize(objective, start, jac=True, method="L-BFGS-B",
-                              options={"maxiter": STEPS, "ftol": 1e-12}))  # fmt: skip
+        found.append(
+            minimize(
+                objective,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": STEPS, "ftol": 1e-12},
+            )
+        )
     values = np.array([run.fun for run in found])
     return np.asarray(found[int(values.argmin())].x), np.sort(values)
 
@@ -204,11 +211,16 @@ class ExponentialGaps(QuantileMixin, BaseEstimator):
             slope = (expit(-residual / width) - self.levels) / n  # of the curves
             low, high = -slope[:, 0] * gaps[:, 0], slope[:, 2] * gaps[:, 1]
             common = slope.sum(axis=1)
-            penalty = 0.5 * (self.alpha * w @ w + strength * np.sum(u**2)
-                             + CONSTANT_STRENGTH * c @ c)  # fmt: skip
-            gradient = [common @ values + self.alpha * w, low @ own + strength * u[0],
-                        high @ own + strength * u[1], [common.sum()],
-                        np.array([low.sum(), high.sum()]) + CONSTANT_STRENGTH * c]  # fmt: skip
+            penalty = 0.5 * (
+                self.alpha * w @ w + strength * np.sum(u**2) + CONSTANT_STRENGTH * c @ c
+            )
+            gradient = [
+                common @ values + self.alpha * w,
+                low @ own + strength * u[0],
+                high @ own + strength * u[1],
+                [common.sum()],
+                np.array([low.sum(), high.sum()]) + CONSTANT_STRENGTH * c,
+            ]
             return float(value.sum() / n + penalty), np.concatenate(gradient)
 
         size = r + 2 * own.shape[1] + 3

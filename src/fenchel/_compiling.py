@@ -32,7 +32,7 @@ class Announcement(event.Listener):
 
 def announce_compilation() -> None:
     """Say once in a process, in a terminal or a notebook, that loops are being compiled."""
-    event.register("numba:compile", Announcement())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", Announcement())  # type: ignore[no-untyped-call]  # numba's
 
 
 def _people_read() -> bool:

@@ -66,7 +66,7 @@ class _Either(Constraint):
         return _Either((*self.parts, other))
 
     @property
-    def allowed(self) -> str:  # type: ignore[override]
+    def allowed(self) -> str:  # type: ignore[override]  # others store it
         # None comes last, and lists within the list go on
         *first, last = (part.allowed for part in sorted(self.parts, key=lambda p: p is NONE))
         return f"{', '.join(first).replace(' or ', ', ')} or {last}"
@@ -88,7 +88,7 @@ class Number(Constraint):
     infinite: bool = False
 
     @property
-    def allowed(self) -> str:  # type: ignore[override]
+    def allowed(self) -> str:  # type: ignore[override]  # others store it
         low, high = f"{self.low:g}", f"{self.high:.10g}"
         if self.high < np.inf and self.low > -np.inf:
             kind = "an integer" if self.integer else "a number"
@@ -129,7 +129,7 @@ class OneOf(Constraint):
     more: Collection[str] = ()
 
     @property
-    def allowed(self) -> str:  # type: ignore[override]
+    def allowed(self) -> str:  # type: ignore[override]  # others store it
         names = [repr(name) for name in (*self.names, *self.more)]
         return f"one of {', '.join(names)}" if len(names) > 1 else names[0]
 
@@ -177,6 +177,11 @@ def _numbers(value: Any) -> bool:
         return False
 
 
+def _are_positive(value: Any) -> bool:
+    array = np.asarray(value) if _numbers(value) else np.empty(0)
+    return array.ndim == 1 and array.size > 0 and bool((array > 0).all())
+
+
 def _splits(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return len(value) > 0 and all(isinstance(p, Sized) and len(p) == 2 for p in value)
@@ -196,6 +201,7 @@ FOLDS = (
     | That("pairs of rows to fit and to hold out", _splits)
 )
 CALLABLE = Having("a function", ("__call__",))
+POSITIVES = That("a sequence of finite numbers > 0", _are_positive, ValueError)
 NUMBERS = That("an array of finite numbers", _numbers)
 """Shapes are looked at where the data are known."""
 WITH_DATA = That("as the data demand", lambda value: True)
@@ -254,6 +260,12 @@ def constraints_of(kind: type) -> dict[str, Check]:
     return {name: declared[name] for name in names if name in declared}
 
 
+_ENCODER = (
+    "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, dates "
+    "and missing values"
+)
+
+
 @contextmanager
 def said_of(name: str) -> Iterator[None]:
     """Make what scikit-learn says of data one sentence on one line, which names them."""
@@ -267,6 +279,8 @@ def said_of(name: str) -> Iterator[None]:
         message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
         if not re.search(rf"\b{name}\b", message):
             message = f"{name} must be an array of numbers: {message}"
+        if name == "X" and re.search("could not convert string|contains NaN", message):
+            message = f"{message}; {_ENCODER}"
         raise type(error)(message) from error
 
 

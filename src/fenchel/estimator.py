@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
@@ -37,7 +38,7 @@ from fenchel.features import (
     fit_feature_map,
     warn_of_truncation,
 )
-from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, resolve
+from fenchel.kernels import OperatorKernel, Precomputed, SparsePoints, as_kernel, resolve
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
 from fenchel.solvers.loop import Watch
 
@@ -224,20 +225,26 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
 
     _multi_output: ClassVar[bool] = False
     """Whether y may have several columns."""
+    _takes_sparse: ClassVar[bool] = False
+    """Whether X may be a sparse array of scipy."""
 
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows, validated; sparse ones as the models of a class have them."""
+        return rows_of(self, X, reset=reset, sparse=self._takes_sparse and issparse(X))
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, FloatArray]:
         """Rows and targets (n, t) as arrays."""
-        X = rows_of(self, X)
-        y = targets_of(type(self).__name__, y, len(X), self._multi_output)
+        X = self._rows(X, reset=True)
+        y = targets_of(type(self).__name__, y, X.shape[0], self._multi_output)
         check_targets(y)
         self._flat = y.ndim == 1
         return X, y[:, None] if y.ndim == 1 else y
 
-    def _new_rows(self, X: Any) -> FloatArray:
+    def _new_rows(self, X: Any) -> Any:
         """New rows, validated."""
         if "status_" not in vars(self):  # which says it a tenth of a millisecond sooner
             check_is_fitted(self)
-        return rows_of(self, X, reset=False)
+        return self._rows(X, reset=False)
 
     def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
         """Set the attributes of the solver's end, and warn where it was early.
@@ -289,6 +296,7 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._multi_output
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
 
@@ -361,7 +369,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     def _mapped(self, X: FloatArray, sample_weight: AnyArray | None) -> KeptRows:
         """Rows of positive weight, the kernel on them, and their features."""
         self._check_square(X)
-        check_magnitude(X, "X")
+        check_magnitude(X.matrix if isinstance(X, SparsePoints) else X, "X")
         weight = check_weights(X, sample_weight)
         kept = np.flatnonzero(weight)
         rows = X

@@ -125,10 +125,15 @@ class Problem:
 
     @cached_property
     def _parallel(self) -> bool:
-        """Whether outputs have one function and one target, and differ by offsets only."""
-        coupling = self.design.coupling
-        one_function = coupling is not None and bool(np.all(coupling == coupling[0]))
-        return self.fit_intercept and one_function and self.targets.shape[1] == 1
+        """Whether levels of a target have one function, and differ by offsets only."""
+        coupling, each = self.design.coupling, self.loss.n_targets
+        if coupling is None or not self.fit_intercept:
+            return False
+        levels = coupling.reshape(-1, each, coupling.shape[1])
+        if not np.all(levels == levels[0]):
+            return False
+        targets = self.targets
+        return targets.shape[1] == 1 or bool(np.all(targets[:, each:] == targets[:, :-each]))
 
     @cached_property
     def _range(self) -> tuple[FloatArray, FloatArray]:

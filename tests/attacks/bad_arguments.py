@@ -11,7 +11,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -309,7 +309,7 @@ def of_data(estimator: Any) -> Iterator[Try]:
     if "sample_weight" in inspect.signature(getattr(model, "score", answer)).parameters:
         for what, change in WEIGHTS.items():
             bad = {**given, "sample_weight": change(np.ones(N))}
-            call = lambda b=bad: model.score(**b)  # noqa: E731
+            call = partial(model.score, **bad)
             yield Try(f"{name}.score(sample_weight: {what})", "sample_weight", call, model)
 
 
@@ -318,7 +318,7 @@ def of_kernel(kernel: Any) -> Iterator[Try]:
     for name in inspect.signature(type(kernel)).parameters:
         for what, value in refused_values(type(kernel), name):
             bad = clone(kernel).set_params(**{name: value})
-            call = lambda b=bad: fenchel.KernelRidge(kernel=b).fit(X, Y)  # noqa: E731
+            call = partial(fenchel.KernelRidge(kernel=bad).fit, X, Y)
             yield Try(f"{name_of(kernel)}({name}={what})", name, call)
 
 
@@ -326,7 +326,7 @@ def of_learning() -> Iterator[Try]:
     """Each field of what says how to learn."""
     for name in inspect.signature(Learning).parameters:
         for what, value in refused_values(Learning, name):
-            call = lambda n=name, v=value: Learning(**{n: v})  # noqa: E731
+            call = partial(Learning, **{name: value})
             yield Try(f"learning.Learning({name}={what})", name, call)
 
 
@@ -355,5 +355,5 @@ def of_functions() -> Iterator[Try]:
         yield Try(f"functions.lasso_path(y: {what})", "y", lambda b=bad: fenchel.lasso_path(X, b))
     for what, change in WEIGHTS.items():
         weights = change(np.ones(N))
-        call = lambda w=weights: fenchel.lasso_path(X, Y, sample_weight=w)  # noqa: E731
+        call = partial(fenchel.lasso_path, X, Y, sample_weight=weights)
         yield Try(f"functions.lasso_path(sample_weight: {what})", "sample_weight", call)

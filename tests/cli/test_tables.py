@@ -164,7 +164,6 @@ def test_new_rows_that_are_refused(command, change, sentence, here, capsys):
     [
         ("area", 3, "-", "'area' of bad.csv holds numbers but for one cell '-' in row 4"),
         ("sold", 8, "?", "'sold' of bad.csv holds dates (%d.%m.%Y) but for one cell '?' in row 9"),
-        ("price", 2, "", "bad.csv has missing values in the target price (1, first in row 3)"),
     ],
 )
 def test_tables_that_are_refused(name, row, cell, sentence, here, capsys):
@@ -178,13 +177,65 @@ def test_tables_that_are_refused(name, row, cell, sentence, here, capsys):
     assert not (here / "new.skops").exists()
 
 
+def test_rows_without_a_target_are_left_out_and_told_of(here, capsys):
+    frame = table().astype({"price": object})
+    frame.loc[[2, 50], "price"] = ""
+    frame.to_csv("holes.csv", index=False)
+    frame.drop(index=[2, 50]).to_csv("whole.csv", index=False)
+    told = []
+    for name in ("holes.csv", "whole.csv"):
+        assert main(["fit", name, *FIT[2:], "--json"]) == 0
+        out, err = capsys.readouterr()
+        found = json.loads(out)
+        told.append((found["levels"], found["certificate"], found["n_rows"], err))
+    assert told[0][:3] == told[1][:3]
+    sentence = "2 rows, the first of them 3, are left out of holes.csv: the target is missing"
+    assert told[0][3] == f"fenchel: warning: {sentence}\n"
+    assert told[1][3] == ""
+    assert main(["fit", "whole.csv", *FIT[2:], "--out", "m.skops", "--quiet"]) == 0
+    for command in (["evaluate"], ["report", "--out", "r.html"]):
+        assert main([command[0], "m.skops", "holes.csv", *command[1:]]) == 0
+        assert sentence in capsys.readouterr().err
+    frame["price"] = ""
+    frame.to_csv("empty.csv", index=False)
+    assert main(["fit", "empty.csv", "--target", "price"]) == 2
+    assert capsys.readouterr().err == "fenchel: empty.csv has no value in the target price\n"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_words_that_stand_for_missing_values(ending, here, capsys):
+    frame = table()
+    gaps = frame.astype({"area": object, "town": object})
+    gaps.loc[[3, 7], "area"] = None
+    gaps.loc[5, "town"] = None
+    marked = frame.copy()
+    marked.loc[[3, 7], "area"] = -999.0
+    marked["town"] = frame["town"].mask(frame.index == 5, "k.A.")
+    for name, one in (("gaps", gaps.astype({"area": float})), ("marked", marked)):
+        one.to_csv(f"{name}.csv", index=False)
+        one.to_parquet(f"{name}.parquet")
+    told = []
+    for name, more in (("gaps", []), ("marked", ["--missing", "k.A.,-999"])):
+        fit = ["fit", f"{name}.{ending}", *FIT[2:], *more, "--out", f"{name}.skops", "--json"]
+        assert main(fit) == 0
+        told.append(json.loads(capsys.readouterr().out))
+        assert (
+            main(["predict", f"{name}.skops", f"{name}.{ending}", "--out", f"{name}.out.csv"]) == 0
+        )
+    keys = ("columns", "levels", "certificate", "kernel")
+    assert [told[0][key] for key in keys] == [told[1][key] for key in keys]
+    assert "4 missing values" in told[1]["columns"]["area"]
+    assert (here / "gaps.out.csv").read_text() == (here / "marked.out.csv").read_text()
+    assert load_metadata("marked.skops")["missing"] == ["k.A.", "-999"]
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("a,b,y\n1,u,2\n\n 3\n4,,5\n", "t.csv has fewer cells in row 2 than the 3 of its header"),
         ('a,b,y\n"1\n2",u,2\n3,4\n', "t.csv has fewer cells in row 2 than the 3 of its header"),
-        ("a,b,y\n1,u,2\n3,,\n", "t.csv has missing values in the target y (1, first in row 2)"),
-        ("\n  \na,b,y\n1,u,\n \n", "t.csv has missing values in the target y (1, first in row 1)"),
+        ("a,b,y\n1,u,2\n3,,\n", "X has no column to learn from"),
+        ("\n  \na,b,y\n1,u,\n \n", "t.csv has no value in the target y"),
     ],
 )
 def test_rows_that_end_early_have_no_holes(text, sentence, here, capsys):

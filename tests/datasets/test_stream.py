@@ -102,7 +102,7 @@ def test_what_is_wrong_in_a_line(line, message, block_rows, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text(CSV.format(line), encoding="utf-8")
     found = []
-    with pytest.raises(ValueError, match=message) as caught:  # noqa: PT012
+    with pytest.raises(ValueError, match=message) as caught:  # noqa: PT012  (blocks before it are read)
         for X, _ in stream(path, "y", block_rows=block_rows):
             found.append(X)
     assert "data.csv" in str(caught.value)

@@ -30,7 +30,7 @@ MADE = ("gallery", "generated", "results", "papers.md", "performance.md")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages; what Sphinx says otherwise goes into the failure."""
     for module in NEEDED:
-        pytest.importorskip(module)
+        pytest.importorskip(module, reason="the site is built with it")
     folder = tmp_path_factory.mktemp("site")
     ignored = shutil.ignore_patterns(*MADE, "__pycache__")
     shutil.copytree(ROOT / "docs", folder / "docs", ignore=ignored)

@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_ke
 import fenchel
 from fenchel.kernels import Gaussian, Laplacian, Polynomial
 from fenchel.losses import Pinball
+from fenchel.regression import alpha_of
 
 N, D = 80, 3
 RANDOM = np.random.default_rng(0)
@@ -33,7 +34,7 @@ def test_svr(C: float, weights) -> None:
     theirs = svm.SVR(C=C, epsilon=0.2, gamma=0.3, tol=1e-8).fit(X, Y, sample_weight=weights)
     total = N if weights is None else weights.sum()
     kernel = Gaussian(length_scale=(2 * 0.3) ** -0.5)
-    ours = fenchel.SVR(alpha=1 / (C * total), epsilon=0.2, kernel=kernel, tol=TIGHT)
+    ours = fenchel.SVR(alpha=alpha_of(C, total), epsilon=0.2, kernel=kernel, tol=TIGHT)
     _close(ours.fit(X, Y, sample_weight=weights), theirs, 1e-4)
 
 
@@ -57,7 +58,7 @@ def test_linear_svr_with_squared_loss() -> None:
         "squared_epsilon_insensitive",
         epsilon=0.2,
         kernel="linear",
-        alpha=1 / (2 * 0.7 * N),
+        alpha=alpha_of(0.7, N, squared=True),
         fit_intercept=False,
         tol=TIGHT,
     )

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.growth import BASE, IN_FILES, ON_WORKERS, fitted, terms_of_cluster, terms_of_file
+from benchmarks.growth import (
+    BASE,
+    IN_FILES,
+    ON_WORKERS,
+    fitted,
+    terms_of_client,
+    terms_of_file,
+    terms_of_workers,
+)
 from benchmarks.growth_page import page
 
 ROOT = Path(__file__).parents[2]
@@ -23,9 +31,10 @@ def test_the_page_is_that_of_the_measurements():
     ("cases", "terms", "planted"),
     [
         (IN_FILES, terms_of_file, [0.2, 1e-6, 3e-6, 0.0, 4e-8]),
-        (ON_WORKERS, terms_of_cluster, [1.5, 4e-6, 2e-5]),
+        (ON_WORKERS, terms_of_client, [1.5, 4e-6]),
+        (ON_WORKERS, terms_of_workers, [0.5, 2e-5]),
     ],
-    ids=["files", "workers"],
+    ids=["files", "client", "workers"],
 )
 def test_coefficients_are_found(cases, terms, planted):
     known = [{**case, "cpu": float(np.dot(planted, terms(case)))} for case in cases]

@@ -58,8 +58,8 @@ def test_outputs_that_differ_are_seen() -> None:
 
 def test_each_picture_of_a_page_is_drawn_by_the_script() -> None:
     """Nothing is shown that draw_pictures.py does not draw, and nothing is drawn for no page."""
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("sphinx")  # the style is that of the gallery
+    pytest.importorskip("matplotlib", reason="Matplotlib is not installed")
+    pytest.importorskip("sphinx", reason="the style is that of the gallery")
     drawn = {draw.__name__ for draw in _module("draw_pictures").PICTURES}
     shown = set()
     for page in [ROOT / "README.md", *DOCS.glob("**/*.md")]:

@@ -48,7 +48,7 @@ def test_oldest_versions_are_those_that_are_allowed() -> None:
 
 def test_workflows_run_what_the_project_runs() -> None:
     """Commands of the workflows are targets of the Makefile, or files; the files are YAML."""
-    yaml = pytest.importorskip("yaml")
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     targets = set(
         re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     )

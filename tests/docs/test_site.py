@@ -109,7 +109,9 @@ def test_pictures_have_a_text() -> None:
 
 def test_examples_have_pictures_that_are_not_empty() -> None:
     """Each example that was run shows one; and an example was run for each that has its data."""
-    matplotlib_image = pytest.importorskip("matplotlib.image")
+    matplotlib_image = pytest.importorskip(
+        "matplotlib.image", reason="Matplotlib is not installed"
+    )
     shown = sorted(SITE.glob("gallery/*/plot_*.html"))
     if not shown:
         pytest.skip("the site was built without the gallery")

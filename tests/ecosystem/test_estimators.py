@@ -109,7 +109,7 @@ def test_pandas(case, fitted):
 
 @every
 def test_polars(case, fitted):
-    polars = pytest.importorskip("polars")
+    polars = pytest.importorskip("polars", reason="polars is not installed")
     frame = polars.DataFrame(X, schema=COLUMNS)
     y = case.y
     if y is not None:

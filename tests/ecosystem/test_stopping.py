@@ -120,7 +120,7 @@ def test_one_clock_for_outputs_of_the_lasso():
 
 
 def test_conic_is_given_the_seconds():
-    pytest.importorskip("clarabel")
+    pytest.importorskip("clarabel", reason="clarabel is not installed")
     given = {"alpha": 1e-3, "epsilon": 0.1, "learn": False}
     model = SVR(solver="conic", max_time=1e-9, **given)
     with pytest.warns(ConvergenceWarning, match="MaxTime .*: increase max_iter or max_time"):

@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).with_name("user_program.py")
 @pytest.fixture(scope="module")
 def mypy(tmp_path_factory):
     """Run mypy --strict, as a user outside of this project would, on a program."""
-    api = pytest.importorskip("mypy.api")
+    api = pytest.importorskip("mypy.api", reason="mypy is not installed")
     folder = tmp_path_factory.mktemp("mypy")
     config = folder / "mypy.ini"
     config.write_text("[mypy]\n", encoding="utf-8")

@@ -7,15 +7,12 @@ import pandas as pd
 import pytest
 
 from experiments import bounds
+from experiments_cases import quick_form
 
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bounds")
-    bounds.main(["--quick", "--out", str(folder)])
-    assert {path.name for path in folder.iterdir()} == {"results.csv", "picture.png", "page.md"}
-    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
-    return pd.read_csv(folder / "results.csv"), (folder / "page.md").read_text()
+    return quick_form("bounds", tmp_path_factory.mktemp("bounds"))
 
 
 def test_every_fit_has_its_bounds(quick):

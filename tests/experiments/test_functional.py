@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 
 import numpy as np
@@ -25,30 +24,14 @@ from experiments.functional_synthetic import RANK, at_ends, synthetic
 from sklearn.model_selection import KFold
 
 from experiments import functional_figure2, functional_synthetic
+from experiments_cases import quick_form
 from fenchel.functional import FunctionalRegressor
 from fenchel.losses import CurveHuber, CurveInsensitive
 from fenchel.model_selection import PathSearchCV
 
 
-@pytest.fixture(scope="module")
-def ran(request, tmp_path_factory):
-    """Folder with what the quick form of an experiment has written."""
-    out = tmp_path_factory.mktemp(request.param)
-    importlib.import_module(f"experiments.{request.param}").main(["--quick", "--out", str(out)])
-    return out
-
-
-def read(folder, *pictures):
-    names = {"page.md", "results.csv", "picture.png", *pictures}
-    assert {path.name for path in folder.iterdir()} == names
-    for name in ("picture.png", *pictures):
-        assert (folder / name).read_bytes().startswith(b"\x89PNG")
-    return pd.read_csv(folder / "results.csv"), (folder / "page.md").read_text()
-
-
-@pytest.mark.parametrize("ran", ["functional_figure1"], indirect=True)
-def test_figure1(ran):
-    results, page = read(ran)
+def test_figure1(tmp_path):
+    results, page = quick_form("functional_figure1", tmp_path)
     assert results.relative_gap.max() <= 1e-6
     means = results.groupby(["loss", "epsilon"]).mean(numeric_only=True)
     for loss in ("eps2", "epsinf", "eps2 whole"):
@@ -86,9 +69,8 @@ def test_claim_of_figure1():
     assert verdict(found) == "confirmed for ε-insensitive, p = 2 only"
 
 
-@pytest.mark.parametrize("ran", ["functional_figure2"], indirect=True)
-def test_figure2(ran):
-    results, page = read(ran)
+def test_figure2(tmp_path):
+    results, page = quick_form("functional_figure2", tmp_path)
     assert results.relative_gap.max() <= 1e-6
     clean = functional_figure2.at(results, functional_figure2.CLEAN, "square").mean()
     mean = {
@@ -105,9 +87,8 @@ def test_figure2(ran):
     assert f"p = 1: for λ {first} and {last} of 6 times" in page
 
 
-@pytest.mark.parametrize("ran", ["functional_figure4"], indirect=True)
-def test_figure4(ran):
-    results, page = read(ran)
+def test_figure4(tmp_path):
+    results, page = quick_form("functional_figure4", tmp_path)
     assert results.relative_gap.max() <= 1e-4
     least = results.groupby(["kind", "loss", "alpha", "kappa"], dropna=False).mse.mean()
     least = least.groupby(["kind", "loss"]).min()
@@ -116,9 +97,8 @@ def test_figure4(ran):
     assert f"{least[2, 'H2']:.5f}" in page
 
 
-@pytest.mark.parametrize("ran", ["functional_figures5to8"], indirect=True)
-def test_figures5to8(ran):
-    results, page = read(ran, "losses.png")
+def test_figures5to8(tmp_path):
+    results, page = quick_form("functional_figures5to8", tmp_path, pictures=["losses.png"])
     assert (results.ratio > 1.0).all()
     means = results.groupby(["kind", "strength", "p"]).ratio.mean()
     assert means[2, 2.0].idxmin() == 2.0

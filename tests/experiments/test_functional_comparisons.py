@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from experiments.comparisons.functional import (
     KernelAdditive,
@@ -19,6 +18,7 @@ from experiments.comparisons.functional import (
 from sklearn.kernel_ridge import KernelRidge
 
 from experiments import functional_comparisons
+from experiments_cases import quick_form
 
 
 @pytest.fixture
@@ -68,10 +68,15 @@ def test_the_additive_kernel_is_a_double_integral(curves):
     s = np.linspace(0.0, 1.0, 6)
 
     def by_hand(a, b):
-        return np.mean([
-            [np.exp(-(s[j] - s[k]) ** 2 / 0.18) * np.exp(-(a[j] - b[k]) ** 2 / 1.28)
-             for k in range(6)] for j in range(6)
-        ])  # fmt: skip
+        return np.mean(
+            [
+                [
+                    np.exp(-((s[j] - s[k]) ** 2) / 0.18) * np.exp(-((a[j] - b[k]) ** 2) / 1.28)
+                    for k in range(6)
+                ]
+                for j in range(6)
+            ]
+        )
 
     between = np.array([[by_hand(a, b) for b in X] for a in new])
     np.testing.assert_allclose(method.kernel(new, X), between, rtol=1e-4)
@@ -101,9 +106,9 @@ def test_projection_learning_minimizes_its_objective(curves):
 
     K = kernel(X, X)
     root = np.linalg.cholesky(K).T  # ‖f‖² = ‖root a‖²
-    system = np.vstack([
-        np.kron(K, atoms) / np.sqrt(8 * 9), np.sqrt(alpha) * np.kron(root, np.eye(5))
-    ])  # fmt: skip
+    system = np.vstack(
+        [np.kron(K, atoms) / np.sqrt(8 * 9), np.sqrt(alpha) * np.kron(root, np.eye(5))]
+    )
     right = np.concatenate([Y.ravel() / np.sqrt(8 * 9), np.zeros(40)])
     a = np.linalg.lstsq(system, right)[0].reshape(8, 5)
     found = ProjectionLearning(0.9, alpha, 5).fit(X, Y)(new)
@@ -119,8 +124,7 @@ def test_choice_is_by_held_out_rows():
 
 
 def test_quick_form(tmp_path):
-    functional_comparisons.main(["--quick", "--splits", "1", "--out", str(tmp_path)])
-    results, page = pd.read_csv(tmp_path / "results.csv"), (tmp_path / "page.md").read_text()
+    results, page = quick_form("functional_comparisons", tmp_path, "--splits", "1")
     assert set(results.method) == set(functional_comparisons.NAMES)
     error = results.set_index(["data", "method"]).nmse
     for data in ("noise", "type 2", "type 3"):
@@ -128,4 +132,3 @@ def test_quick_form(tmp_path):
     # whole curves that are outliers: only losses that bound their influence bear them
     assert error["type 2", "H2"] < 0.5 * error["type 2"][list(functional_comparisons.OTHERS)].min()
     assert f"{1e3 * error['noise', 'KPL']:.2f}" in page
-    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")

@@ -14,6 +14,7 @@ from experiments.functional_speech_paths import SELECTION_TOL, Fold, coordinates
 
 from experiments import functional_speech_data as data
 from experiments import harness
+from experiments_cases import quick_form
 
 absent = data.missing()
 needs_data = pytest.mark.skipif(absent is not None, reason=absent or "")
@@ -110,7 +111,7 @@ def test_outliers(outliers, curves, points):
 
 
 def test_cepstra_are_of_frames():
-    pytest.importorskip("python_speech_features")
+    pytest.importorskip("python_speech_features", reason="sounds are read by it")
     signal = 1000.0 * np.random.default_rng(0).standard_normal(14501)
     found = data.cepstra(signal)
     assert found.shape == (290, 13)
@@ -153,12 +154,9 @@ def made_up(tmp_path, monkeypatch):
 
 
 def test_quick_form(made_up, tmp_path):
-    pytest.importorskip("python_speech_features")
+    pytest.importorskip("python_speech_features", reason="sounds are read by it")
     assert data.distinct(made_up) == ["a", *(f"w{k:02d}" for k in range(43))]
-    out = tmp_path / "out"
-    main(["--quick", "--splits", "1", "--out", str(out)])
-    assert {path.name for path in out.iterdir()} == {"page.md", "results.csv", "picture.png"}
-    results, page = pd.read_csv(out / "results.csv"), (out / "page.md").read_text()
+    results, page = quick_form("functional_speech", tmp_path / "out", "--splits", "1")
     assert len(results) == 8 * (5 + 3 + 3 + 3)
     assert results.relative_gap.max() <= 1e-4
     assert "not run" not in page
@@ -184,8 +182,11 @@ def test_published_tables():
     published = printed(TABLES)
     assert [len(table) for table in TABLES] == [40, 48]
     assert published.groupby("outliers").size().to_dict() == {
-        "none": 40, "type1": 24, "type3": 24, "type3_all": 24,
-    }  # fmt: skip
+        "none": 40,
+        "type1": 24,
+        "type3": 24,
+        "type3_all": 24,
+    }
     assert set(published.function) == set(FUNCTIONS)
 
 

@@ -11,6 +11,7 @@ from experiments.functional_table2_dti_page import cells, verdict
 
 from experiments import functional_table2_dti as experiment
 from experiments import harness
+from experiments_cases import quick_form
 
 PUBLISHED = harness.published(experiment.NAME)
 
@@ -19,13 +20,7 @@ PUBLISHED = harness.published(experiment.NAME)
 def ran(tmp_path_factory):
     if not os.environ.get("FENCHEL_DATA"):
         pytest.skip("FENCHEL_DATA is unset: the DTI study is not here")
-    out = tmp_path_factory.mktemp("dti")
-    experiment.main(["--quick", "--splits", "1", "--out", str(out)])
-    assert sorted(path.name for path in out.iterdir()) == [
-        "page.md", "picture.png", "results.csv",
-    ]  # fmt: skip
-    assert (out / "picture.png").read_bytes().startswith(b"\x89PNG")
-    return pd.read_csv(out / "results.csv"), (out / "page.md").read_text()
+    return quick_form(experiment.NAME, tmp_path_factory.mktemp("dti"), "--splits", "1")
 
 
 def test_page_shows_what_was_published(ran):

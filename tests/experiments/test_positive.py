@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-
 import numpy as np
-import pandas as pd
 import pytest
 from experiments.comparisons.positive import (
     CONSTANT_STRENGTH,
@@ -28,23 +25,13 @@ from experiments.positive_example2 import approximations, lower_bound
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import norm
 
+from experiments_cases import quick_form
 from fenchel.kernels import Gaussian
 from fenchel.positive import HeteroscedasticRegressor
 
 
-@pytest.fixture(scope="module")
-def ran(request, tmp_path_factory):
-    """What the quick form of an experiment has written: table, page."""
-    out = tmp_path_factory.mktemp(request.param)
-    importlib.import_module(f"experiments.{request.param}").main(["--quick", "--out", str(out)])
-    assert {path.name for path in out.iterdir()} == {"page.md", "results.csv", "picture.png"}
-    assert (out / "picture.png").read_bytes().startswith(b"\x89PNG")
-    return pd.read_csv(out / "results.csv"), (out / "page.md").read_text()
-
-
-@pytest.mark.parametrize("ran", ["positive_figure1"], indirect=True)
-def test_figure1(ran):
-    results, page = ran
+def test_figure1(tmp_path):
+    results, page = quick_form("positive_figure1", tmp_path)
     found = results.set_index(["problem", "model"])
     assert len(found) == 15
     density = found.loc["density"]
@@ -58,9 +45,8 @@ def test_figure1(ran):
     assert f"{density.distance['PSD']:.4f}" in page
 
 
-@pytest.mark.parametrize("ran", ["positive_example2"], indirect=True)
-def test_example2(ran):
-    results, page = ran
+def test_example2(tmp_path):
+    results, page = quick_form("positive_example2", tmp_path)
     for name in ("narrow", "narrower"):
         part = results[results.target == name]
         assert (part.bound * (1.0 - 1e-9) <= part.NCM).all()
@@ -70,9 +56,8 @@ def test_example2(ran):
     assert "**confirmed**" in page
 
 
-@pytest.mark.parametrize("ran", ["positive_density10"], indirect=True)
-def test_density10(ran):
-    results, page = ran
+def test_density10(tmp_path):
+    results, page = quick_form("positive_density10", tmp_path)
     means = results.groupby(["dimension", "model"]).test.mean()
     assert means[10, "PSD"] > means[10, "KDE"]
     assert means[10, "default"] > means[10, "cholesky"] + 0.5
@@ -84,9 +69,8 @@ def test_density10(ran):
     assert f"{means[10, 'PSD']:.4f}" in page
 
 
-@pytest.mark.parametrize("ran", ["positive_real"], indirect=True)
-def test_real(ran):
-    results, page = ran
+def test_real(tmp_path):
+    results, page = quick_form("positive_real", tmp_path)
     found = results.set_index(["data", "model"])
     assert found.score["mcycle", "psd"] > found.score["mcycle", "gp"]
     assert found.crossings["engel", "psd"] == 0.0
@@ -155,8 +139,14 @@ def test_linear_precision_is_the_optimum(free):
     bounds = [(None, None)] * r + [(None if free else 0.0, None)] * values.shape[1]
     conditions = [{"type": "ineq", "fun": lambda point: values @ point[r:]}] if free else []
     start = np.zeros(r + values.shape[1])
-    found = minimize(objective, start, method="SLSQP", bounds=bounds, constraints=conditions,
-                     options={"maxiter": 1000, "ftol": 1e-12})  # fmt: skip
+    found = minimize(
+        objective,
+        start,
+        method="SLSQP",
+        bounds=bounds,
+        constraints=conditions,
+        options={"maxiter": 1000, "ftol": 1e-12},
+    )
     reached = objective(np.concatenate([model.mean_weights_, model.weights_]))
     assert reached == pytest.approx(found.fun, abs=2e-5)
     assert reached <= found.fun + 1e-7
@@ -199,19 +189,27 @@ def test_non_negative_gaps_are_the_optimum():
         loss = np.maximum(np.multiply(levels, residual), np.subtract(levels, 1.0) * residual)
         return loss.sum() / n + penalty
 
-    best = np.concatenate([model.weights_, model.offset_, model.gap_weights_.T.ravel(),
-                           model.gap_constants_])  # fmt: skip
+    best = np.concatenate(
+        [model.weights_, model.offset_, model.gap_weights_.T.ravel(), model.gap_constants_]
+    )
     size = r + 1 + 2 * n + 2
 
     def smooth(point):
-        return float(np.sum(point[size:]) / n + np.sum(parts(point)[0] * levels) / n
-                     + parts(point)[1])  # fmt: skip
+        return float(
+            np.sum(point[size:]) / n + np.sum(parts(point)[0] * levels) / n + parts(point)[1]
+        )
 
     slack = [{"type": "ineq", "fun": lambda p: p[size:] + parts(p)[0].ravel()}]
     bounds = [(None, None)] * (r + 1) + [(0.0, None)] * (2 * n + 2 + 3 * n)
     start = np.concatenate([np.zeros(size), np.maximum(-parts(np.zeros(size))[0], 0.0).ravel()])
-    found = minimize(smooth, start, method="SLSQP", bounds=bounds, constraints=slack,
-                     options={"maxiter": 500, "ftol": 1e-11})  # fmt: skip
+    found = minimize(
+        smooth,
+        start,
+        method="SLSQP",
+        bounds=bounds,
+        constraints=slack,
+        options={"maxiter": 500, "ftol": 1e-11},
+    )
     assert found.success
     assert objective(best) == pytest.approx(found.fun, abs=1e-5)
 

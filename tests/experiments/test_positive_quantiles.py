@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
 from experiments import positive_quantiles
+from experiments_cases import quick_form
 
 
 def test_quick_form(tmp_path):
-    positive_quantiles.main(["--quick", "--splits", "1", "--out", str(tmp_path)])
-    assert {path.name for path in tmp_path.iterdir()} == {"results.csv", "picture.png", "page.md"}
-    results = pd.read_csv(tmp_path / "results.csv")
+    results, page = quick_form("positive_quantiles", tmp_path, "--splits", "1")
     ours = results[results["method"] == positive_quantiles.OURS]
     assert set(ours["data_set"]) == set(positive_quantiles.QUICK_SETS)
     assert (ours["far_crossings"] == 0).all()
     assert (ours["crossing"] == 0.0).all()
     assert (ours["relative_gap"] <= positive_quantiles.TOL).all()
     assert (positive_quantiles.ratios(results) < 1.5).all()  # a constant has about 2 on mcycle
-    page = (tmp_path / "page.md").read_text()
     assert "| mcycle |" in page
     assert "**0**" in page

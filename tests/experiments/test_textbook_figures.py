@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 
-import pandas as pd
-from experiments.textbook_figures import main
+from experiments_cases import quick_form
 
 
 def test_quick_form_shows_the_sparse_and_the_dense_solution(tmp_path):
-    main(["--quick", "--out", str(tmp_path)])
+    table, page = quick_form("textbook_figures", tmp_path)
     assert (tmp_path / "picture.png").stat().st_size > 10_000
-    table = pd.read_csv(tmp_path / "results.csv")
     outside = table["residual"].abs() > 0.5
     assert (table.loc[~outside, "ε-insensitive"] == 0).all()
     assert (table.loc[outside, "ε-insensitive"] > 0).all()
-    page = (tmp_path / "page.md").read_text()
     pairs = re.findall(r"\((-?\d\.\d{3}), (-?\d\.\d{3})\)", page)
     (first, second), (ridge_first, ridge_second) = [tuple(map(float, pair)) for pair in pairs]
     assert (first, second) == (0.45, 0.0)

@@ -74,7 +74,7 @@ def test_one_point():
 
 
 def test_fdatagrids(curves):
-    skfda = pytest.importorskip("skfda")
+    skfda = pytest.importorskip("skfda", reason="FDataGrid is of scikit-fda")
     y, predicted, _ = curves
     theta = np.linspace(2.0, 3.0, 5)
     functions = [skfda.FDataGrid(data_matrix=a, grid_points=theta) for a in (y, predicted)]

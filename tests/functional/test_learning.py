@@ -228,7 +228,11 @@ def test_searches_learn_nothing():
 
 def test_a_callback_ends_learning_with_the_best_so_far():
     seen = []
-    stop = lambda progress: seen.append(progress) or len(seen) == 2  # noqa: E731
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) == 2
+
     model = make(callback=stop).fit(X, Y, THETA)
     assert len(model.learned_.history) == 2
     assert "stopped after 2 evaluations" in model.learned_.message

@@ -217,7 +217,7 @@ def test_own_solver(data):
 
 
 def test_fdatagrid_in_and_out(data):
-    skfda = pytest.importorskip("skfda")
+    skfda = pytest.importorskip("skfda", reason="FDataGrid is of scikit-fda")
     _, y, theta = data
     curves = skfda.FDataGrid(data_matrix=y, grid_points=theta)
     inputs = skfda.FDataGrid(data_matrix=np.cumsum(y, axis=1), grid_points=theta)

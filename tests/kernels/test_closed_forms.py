@@ -54,8 +54,12 @@ def test_product_integrals_on_the_line(kernel, measure):
         inside = [float(z) for z in Z[:, 0] if max(low, -30.0) < z < min(high, 30.0)]
         return quad(
             lambda x: float(np.prod(kernel([[x]], Z[[j, k]]))) * density(x),
-            max(low, -30.0), min(high, 30.0), points=inside, limit=300, epsabs=1e-13,
-        )[0]  # fmt: skip
+            max(low, -30.0),
+            min(high, 30.0),
+            points=inside,
+            limit=300,
+            epsabs=1e-13,
+        )[0]
 
     expected = [[integral(j, k) for k in range(3)] for j in range(3)]
     assert np.allclose(kernel.product_integrals(Z, measure), expected, rtol=1e-9, atol=1e-11)
@@ -172,8 +176,9 @@ def test_matern_kernels_of_any_smoothness():
     kernel = sk.Matern(0.7, nu=0.8)
     own = as_scalar_kernel(kernel)
     assert np.allclose(own(Z), kernel(Z), rtol=1e-12)
-    expected = quad(lambda x: float(np.prod(kernel([[x]], Z[:2]))), -30, 30, points=[-0.4, 0.1],
-                    limit=300)[0]  # fmt: skip
+    expected = quad(
+        lambda x: float(np.prod(kernel([[x]], Z[:2]))), -30, 30, points=[-0.4, 0.1], limit=300
+    )[0]
     assert own.product_integrals(Z, LINE)[0, 1] == pytest.approx(expected, rel=1e-7)
     assert own.gradient(Z, Z, np.ones((3, 3))) is None
 

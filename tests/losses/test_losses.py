@@ -42,6 +42,7 @@ LOSSES: list[Loss] = [
     Pinball(0.3),
     Pinball(THREE),
     Pinball(FIVE),
+    Pinball([0.7, 0.2], n_targets=2),
     SquaredPinball(0.8),
     SquaredPinball(THREE),
     SquaredPinball(FIVE),
@@ -273,6 +274,7 @@ def test_zeros_are_exact(loss, data):
             lambda: SquaredPinball([0.5, 0.5]),
             r"levels must not repeat a level, got",
         ),
+        (lambda: Pinball(0.5, n_targets=0), r"n_targets must be an integer >= 1, got 0"),
         (lambda: Pinball([]), r"levels must be a number or a non-empty sequence"),
         (lambda: Huber(0.0), r"kappa must be a finite number > 0, got 0\.0"),
         (lambda: Huber(np.inf), r"kappa must be a finite number > 0, got inf"),
@@ -315,5 +317,6 @@ def test_rearranged_offsets_cost_no_row_more(loss, epsilon):
         before, after = (loss.value(target - b) for b in (offset, loss.rearranged(offset)))
         assert np.all(after <= before + 1e-12)
         if getattr(loss, "levels", None) is not None:
-            in_order = loss.rearranged(offset)[np.argsort(loss.levels)]
-            np.testing.assert_array_equal(in_order, np.sort(offset))
+            each = loss.rearranged(offset).reshape(-1, loss.n_targets)[np.argsort(loss.levels)]
+            offset = offset.reshape(each.shape)
+            np.testing.assert_array_equal(each, np.sort(offset, axis=0))

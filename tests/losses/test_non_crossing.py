@@ -275,6 +275,7 @@ def test_the_contract_sees_what_is_wrong(broken, sentence):
             r"pinball must be a Pinball loss with epsilon=0, got Abs",
         ),
         (lambda: NonCrossing(Pinball(0.3).insensitive(0.1)), r"with epsilon=0, got Pinball"),
+        (lambda: NonCrossing(Pinball(0.3, n_targets=2)), r"a loss of one target, got Pinball"),
         (lambda: NonCrossing(Pinball([0.1, 0.9])).insensitive(0.1), r"no ε-insensitive version"),
         (lambda: Insensitive(NonCrossing(Pinball([0.1, 0.9])), 0.1), r"no ε-insensitive version"),
     ],

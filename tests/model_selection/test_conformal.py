@@ -383,7 +383,7 @@ def test_blocks_give_what_the_whole_gives(monkeypatch):
 
 
 def test_inside_of_pipelines_searches_and_data_frames():
-    pd = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas", reason="tables are those of pandas")
     frame = pd.DataFrame(X, columns=["first", "second"])
     scaled = make_pipeline(StandardScaler(), QuantileRegressor(kernel=Gaussian(1.0)))
     model = ConformalQuantileRegressor(scaled, method="cv+", cv=4, coverage=0.8).fit(frame, Y)
@@ -484,7 +484,7 @@ def test_prefit_takes_weights_of_any_estimator_for_calibration():
 @pytest.mark.parametrize("method", ["split", "cv+", "jackknife+"])
 @pytest.mark.parametrize("wrapper", [ConformalRegressor, ConformalQuantileRegressor])
 def test_saved_and_loaded_intervals_are_the_same(tmp_path, wrapper, method):
-    pytest.importorskip("skops")
+    pytest.importorskip("skops", reason="files are those of skops")
     model = wrapper(method=method, coverage=0.8).fit(X[:40], Y[:40])
     loaded = fenchel.load(fenchel.save(model, tmp_path / "model.skops"))
     np.testing.assert_array_equal(loaded.predict_interval(NEW), model.predict_interval(NEW))

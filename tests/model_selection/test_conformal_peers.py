@@ -25,12 +25,12 @@ ESTIMATORS = [
 
 @pytest.fixture(scope="module")
 def mapie():
-    return pytest.importorskip("mapie.regression")
+    return pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
 
 
 @pytest.fixture(scope="module")
 def crepes():
-    return pytest.importorskip("crepes")
+    return pytest.importorskip("crepes", reason="crepes is not installed")
 
 
 def ends(result):

@@ -320,7 +320,7 @@ def test_callbacks_see_every_path_and_the_final_fit():
 
 def test_progress_bar_of_scikit_learn(capsys):
     callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
-    pytest.importorskip("rich")
+    pytest.importorskip("rich", reason="rich is not installed")
     X, y, _ = make_sine_quantiles(40, random_state=0)
     search = PathSearchCV(QuantileRegressor(0.5), {"alpha": [1e-2, 1e-3]}, cv=3)
     plain = clone(search).fit(X, y)

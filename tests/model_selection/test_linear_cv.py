@@ -115,7 +115,7 @@ def test_files_hold_no_rows(tmp_path):
     for other in (pickle.loads(pickle.dumps(model)), fenchel.load(tmp_path / "model")):
         np.testing.assert_array_equal(other.predict(X), model.predict(X))
         with pytest.raises(AttributeError, match="loo_residuals_ needs the rows of the fit"):
-            other.loo_residuals_  # noqa: B018
+            _ = other.loo_residuals_
     known = model.loo_residuals_
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).loo_residuals_, known)
 

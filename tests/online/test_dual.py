@@ -104,9 +104,18 @@ def test_given_steps_that_fall_without_offset(kind, schedule, data):
     power = {"inverse_sqrt": 0.5, "inverse": 1.0}[schedule]
     kernel = Gaussian(1.0)
     iterates, _ = plain(
-        kind, kernel, X, y, weight, [range(100)], 0.7, C=0.4, epsilon=0.05, ones=0.0,
+        kind,
+        kernel,
+        X,
+        y,
+        weight,
+        [range(100)],
+        0.7,
+        C=0.4,
+        epsilon=0.05,
+        ones=0.0,
         rate=lambda t: (1 + (t - 1) / 30.0) ** -power,
-    )  # fmt: skip
+    )
     model = kind(0.4, epsilon=0.05, kernel=kernel, step=0.7, schedule=schedule, delay=30.0)
     model.set_params(fit_intercept=False).partial_fit(X, y, weight)
     np.testing.assert_allclose(scattered(model, X), iterates[-1], atol=1e-11)

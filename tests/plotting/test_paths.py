@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
@@ -98,16 +100,14 @@ def test_searches_of_scikit_learn(data, ax):
 
 
 def test_far_worse_scores_leave_the_picture(ax):
-    class Search:
-        best_index_ = 2
-        cv_results_ = {  # noqa: RUF012
-            "params": [{"alpha": 10.0**-k} for k in range(6)],
-            "mean_test_score": np.array([0.0, 0.4, 0.5, 0.3, -50.0, -900.0]),
-            "split0_test_score": np.array([0.0, 0.3, 0.45, 0.3, -60.0, -990.0]),
-            "split1_test_score": np.array([0.0, 0.5, 0.55, 0.3, -40.0, -810.0]),
-        }
-
-    display = PathDisplay.from_estimator(Search(), ax=ax)
+    results = {
+        "params": [{"alpha": 10.0**-k} for k in range(6)],
+        "mean_test_score": np.array([0.0, 0.4, 0.5, 0.3, -50.0, -900.0]),
+        "split0_test_score": np.array([0.0, 0.3, 0.45, 0.3, -60.0, -990.0]),
+        "split1_test_score": np.array([0.0, 0.5, 0.55, 0.3, -40.0, -810.0]),
+    }
+    search = SimpleNamespace(best_index_=2, cv_results_=results)
+    display = PathDisplay.from_estimator(search, ax=ax)
     low, high = ax.get_ylim()
     assert -2.0 < low < 0.0
     assert 0.5 < high < 2.0

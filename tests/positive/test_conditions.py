@@ -38,7 +38,10 @@ def number(name, f):
 def test_the_function_meets_the_condition(name, loss):
     model = NonNegativeRegressor(loss, alpha=1e-3, kernel=Gaussian(0.8), max_iter=500)
     free = model.fit(X, Y)
-    f = lambda model: lambda x: float(model.predict([[x]])[0])  # noqa: E731
+
+    def f(model):
+        return lambda x: float(model.predict([[x]])[0])
+
     before, wanted = number(name, f(free)), LINE[name].equals
     assert abs(before - wanted) > 0.05
     bound = model.set_params(conditions=[LINE[name]]).fit(X, Y)

@@ -119,10 +119,17 @@ def test_quadrature_states_its_error():
 
 @pytest.mark.parametrize(
     "kernel",
-    [Gaussian([0.7, 1.1]), Laplacian(0.8), Matern(0.9, 1.5), Matern(0.9, 2.5), Polynomial(3),
-     Linear(), Gaussian(0.5) + Linear()],
+    [
+        Gaussian([0.7, 1.1]),
+        Laplacian(0.8),
+        Matern(0.9, 1.5),
+        Matern(0.9, 2.5),
+        Polynomial(3),
+        Linear(),
+        Gaussian(0.5) + Linear(),
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_gradient(kernel):
     f = model(kernel, d=2)
     X = np.random.default_rng(3).uniform(-1.0, 1.0, size=(7, 2))

@@ -96,9 +96,16 @@ def test_any_loss_against_a_semidefinite_program(name, loss, trace_penalty):
     shape = {"kernel": Gaussian(4.0), "rank": 4, "solver": "splitting"}
     scale = ConeRegressor(cone, **shape).fit(X, Y, weight).scale_
     model = ConeRegressor(
-        cone, loss=loss, level=0.7, kappa=KAPPA * scale, alpha=1e-2, tol=1e-6,
-        trace_penalty=trace_penalty, max_iter=20_000, **shape,
-    ).fit(X, Y, weight)  # fmt: skip
+        cone,
+        loss=loss,
+        level=0.7,
+        kappa=KAPPA * scale,
+        alpha=1e-2,
+        tol=1e-6,
+        trace_penalty=trace_penalty,
+        max_iter=20_000,
+        **shape,
+    ).fit(X, Y, weight)
     prepared, features = prepared_of(model, X, Y, weight)
     kind = 0.7 if loss == "pinball" else "huber"
     strengths = 1e-2, trace_penalty
@@ -125,9 +132,9 @@ def test_squared_loss_with_a_nuclear_norm():
     X, Y, weight = data(20)
     options = {"alpha": 1e-3, "kernel": Gaussian(4.0), "rank": 4, "tol": 1e-7}
     penalized = ConeRegressor("monotone", trace_penalty=0.05, **options).fit(X, Y, weight)
-    wide = ConeRegressor(
-        "monotone", loss="huber", kappa=1e3, trace_penalty=0.05, **options
-    ).fit(X, Y, weight)  # fmt: skip
+    wide = ConeRegressor("monotone", loss="huber", kappa=1e3, trace_penalty=0.05, **options).fit(
+        X, Y, weight
+    )
     assert penalized.certificate_.primal == pytest.approx(wide.certificate_.primal, abs=1e-6)
     free = ConeRegressor("monotone", **options).fit(X, Y, weight)
     nuclear = [np.abs(np.linalg.eigvalsh(m.matrices_)).sum() for m in (penalized, free)]
@@ -139,9 +146,15 @@ def test_squared_loss_with_a_nuclear_norm():
 def test_solvers_agree(loss, trace_penalty):
     X, Y, weight = data(20)
     model = ConeRegressor(
-        "non_negative", loss=loss, alpha=1e-2, trace_penalty=trace_penalty, kernel=Gaussian(4.0),
-        rank=4, tol=1e-6, max_iter=20_000,
-    )  # fmt: skip
+        "non_negative",
+        loss=loss,
+        alpha=1e-2,
+        trace_penalty=trace_penalty,
+        kernel=Gaussian(4.0),
+        rank=4,
+        tol=1e-6,
+        max_iter=20_000,
+    )
     fits = [clone(model).set_params(solver=s).fit(X, Y, weight) for s in ("auto", "splitting")]
     objectives = [fit.certificate_.primal for fit in fits]
     assert objectives[0] == pytest.approx(objectives[1], abs=2e-6)
@@ -166,9 +179,14 @@ def test_solver_is_obeyed_or_refused():
 def test_generators_with_another_loss():
     X, Y, weight = data(20)
     model = ConeRegressor(
-        generators=EDGES, loss="pinball", level=0.7, alpha=1e-2, kernel=Gaussian(4.0), rank=4,
+        generators=EDGES,
+        loss="pinball",
+        level=0.7,
+        alpha=1e-2,
+        kernel=Gaussian(4.0),
+        rank=4,
         tol=1e-7,
-    ).fit(X, Y, weight)  # fmt: skip
+    ).fit(X, Y, weight)
     prepared, _ = prepared_of(model, X, Y, weight)
     best = referee.pinball(model._problem(prepared), prepared.targets, (0.7, 0.7, 0.7))
     assert model.certificate_.primal == pytest.approx(best, abs=1e-6)

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.features import Nystroem
-from fenchel.kernels import Gaussian, Linear, Matern, Polynomial
+from fenchel.kernels import Decomposable, Gaussian, Linear, Matern, Polynomial
 from fenchel.losses import Huber, Pinball, Squared
 
 RNG = np.random.default_rng(0)
@@ -294,8 +294,38 @@ def test_sparse_rows(estimator, make):
 
 @with_levels
 def test_several_targets_for_levels(estimator):
+    two, three = np.column_stack([Y, Y]), np.eye(3)
+    refused(
+        ValueError,
+        ["coupling", "column of y", "2 here", "(3, 3)"],
+        lambda: estimator(coupling=three).fit(X, two),
+    )
+    refused(
+        ValueError,
+        ["coupling", "column of y", "1 here", "(3, 3)"],
+        lambda: estimator(coupling=three).fit(X, Y),
+    )
+    refused(
+        ValueError,
+        ["coupling", "positive semi-definite"],
+        lambda: estimator(coupling=-np.eye(2)).fit(X, two),
+    )
+    kernel = Decomposable("gaussian", three)
+    refused(
+        ValueError,
+        ["coupling", "None", "Decomposable"],
+        lambda: estimator(coupling=three, kernel=kernel).fit(X, two),
+    )
+    refused(ValueError, ["y", "dim 3"], lambda: estimator().fit(X, two[:, :, None]))
+    model = estimator([0.2, 0.5, 0.8], learn=False).fit(X, two)
+    refused(ValueError, ["y", "2 columns", "(20,)"], lambda: model.score(X, Y))
+    refused(ValueError, ["y", "one column", "got 2"], lambda: model.predict_distribution(X))
+
+
+def test_curves_in_order_of_several_targets():
     two = np.column_stack([Y, Y])
-    refused(ValueError, ["y", "(20, 2)"], lambda: estimator().fit(X, two))
+    model = QuantileRegressor([0.2, 0.8], non_crossing="train")
+    refused(ValueError, ["non_crossing", "one column", "got 2"], lambda: model.fit(X, two))
 
 
 @everyone
@@ -420,3 +450,12 @@ def test_a_failed_fit_leaves_the_parameters_alone(estimator):
     with pytest.raises(ValueError, match="alpha"):
         model.fit(X, Y)
     assert model.get_params() == before
+
+
+@everyone
+@pytest.mark.parametrize("cell", ["Nord", np.nan])
+def test_words_and_missing_values_lead_to_the_encoder(estimator, cell):
+    table = [[cell, 1.0], [2.0, 3.0]]
+    refused(
+        ValueError, ["X", "fenchel.tables.TableEncoder"], lambda: estimator().fit(table, [0, 1])
+    )

@@ -1,48 +1,15 @@
-"""One rule between alpha and C, against packages and learners that have C."""
+"""One rule between alpha and C; tests/docs/test_conversions.py holds it against scikit-learn."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn import svm
 
 from fenchel import SVR
 from fenchel.kernels import Gaussian
 from fenchel.online import OnlineSVR
 from fenchel.regression import alpha_of
-from regression_cases import WEIGHT, X, Y
-
-
-@pytest.mark.parametrize("C", [0.3, 5.0])
-def test_scikit_learn(C):
-    theirs = svm.SVR(C=C, epsilon=0.2, gamma=2.0, tol=1e-8).fit(X, Y)
-    ours = SVR(epsilon=0.2, kernel=Gaussian(0.5), alpha=alpha_of(C, 80), tol=1e-9).fit(X, Y)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)
-    weighted = svm.SVR(C=C, epsilon=0.2, gamma=2.0, tol=1e-8).fit(X, Y, WEIGHT)
-    ours.set_params(alpha=alpha_of(C, WEIGHT.sum())).fit(X, Y, WEIGHT)
-    np.testing.assert_allclose(ours.predict(X), weighted.predict(X), atol=1e-4)
-
-
-def test_squares():
-    theirs = svm.LinearSVR(
-        C=0.7,
-        epsilon=0.2,
-        loss="squared_epsilon_insensitive",
-        dual=True,
-        fit_intercept=False,
-        tol=1e-10,
-        max_iter=100_000,
-    ).fit(X, Y)
-    ours = SVR(
-        "squared_epsilon_insensitive",
-        epsilon=0.2,
-        kernel="linear",
-        alpha=alpha_of(0.7, 80, squared=True),
-        fit_intercept=False,
-        learn=False,
-        tol=1e-10,
-    ).fit(X, Y)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-4)
+from regression_cases import X, Y
 
 
 def test_an_online_learner_has_a_penalized_offset():

@@ -19,8 +19,8 @@ def group_norms(coef, labels, q):
     return np.array([np.linalg.norm(coef[labels == j], q) for j in np.unique(labels)])
 
 
-@pytest.mark.parametrize("q", [1, 2, np.inf])
-@pytest.mark.parametrize("p", [1, 2, np.inf])
+@pytest.mark.parametrize("q", [1, 2, 2.5, np.inf])
+@pytest.mark.parametrize("p", [1, 1.5, 2, np.inf])
 @pytest.mark.parametrize("given", ["size", [3.0, 1.0, 0.5]])
 def test_the_penalty_is_that_of_weighted_norms(q, p, given):
     weights = np.sqrt([4.0, 2.0, 1.0]) if isinstance(given, str) else np.array(given)

@@ -207,7 +207,7 @@ def test_weights_are_repetitions_and_zero_is_absence(model):
 
 @both
 def test_grid_search_and_names(model):
-    pd = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas", reason="tables are those of pandas")
     X, y = data(TALL)
     frame = pd.DataFrame(X, columns=list("abcdef"))
     grid = {"fit_intercept": [True, False]}

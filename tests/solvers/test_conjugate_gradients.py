@@ -6,10 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
 
 from fenchel import KernelRidge
 from fenchel.design import Computed, Gram, Plain
+from fenchel.features import KernelRowLimits as Limits
 from fenchel.features import KernelRows
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import Huber, Squared
@@ -117,3 +120,72 @@ def test_an_estimator_whose_kernel_is_not_stored():
     assert_allclose(model.predict(X), stored.predict(X), rtol=0, atol=1e-4)
     assert_allclose(model.loo_residuals_, stored.loo_residuals_, rtol=0, atol=1e-3)
     assert isinstance(make_solver("auto", problem(False), 1e-6, 10), ConjugateGradients)
+
+
+def test_landmarks_are_drawn_where_rows_before_leave_most():
+    """Few rows far from a crowd: equal steps would hardly ever meet them."""
+    rng = np.random.default_rng(5)
+    X = np.concatenate([0.05 * rng.normal(size=(1000, 3)), 8.0 * rng.normal(size=(30, 3))])
+    rng.shuffle(X)
+    y = rng.normal(size=(len(X), 1))
+    mine = Problem(Squared(), Gram(Computed(X, KERNEL), ONE), y, np.ones(len(X)), 1e-7)
+    solution = ConjugateGradients(tol=1e-6, rank=150).solve(mine)
+    assert solution.status.converged
+    assert solution.n_iter <= 4
+
+
+def test_more_rows_than_are_stored_and_the_kernel_as_given():
+    """Residuals and norm from kernel values by SciPy, in blocks."""
+    n, alpha, width, rng = 10_050, 1e-4, 2.0, np.random.default_rng(3)
+    X = rng.normal(size=(n, 8))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
+    model = KernelRidge(alpha, kernel=Gaussian(width)).fit(X, y)
+    assert isinstance(model.feature_map_, KernelRows)
+    u, image = np.zeros(n), np.empty(n)
+    u[model.support_] = model.dual_coef_[:, 0]
+    for start in range(0, n, 1000):
+        rows = slice(start, start + 1000)
+        squares = cdist(X[rows], X, "sqeuclidean")
+        image[rows] = np.exp(squares * (-0.5 / width**2)) @ u
+    residual = y - image - model.offset_[0]
+    primal = 0.5 * alpha * u @ image + 0.5 * np.mean(residual**2)
+    beta = alpha * n * u
+    assert abs(beta.sum()) <= 1e-9 * np.abs(beta).sum()
+    dual = np.mean(beta * y - 0.5 * beta**2) - 0.5 * alpha * u @ image
+    unit = 0.5 * np.var(y)
+    assert -1e-12 <= (primal - dual) / unit <= 1e-6
+    assert model.certificate_.relative_gap <= 1e-6
+    assert_allclose(model.certificate_.primal, primal, rtol=1e-9)
+    assert_allclose(model.certificate_.dual, dual, rtol=1e-9)
+    assert_allclose(model.predict(X[:50]), y[:50] - residual[:50], rtol=0, atol=1e-9)
+
+
+def test_what_has_use_for_few_features_gets_them(monkeypatch):
+    """Searches, bounds on the norm and other solvers: as few as there are without this."""
+    monkeypatch.setattr("fenchel.regression.ridge.KernelRowLimits", lambda _, n: Limits(200, n))
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 8))
+    y = X[:, 0] + 0.3 * rng.normal(size=300)
+    model = KernelRidge(1e-3, kernel=Gaussian(1.0))
+    assert isinstance(model.fit(X, y).feature_map_, KernelRows)
+    assert not model.feature_map_.stored
+    assert not isinstance(model.prepare(X, y).inputs.feature_map, KernelRows)
+    assert isinstance(model.fit(X, y).feature_map_, KernelRows)
+    for other in ({"solver": "newton"}, {"solver": "closed_form"}, {"alpha": None, "radius": 1.0}):
+        fitted = model.with_parameters(**other).fit(X, y)
+        assert not isinstance(fitted.feature_map_, KernelRows)
+    K = Gaussian(1.0)(X)
+    inverse = np.linalg.inv(K + 0.3 * np.eye(300))
+    centred = inverse - np.outer(inverse.sum(0), inverse.sum(0)) / inverse.sum()
+    assert_allclose(model.loo_residuals_, (centred @ y) / centred.diagonal(), atol=2e-3)
+    monkeypatch.setattr("fenchel.regression.ridge._MOST_FACTORED", 250)
+    with pytest.raises(AttributeError, match=r"loo_residuals_ needs .* at most 250 rows, got 300"):
+        model.fit(X, y).loo_residuals_  # noqa: B018
+
+
+def test_the_same_digits_for_any_number_of_threads():
+    found = []
+    for limit in (1, 3):
+        with threadpool_limits(limit):
+            found.append(ConjugateGradients(rank=300).solve(problem(False, n=4500)).dual)
+    assert_array_equal(*found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fenchel.design import Plain
+from fenchel.design import Operator, Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import (
@@ -19,6 +19,8 @@ from fenchel.solvers import (
     WarmStart,
     make_solver,
 )
+from fenchel.solvers.augmented_lagrangian import inner_gap
+from fenchel.solvers.coordinates import State, Sweeps
 
 TOL = 1e-6
 LEVELS = {1: [0.3], 3: [0.1, 0.5, 0.8]}
@@ -26,7 +28,11 @@ SOLVERS_UNDER_TEST = {
     "pdcd": PDCD(tol=TOL),
     "pdcd, all rows": PDCD(tol=TOL, active_set=False),
     "pdcd, coordinates": PDCD(tol=TOL, block=False),
+    "pdcd, coordinates of rows": PDCD(tol=TOL, block=False, order="rows"),
     "augmented lagrangian": AugmentedLagrangian(tol=TOL),
+    "augmented lagrangian, as printed": AugmentedLagrangian(
+        tol=TOL, max_iter=200_000, mu=10.0, inner=None, block=False
+    ),
     "fista": Fista(tol=TOL),
     "newton": Newton(tol=TOL),
 }
@@ -95,6 +101,66 @@ def test_active_set_gives_the_same_answer():
     some = PDCD(tol=1e-9).solve(problem)
     np.testing.assert_allclose(some.weights, whole.weights, atol=1e-4)
     assert some.certificate.primal == pytest.approx(whole.certificate.primal, rel=1e-8)
+
+
+class Draws:
+    """Random numbers that were recorded, and say what was asked for."""
+
+    def __init__(self):
+        self.inner = np.random.default_rng(0)
+        self.asked = []
+
+    def integers(self, low, high, size):
+        self.asked.append((low, high, size))
+        return self.inner.integers(low, high, size)
+
+
+def test_coordinates_are_drawn_as_printed():
+    """Algorithm 1 of 2016 draws a pair of a row and a level, each as likely as any other."""
+    problem, random = random_problem(Pinball(LEVELS[3]), 3), Draws()
+    sweeps = Sweeps(problem, block=False)
+    drawn = np.concatenate([sweeps.draw(random) for _ in range(500)])
+    assert random.asked[0] == (0, 120, 120)
+    counts = np.bincount(drawn, minlength=120)
+    expected = len(drawn) / 120
+    assert ((counts - expected) ** 2 / expected).sum() < 120 + 5 * np.sqrt(240)  # chi squared
+    repeated = np.mean([len(set(sweeps.draw(random))) for _ in range(200)]) / 120
+    assert repeated == pytest.approx(1 - np.exp(-1), abs=0.02)  # independent: 1/e are left out
+    rows = np.array([3, 7])
+    assert set(sweeps.draw(random, rows) // 3) <= {3, 7}
+
+
+def test_coordinates_of_rows_are_whole_rows():
+    problem = random_problem(Pinball(LEVELS[3]), 3)
+    drawn = Sweeps(problem, block=False).draw(np.random.default_rng(0), None, "rows")
+    counts = np.bincount(drawn, minlength=120).reshape(40, 3)
+    assert (counts == counts[:, :1]).all()
+    with pytest.raises(ValueError, match="order must be one of 'pairs', 'rows', got 'random'"):
+        PDCD(order="random")
+
+
+def test_inner_gap_of_the_augmented_lagrangian():
+    """It is that of a problem with another output that is penalized, by an independent solver."""
+    problem, mu = random_problem(Pinball(LEVELS[3]), 3, seed=2), 0.7
+    mu_features = np.zeros((problem.n_rows, 3, 12 * 3 + 3))
+    plain = np.einsum("ik,jl->ijkl", problem.design.features, problem.design.coupling)
+    mu_features[:, :, :-3] = plain.reshape(problem.n_rows, 3, -1)
+    mu_features[:, :, -3:] = np.sqrt(mu) * np.eye(3)
+    offset = np.array([0.3, -0.2, 0.1])
+    targets = problem.targets - offset
+    inner = Problem(
+        problem.loss,
+        Operator(mu_features),
+        targets,
+        problem.sample_weight,
+        problem.alpha,
+        fit_intercept=False,
+    )
+    dual = problem.loss.conjugate_prox(np.random.default_rng(1).normal(size=targets.shape), 1.0)
+    state = State.of(problem, dual, np.zeros(3))
+    expected = inner.primal(inner.link(dual), np.zeros(3)) - inner.dual(dual)
+    assert inner_gap(problem, state, targets, mu) == pytest.approx(expected, rel=1e-10)
+    assert expected > 0.01
 
 
 def test_pdcd_fixed_point():

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn import linear_model
 
 from fenchel._typing import FloatArray
@@ -59,6 +60,12 @@ class Fit:
     """Λ, where the estimator was told it and had no choice."""
 
 
+def sample_of(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Rows (n, d) and targets (n, p) as arrays."""
+    targets = np.asarray(y, dtype=np.float64)
+    return np.asarray(X, dtype=np.float64), targets[:, None] if targets.ndim == 1 else targets
+
+
 def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | None) -> Fit:
     """Recognize the estimator, and refuse another sample than that of its fit."""
     if hasattr(estimator, "best_estimator_"):
@@ -85,6 +92,8 @@ def read(estimator: Any, X: FloatArray, targets: FloatArray, radius: float | Non
 def _read_kernel(estimator: Any, X: FloatArray, targets: FloatArray, radius: Any) -> Fit:
     loss = estimator.loss_.unconstrained
     prediction = np.asarray(estimator.predict(X)).reshape(len(X), -1)
+    if targets.shape[1] > 1 and hasattr(estimator, "levels_"):
+        targets = np.tile(targets, len(estimator.levels_))
     if len(targets) != len(X) or targets.shape[1] not in (1, prediction.shape[1]):
         raise ValueError(
             f"y must have a row for each of the {len(X)} rows of X, got shape {targets.shape}"

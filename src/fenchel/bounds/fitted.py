@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fenchel._typing import FloatArray
 from fenchel.bounds._applied import of_fit, range_of
-from fenchel.bounds._reading import Fit, affine_part, is_linear, read, read_also
+from fenchel.bounds._reading import Fit, affine_part, is_linear, read, read_also, sample_of
 from fenchel.bounds._result import IID, Bound, check_delta
 from fenchel.bounds.complexity import affine_pseudo_dimension
 from fenchel.bounds.general import pseudo_dimension_bound
@@ -121,9 +121,7 @@ def bound(
     >>> result.vacuous
     False
     """
-    delta = check_delta(delta)
-    targets = np.asarray(y, dtype=np.float64)
-    targets = targets[:, None] if targets.ndim == 1 else targets
+    delta, (rows, targets) = check_delta(delta), sample_of(X, y)
     interval = range_of(target_bound, targets)
     if interval is None and (residual_bound is None or clip):
         raise ValueError(
@@ -131,7 +129,6 @@ def bound(
             + ("" if clip else ", or residual_bound")
             + ": the theorems need an a-priori bound on y, which no sample can supply, got None"
         )
-    rows = np.asarray(X, dtype=np.float64)
 
     def apply(fit: Fit, share: float, by_trace: bool) -> Bound:
         stated = residual_bound, norm_bound, offset_bound

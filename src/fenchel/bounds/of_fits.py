@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fenchel.bounds._applied import ball_around, range_of
 from fenchel.bounds._losses import local
-from fenchel.bounds._reading import Fit, read
+from fenchel.bounds._reading import Fit, read, sample_of
 from fenchel.bounds._result import BOOK, Bound, check_delta, check_real
 from fenchel.bounds.general import tail
 from fenchel.bounds.quantiles import Interval, insensitive_excess_bound, quantile_deviation_bound
@@ -57,7 +57,8 @@ def level_bounds(
     Returns
     -------
     list of Interval
-        ``lower`` and ``upper`` for each level, in the order of ``levels``.
+        ``lower`` and ``upper`` for each level, in the order of ``levels``; of y with several
+        columns for all of them at the first level, then at the second one, and so on.
 
     References
     ----------
@@ -81,7 +82,7 @@ def level_bounds(
             f"estimator must have levels, as QuantileRegressor has, got {type(estimator).__name__}"
         )
     epsilon, delta = check_real("margin", margin, open_low=True), check_delta(delta)
-    fit = _of_sample(estimator, X, y, radius)
+    fit = read(estimator, *sample_of(X, y), radius)
     stated = fit.fixed_norm if norm_bound is None else norm_bound
     norm, share = ball_around("norm_bound", stated, fit.norm, epsilon / fit.radius)
     beta, portion = 0.0, 1.0
@@ -166,13 +167,13 @@ def excess_bound(
     >>> sorted(excess_bound(model, X, y, target_bound=1.0).terms)
     ['complexity', 'confidence', 'insensitivity', 'optimization']
     """
-    fit = _of_sample(estimator, X, y, radius)
+    rows, targets = sample_of(X, y)
+    fit = read(estimator, rows, targets, radius)
     if fit.fixed_norm is None:
         raise ValueError(
             "estimator must have been fitted with radius, a bound on the norm, got radius=None: "
             "the theorem is for the minimizer over a class that was fixed in advance"
         )
-    targets = np.asarray(y, dtype=np.float64).reshape(len(fit.residual), -1)
     interval = range_of(target_bound, targets)
     if interval is None:
         raise ValueError("target_bound must be given, got None")
@@ -251,8 +252,7 @@ def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Boun
             "estimator must be a fitted KernelRidge with a penalty, whose features are a part of "
             f"its kernel, got {kind}"
         )
-    rows, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    targets = targets.reshape(len(rows), -1)
+    rows, targets = sample_of(X, y)
     strength = float(estimator.alpha_) * len(rows)
     dual = np.zeros_like(targets)
     dual[estimator.support_] = estimator.dual_coef_
@@ -274,12 +274,6 @@ def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Boun
         risk="‖ŷ' - ŷ‖ on the training rows",
         trivial=float(np.linalg.norm(centred)),
     )
-
-
-def _of_sample(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike, radius: Any) -> Fit:
-    targets = np.asarray(y, dtype=np.float64)
-    targets = targets[:, None] if targets.ndim == 1 else targets
-    return read(estimator, np.asarray(X, dtype=np.float64), targets, radius)
 
 
 __all__ = ["excess_bound", "level_bounds", "truncation_bound"]

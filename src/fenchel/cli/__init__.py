@@ -48,8 +48,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     for package in ("pandas", "rich", "typer"):  # optional, and slow to import
         if find_spec(package) is None:
             raise InputError(f"the command line needs {package}: pip install 'fenchel[cli]'")
-    from fenchel.cli.app import run  # noqa: PLC0415
-    from fenchel.cli.stdout import guarded  # noqa: PLC0415
+    from fenchel.cli.app import run  # noqa: PLC0415  (which needs these)
+    from fenchel.cli.stdout import guarded  # noqa: PLC0415  (slow to import)
 
     with guarded():
         return run(list(sys.argv[1:] if arguments is None else arguments))

@@ -47,6 +47,10 @@ _Ids = Annotated[
     list[str] | None,
     typer.Option(help="Columns to leave out and to write beside predictions, with commas."),
 ]
+_Missing = Annotated[
+    list[str] | None,
+    typer.Option(help="Words that stand for missing values, with commas, such as k.A.,-999."),
+]
 _Coverage = Annotated[
     float | None,
     typer.Option(help="Calibrate intervals that hold this share of new rows, such as 0.8."),
@@ -147,6 +151,7 @@ def fit(
     columns: _Columns = None,
     drop: _Drop = None,
     ids: _Ids = None,
+    missing: _Missing = None,
     model: _Kind = "quantile",
     levels: _Levels = None,
     coverage: _Coverage = None,
@@ -196,7 +201,7 @@ def fit(
         max_time=max_time,
         n_jobs=n_jobs,
     )
-    roles = Roles(target, tuple(columns or ()), tuple(drop or ()), tuple(ids or ()))
+    roles = Roles(target, *(tuple(names or ()) for names in (columns, drop, ids, missing)))
     checks.before_fit(data, roles, settings, out=out, plot=plot)
     commands = _commands()
     commands.fit(data, roles, settings, commands.Outputs(out, plot, plot_feature, as_json, quiet))
@@ -255,6 +260,7 @@ def compare(
     target: _Target = None,
     columns: _Columns = None,
     drop: _Drop = None,
+    missing: _Missing = None,
     levels: _Levels = None,
     test_share: Annotated[
         float, typer.Option(help="Share of the rows, drawn by --seed, that is held out.")
@@ -271,7 +277,7 @@ def compare(
     All have their defaults, and none of them, nor the encoding of columns, sees a held-out row.
     """
     settings = Settings(levels=levels, rank=rank, seed=seed, max_time=max_time, n_jobs=n_jobs)
-    roles = Roles(target, tuple(columns or ()), tuple(drop or ()))
+    roles = Roles(target, tuple(columns or ()), tuple(drop or ()), missing=tuple(missing or ()))
     checks.before_fit(data, roles, settings, out=None, plot=None)
     _room("compare").compare(
         data, roles, settings, test_share=test_share, as_json=as_json, quiet=quiet

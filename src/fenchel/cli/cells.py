@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude
@@ -17,16 +18,21 @@ from fenchel.tables.cells import holes, is_number, numbers_of
 
 
 def target_of(column: pd.Series[Any], label: str) -> FloatArray:
-    """The numbers of a target, none of which may be missing."""
+    """The numbers of a target, NaN where they are missing."""
     with as_input_errors():
         values = numbers_of(column, f"the target {column.name!r} of {label}")
-    gaps = holes(column)
-    if gaps.any():
-        raise InputError(
-            f"{label} has missing values in the target {column.name} ({int(gaps.sum())}, first "
-            f"in row {int(np.argmax(gaps)) + 1}): fill them or leave out these rows"
-        )
+    if np.isnan(values).all():
+        raise InputError(f"{label} has no value in the target {column.name}")
     return values
+
+
+def is_marker(column: pd.Series[Any], markers: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Which cells hold one of these words, or the number that it is."""
+    found = column.astype(object).isin(markers).to_numpy(dtype=np.bool_)
+    if is_number(column):
+        numbers = pd.to_numeric(pd.Series(markers, dtype=object), errors="coerce").dropna()
+        found = found | column.isin(numbers.astype(float)).to_numpy(dtype=np.bool_)
+    return found
 
 
 def check_values(frame: pd.DataFrame, label: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +52,20 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     if on_disk.is_large(Path(data)):
         fit_from_disk(Path(data), roles, settings, outputs)
         return
-    table = data_io.read_data(data)
+    table = data_io.read_data(data, roles.markers)
     known = table.names, table.label, table.target
     targets, names = checks.check_roles(roles, settings.model, *known)
     used = roles.record(table.names, targets, names, table.label)
     y = data_io.target_values(table, targets)
     X, columns = data_io.features_of(table, names)
+    X, y, left_out = data_io.with_targets(X, y, table.label)
     if picture is not None:
         _check_plot_feature(outputs.plot_feature, columns)
     hidden = outputs.quiet or outputs.as_json
     hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= _MANY_ROWS else ""
     with shown(hidden=hidden, max_time=settings.max_time, hint=hint) as show:
         fitted = fitting.fit(settings, X, y, show)
+    fitted = replace(fitted, warnings=[*left_out, *fitted.warnings])
     X = X[columns.names]
     with as_input_errors(f"the model fails on the rows of {table.label}: "):
         measured = measures.measure(fitted.pipeline, X, y)
@@ -81,7 +83,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
 def fit_from_disk(path: Path, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     """The same for a table that is too large for memory."""
     place, _ = outputs.places()
-    on_disk.check_fit(path, settings, outputs.plot)
+    on_disk.check_fit(path, settings, outputs.plot, roles.markers)
     known = on_disk.names_in(path)
     (target,), names = checks.check_roles(roles, settings.model, known, path.name, None)
     used = roles.record(known, [target], names, path.name)
@@ -139,7 +141,7 @@ def predict(
     if on_disk.is_large(Path(data)):
         predict_from_disk(saved, Path(data), place, interval, ids)
         return
-    table = data_io.read_data(data)
+    table = data_io.read_data(data, saved.missing)
     frame, messages = predicted(saved, table, interval, ids)
     warn([*saved.warnings, *messages])
     text = frame.to_csv(index=False, lineterminator="\n")
@@ -165,7 +167,7 @@ def predict_from_disk(
     messages: dict[str, None] = {}
     n_rows = on_disk.n_rows_in(path)
     with shown(hidden=False) as show, places.written_whole(place) as file:
-        for start, table in on_disk.blocks(path, read, columns.words):
+        for start, table in on_disk.blocks(path, read, columns.words, saved.missing):
             frame, new = predicted(saved, table, interval, ids)
             frame.to_csv(file, index=False, header=start == 0, lineterminator="\n")
             messages |= dict.fromkeys(new)
@@ -224,11 +226,13 @@ def _check_interval(model: Any, interval: float | None) -> None:
 def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> None:
     """Report loss, coverage and crossing on a table."""
     saved = models.load_model(model)
-    table = data_io.read_data(data)
+    table = data_io.read_data(data, saved.missing)
     targets = saved.targets_in(table, target)
     y = data_io.target_values(table, targets)
     with saved.used_on(table.label):
         X, messages = rows(saved, table, beside=targets)
+        X, y, left_out = data_io.with_targets(X, y, table.label)
+        messages += left_out
         measured = measures.measure(saved.pipeline, X, y)
     warn([*saved.warnings, *messages])
     inner, name = fitting.certified(saved.pipeline), ", ".join(targets)
@@ -283,10 +287,10 @@ def rows(
 
 def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None:
     """Write the picture of a model."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (an optional dependency)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (the same)
 
-    from fenchel.plotting import FanDisplay  # noqa: PLC0415
+    from fenchel.plotting import FanDisplay  # noqa: PLC0415  (slow to import)
 
     levels = levels_of(pipeline)
     more = 0 if levels is None else max(len(levels) - 9, 0)  # lines that the legend has more

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fenchel._typing import FloatArray
-from fenchel.cli import checks, data_io, fitting, printing
+from fenchel.cli import checks, commands, data_io, fitting, printing
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show, shown
 from fenchel.cli.roles import Roles
@@ -145,17 +145,20 @@ def compare(
     """Fit all methods to some rows, and measure them on the others."""
     if not 0.0 < test_share < 1.0:
         raise InputError(f"--test-share must lie strictly between 0 and 1, got {test_share:g}")
-    table = data_io.read_data(data)
+    table = data_io.read_data(data, roles.markers)
     targets, names = checks.check_roles(
         roles, settings.model, table.names, table.label, table.target
     )
-    y = data_io.target_values(table, targets).to_numpy()
+    y = data_io.target_values(table, targets)
     X, columns = data_io.features_of(table, names)
+    X, y, left_out = data_io.with_targets(X, y, table.label)
+    y = y.to_numpy()
     if len(X) < _LEAST_ROWS:
         raise InputError(f"{table.label} has {len(X)} rows, and comparing needs {_LEAST_ROWS}")
     train, test = train_test_split(
         np.arange(len(X)), test_size=test_share, random_state=settings.seed
     )
+    commands.warn(left_out)
     levels = parse_levels(settings.levels)
     task = Task(X.iloc[train], y[train], X.iloc[test], columns.words, levels, settings)
     with shown(hidden=quiet or as_json) as show:
@@ -205,6 +208,11 @@ def _result(
     return Result(name, np.asarray(losses).tolist(), coverage, crossing, seconds, note)
 
 
+def _short(loss: float) -> str:
+    """In few enough letters for a line of 80."""
+    return f"{loss:.0f}" if loss >= 1000.0 else f"{loss:.{4 if loss >= 0.1 else 3}g}"
+
+
 def _print(results: list[Result], levels: list[float], of: str, n_rows: tuple[int, int]) -> None:
     console = Console(highlight=False)
     console.print(
@@ -212,7 +220,7 @@ def _print(results: list[Result], levels: list[float], of: str, n_rows: tuple[in
         style="bold",
         markup=False,
     )
-    table = RichTable(box=None, padding=(0, 1, 0, 1), header_style="dim")
+    table = RichTable(box=None, padding=(0, 1, 0, 0), header_style="dim")
     table.add_column("method", no_wrap=True)
     each = len(levels) <= _SHOWN
     inside = max(levels) - min(levels)
@@ -223,8 +231,8 @@ def _print(results: list[Result], levels: list[float], of: str, n_rows: tuple[in
         table.add_column(name, justify="right")
     best = min(results, key=lambda result: result.loss)
     for result in results:
-        cells = [f"{loss:.4g}" for loss in result.losses] if each else []
-        cells += [f"{result.loss:.4g}"] if len(levels) > 1 else []
+        cells = [_short(loss) for loss in result.losses] if each else []
+        cells += [_short(result.loss)] if len(levels) > 1 else []
         if inside > 0.0:
             cells += [percent(result.coverage, 3), f"{result.crossing_loss:.2g}"]
         style = "bold" if result is best else None

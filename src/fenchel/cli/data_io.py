@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fenchel.cli import cells
@@ -34,6 +35,7 @@ class Table:
     label: str
     target: str | None = None
     path: Path | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -46,14 +48,17 @@ class Table:
         if not gaps or self.path is None or self.path.suffix.lower() != ".csv":
             return self
         written = pd.read_csv(self.path, usecols=gaps, dtype=str, keep_default_na=False)
-        return replace(self, frame=labelled(self.frame, written))
+        return replace(self, frame=labelled(self.frame, written, self.missing))
 
 
-def labelled(frame: pd.DataFrame, written: pd.DataFrame) -> pd.DataFrame:
-    """A frame in which holes are labels where None or NA was written."""
+def labelled(
+    frame: pd.DataFrame, written: pd.DataFrame, missing: tuple[str, ...] = ()
+) -> pd.DataFrame:
+    """A frame in which holes are labels where None or NA was written, unless these are missing."""
     found = frame.copy(deep=False)
+    labels = [word for word in _LABELS if word not in missing]
     for name, words in written.items():
-        is_label = words.isin(_LABELS).to_numpy() & frame[name].isna().to_numpy()
+        is_label = words.isin(labels).to_numpy() & frame[name].isna().to_numpy()
         found[name] = frame[name].astype(object).mask(is_label, words.to_numpy())
     return found
 
@@ -93,12 +98,15 @@ class Columns:
         return [name for name, kind in self.kinds.items() if kind in kinds]
 
 
-def read_data(data: str) -> Table:
-    """Read a CSV or Parquet file, or a bundled data set by its name."""
+def read_data(data: str, missing: tuple[str, ...] = ()) -> Table:
+    """Read a CSV or Parquet file, or a bundled data set by its name.
+
+    Cells that hold one of the words ``missing`` are missing.
+    """
     label = heading_of(data).label
     path = place_of(data, "DATA")
     if path.is_file():
-        return Table(_read_file(path), label, path=path)
+        return Table(_read_file(path, missing), label, path=path, missing=missing)
     names = [info.name for info in list_datasets()]
     if data not in names:
         raise InputError(
@@ -108,13 +116,20 @@ def read_data(data: str) -> Table:
         bunch = load_dataset(data, as_frame=True)
     except OSError as error:
         raise InputError(one_line(error)) from error
-    return Table(bunch.frame, data, bunch.target_name)
+    return Table(marked(bunch.frame, missing), data, bunch.target_name)
 
 
-def _read_file(path: Path) -> pd.DataFrame:
+def marked(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
+    """A frame without the cells that hold one of these words."""
+    if not missing:
+        return frame
+    return frame.mask(frame.apply(cells.is_marker, markers=missing))
+
+
+def _read_file(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     is_csv = path.suffix.lower() == ".csv"
     try:
-        frame = _read_csv(path) if is_csv else pd.read_parquet(path)
+        frame = _read_csv(path, missing) if is_csv else marked(pd.read_parquet(path), missing)
     except InputError:
         raise
     except ImportError as error:
@@ -130,12 +145,12 @@ def _read_file(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     _check_text(path)
     # pandas would number names that occur twice, and take a column too many for labels of rows
     names = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
     _check_names(names[names != ""], path)
-    frame = pd.read_csv(path, low_memory=False)
+    frame = pd.read_csv(path, low_memory=False, na_values=list(missing))
     if not isinstance(frame.index, pd.RangeIndex):
         raise InputError(f"{path} has rows with more cells than the {len(names)} of its header")
     if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
@@ -183,7 +198,7 @@ def _check_text(path: Path) -> None:
 
 
 def target_values(table: Table, targets: list[str]) -> Any:
-    """The numbers of the targets, none of which may be missing: of one target a series.
+    """The numbers of the targets, NaN where they are missing: of one target a series.
 
     A frame of several, and None where there is none.
     """
@@ -192,6 +207,21 @@ def target_values(table: Table, targets: list[str]) -> Any:
         return None
     frame = pd.DataFrame(values, index=table.frame.index)
     return frame if len(targets) > 1 else frame[targets[0]]
+
+
+def with_targets(X: pd.DataFrame, y: Any, label: str) -> tuple[Any, Any, list[str]]:
+    """The rows whose targets are known, and what is to be said of the others."""
+    if y is None:
+        return X, y, []
+    gaps = y.isna().to_numpy()
+    gaps = gaps if gaps.ndim == 1 else gaps.any(axis=1)
+    count, row = int(gaps.sum()), int(np.argmax(gaps)) + 1
+    if not count:
+        return X, y, []
+    if count == len(gaps):
+        raise InputError(f"{label} has no row in which all targets are known")
+    where = f"row {row} is" if count == 1 else f"{count} rows, the first of them {row}, are"
+    return X[~gaps], y[~gaps], [f"{where} left out of {label}: the target is missing"]
 
 
 def features_of(table: Table, names: list[str]) -> tuple[pd.DataFrame, Columns]:

@@ -59,6 +59,11 @@ class Saved:
         """Columns that were in the table of the fit, and were not to be read."""
         return self._names("dropped")
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Words that stood for missing values in the table of the fit."""
+        return tuple(self._names("missing"))
+
     def _names(self, key: str) -> list[str]:
         names = self.metadata.get(key)
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.cli import fitting
-from fenchel.cli.data_io import Table, labelled
+from fenchel.cli.data_io import Table, labelled, marked
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show
 from fenchel.cli.roles import heading_of
@@ -67,7 +67,7 @@ def n_rows_in(path: Path) -> int | None:
     return None if path.suffix.lower() == ".csv" else n_rows_of(str(path))
 
 
-def check_fit(path: Path, settings: Settings, plot: str | None) -> None:
+def check_fit(path: Path, settings: Settings, plot: str | None, missing: tuple[str, ...]) -> None:
     """Refuse what needs all rows in memory."""
     start = f"{path.name} is larger than {100.0 * SHARE:g} % of the free memory"
     if path.suffix.lower() != ".parquet":
@@ -77,6 +77,7 @@ def check_fit(path: Path, settings: Settings, plot: str | None) -> None:
         )
     refused = [option(name) for name in ("cv", "non_crossing") if settings.given(name)]
     refused += ["--plot"] if plot is not None else []
+    refused += ["--missing"] if missing else []
     if settings.model not in (QUANTILE, EXPECTILE, SUPPORT, RIDGE):
         refused = [f"--model {settings.model}"]
     if refused:
@@ -131,22 +132,30 @@ def _rows(table: Any, numbers: IntArray) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
-def blocks(path: Path, names: list[str], words: list[str]) -> Iterator[tuple[int, Table]]:
+def blocks(
+    path: Path, names: list[str], words: list[str], missing: tuple[str, ...]
+) -> Iterator[tuple[int, Table]]:
     """Some columns of a table, block by block: the number of the first row, and a table."""
     start = 0
-    frames = _of_csv(path, names, words) if path.suffix.lower() == ".csv" else None
-    for frame in frames or read_frames(str(path), names):
+    of_csv = path.suffix.lower() == ".csv"
+    frames = (
+        _of_csv(path, names, words, missing)
+        if of_csv
+        else (marked(frame, missing) for frame in read_frames(str(path), names))
+    )
+    for frame in frames:
         label = f"{path.name}, rows {start + 1} to {start + len(frame)}"
         yield start, Table(frame.reset_index(drop=True), label)
         start += len(frame)
 
 
-def _of_csv(path: Path, names: list[str], words: list[str]) -> Iterator[pd.DataFrame]:
+def _of_csv(
+    path: Path, names: list[str], words: list[str], missing: tuple[str, ...]
+) -> Iterator[pd.DataFrame]:
+    read_csv = partial(pd.read_csv, path, usecols=names, chunksize=_BLOCK_ROWS)
     with (
-        pd.read_csv(path, usecols=names, chunksize=_BLOCK_ROWS, low_memory=False) as read,
-        pd.read_csv(
-            path, usecols=names, chunksize=_BLOCK_ROWS, dtype=str, keep_default_na=False
-        ) as written,
+        read_csv(low_memory=False, na_values=list(missing)) as read,
+        read_csv(dtype=str, keep_default_na=False) as written,
     ):
         for frame, text in zip(read, written, strict=True):
-            yield labelled(frame, text[[name for name in words if name in text]])
+            yield labelled(frame, text[[name for name in words if name in text]], missing)

@@ -16,7 +16,7 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
     """Measure, draw, write."""
     place = places.check_output(out, "--out", checks.PAGES)
     saved = models.load_any(model)
-    table = data_io.read_data(data)
+    table = data_io.read_data(data, saved.missing)
     name = _target(saved, table, target)
     y = data_io.target_values(table, [name])
     messages = list(saved.warnings)
@@ -27,6 +27,8 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
         else:
             X, unseen = commands.rows(saved, table, beside=[name])
             messages += unseen
+        X, y, left_out = data_io.with_targets(X, y, table.label)
+        messages += left_out
         made = make_report(
             saved.pipeline,
             X,

@@ -23,6 +23,17 @@ class Roles:
     columns: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """The words of --missing, which stand for missing values."""
+        found = dict.fromkeys(word for text in self.missing for word in text.split(","))
+        if "" in found:
+            raise InputError(
+                "--missing must name words with commas between them, and one is empty"
+            )
+        return tuple(found)
 
     def names(self, option: str, known: list[str], label: str) -> list[str]:
         """The columns that an option names; a name with commas is one if the table has it."""
@@ -64,7 +75,8 @@ class Roles:
         ids = self.names("ids", known, label)
         used = {*targets, *features, *ids}
         dropped = [name for name in known if name not in used]
-        return {"target": targets, "ids": ids, "dropped": dropped}
+        missing = list(self.markers)
+        return {"target": targets, "ids": ids, "dropped": dropped, "missing": missing}
 
     def targets(self, known: list[str], label: str, own: str | None, many: bool) -> list[str]:
         """The columns to learn: one, or several where there may be ``many``."""

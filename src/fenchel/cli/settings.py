@@ -11,8 +11,15 @@ QUANTILE, EXPECTILE, SUPPORT, RIDGE = "quantile", "expectile", "svr", "ridge"
 NORMAL, DENSITY, CURVES = "normal", "density", "curves"
 MODELS = (QUANTILE, EXPECTILE, SUPPORT, RIDGE, NORMAL, DENSITY, CURVES)
 KERNELS = (
-    "gaussian", "laplacian", "linear", "matern12", "matern32", "matern52", "polynomial", "rbf",
-)  # fmt: skip
+    "gaussian",
+    "laplacian",
+    "linear",
+    "matern12",
+    "matern32",
+    "matern52",
+    "polynomial",
+    "rbf",
+)
 LEVELS = (0.1, 0.5, 0.9)
 _OF_LEVELS = (QUANTILE, EXPECTILE)
 _ONLY_FOR = {

@@ -45,7 +45,7 @@ class OnCluster:
         parameters = [*its_own.parameters.values(), last]
         signed: Any = __init__
         signed.__signature__ = its_own.replace(parameters=parameters)
-        setattr(cls, "__init__", signed)  # noqa: B010
+        setattr(cls, "__init__", signed)  # noqa: B010  (which mypy does not let assign)
 
     @property
     def client_(self) -> Any:
@@ -84,7 +84,7 @@ class OnCluster:
         RuntimeError
             Where there is no worker, or none for a minute.
         """
-        return super().fit(X, y, sample_weight)  # type: ignore[misc]
+        return super().fit(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
 
     def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source:
         """Return the rows of collections as they lie on the workers."""
@@ -92,12 +92,18 @@ class OnCluster:
             return X
         model: Any = self
         check_elsewhere(model, "a collection of Dask")
-        return OnWorkers.read(self.client_, X, y, sample_weight, model.random_state)
+        data = OnWorkers.read(self.client_, X, y, sample_weight, model.random_state)
+        if data.targets.shape[1] > 1 and hasattr(model, "levels"):
+            raise ValueError(
+                f"y must have one column for levels on a cluster, got {data.targets.shape[1]}; "
+                "fit a model for each of them"
+            )
+        return data
 
     def predict(self, X: Any) -> Any:
         """Predict: lazily, and in the kind of X, for a collection of Dask, else as ever."""
         if not is_collection(X):
-            return super().predict(X)  # type: ignore[misc]
+            return super().predict(X)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
         n_outputs = len(fitted.offset_)
         flat = n_outputs == 1 and self._flat
@@ -107,7 +113,7 @@ class OnCluster:
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """As without a cluster; workers predict, and targets and predictions are judged here."""
         if not is_collection(X):
-            return super().score(X, y, sample_weight)  # type: ignore[misc]
+            return super().score(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
         decided = lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
         values, y, sample_weight = part_of_dask("dask").compute(decided, y, sample_weight)

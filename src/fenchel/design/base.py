@@ -266,18 +266,18 @@ class Coupled(Design):
         """Σ_jl B_jl push_jᵀ k push_l."""
         return float(np.vdot(self.output_matrix, forms(push)))
 
-    def output(self, j: int) -> Coupled | None:  # noqa: D102
+    def output(self, j: int) -> Coupled | None:
         if np.any(self.output_matrix - np.diag(self.output_matrix.diagonal())):
             return None
         return self._with(np.array([[np.linalg.norm(self.coupling[j])]]))
 
-    def spectrum(self, sample_weight: FloatArray) -> Spectrum:  # noqa: D102
+    def spectrum(self, sample_weight: FloatArray) -> Spectrum:
         if self._spectrum is None or self._spectrum[0] is not sample_weight:
             root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
             self._spectrum = sample_weight, self._decomposed(root)
         return self._spectrum[1]
 
-    def diagonal(self) -> FloatArray:  # noqa: D102
+    def diagonal(self) -> FloatArray:
         size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
         return size * self._scalar_diagonal()
 

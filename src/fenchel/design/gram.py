@@ -54,13 +54,13 @@ class Gram(Coupled):
         return self.kernel_values.factored(shift)
 
     @property
-    def left_factor(self) -> Factored | None:  # noqa: D102
+    def left_factor(self) -> Factored | None:
         return self.kernel_values.left_factor
 
-    def restore(self) -> None:  # noqa: D102
+    def restore(self) -> None:
         self.kernel_values.restore()
 
-    def zero(self) -> FloatArray:  # noqa: D102
+    def zero(self) -> FloatArray:
         return np.zeros((self.n_rows, self.n_outputs))
 
     def directions(self, weights: FloatArray) -> FloatArray:
@@ -94,7 +94,7 @@ class Gram(Coupled):
         """Take note of a product that is there already."""
         self._images[:] = [(weights, image), *self._images[:1]]
 
-    def predict(  # noqa: D102
+    def predict(
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         if out is None:
@@ -102,31 +102,31 @@ class Gram(Coupled):
         out[...] = directions[rows]
         return out
 
-    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:  # noqa: D102
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         whole = self.zero()
         whole[rows] = push
         return whole
 
-    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+    def weights_of(self, pulled: FloatArray) -> FloatArray:
         return pulled
 
-    def link(self, push: FloatArray) -> FloatArray:  # noqa: D102
+    def link(self, push: FloatArray) -> FloatArray:
         return push
 
     def squared_norm(self, weights: FloatArray) -> float:
         """<u, K u B>."""
         return float(np.vdot(weights, self.directions(weights)))
 
-    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
         mixed, factor = push @ self.output_matrix, self._factor
         if rows is None and factor is not None:
             return factor @ (factor.T @ mixed)
         return self.kernel_values.times(mixed, rows)
 
-    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:
         return KernelColumns(self, self.kernel_values, rows, vectors)
 
-    def subset(self, rows: IntArray) -> Gram:  # noqa: D102
+    def subset(self, rows: IntArray) -> Gram:
         return Gram(self.kernel_values.subset(rows), self.coupling)
 
     def _with(self, coupling: FloatArray) -> Gram:
@@ -137,7 +137,7 @@ class Gram(Coupled):
         features = self.kernel_values.low_rank()
         return None if features is None else Plain(features, self.coupling)
 
-    def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
+    def join(self, parts: list[FloatArray]) -> FloatArray:
         return np.hstack(parts)
 
     def _decomposed(self, root: FloatArray) -> Spectrum:

@@ -66,7 +66,7 @@ class KernelValues(Protocol):
         ...
 
 
-class Stored:
+class Stored(KernelValues):
     """A Gram matrix in memory."""
 
     def __init__(self, matrix: FloatArray) -> None:
@@ -76,26 +76,26 @@ class Stored:
         self.left_factor: Factored | None = None
 
     @property
-    def matrix(self) -> FloatArray:  # noqa: D102
+    def matrix(self) -> FloatArray:
         self.restore()
         return self._matrix
 
-    def factored(self, shift: FloatArray) -> Factored:  # noqa: D102
+    def factored(self, shift: FloatArray) -> Factored:
         matrix = self.matrix
         if not (matrix.flags.carray and matrix.dtype == np.float64):
             return Factored(np.array(matrix, np.float64, order="C")).factor(shift)
         self.left_factor = Factored(matrix)
         return self.left_factor.factor(shift)
 
-    def restore(self) -> None:  # noqa: D102
+    def restore(self) -> None:
         if self.left_factor is not None:
             self.left_factor.restore()
             self.left_factor = None
 
-    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:  # noqa: D102
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
         return self.matrix[np.ix_(rows, columns)]
 
-    def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+    def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:
         if rows is not None and _GATHERED * len(rows) < self.size:
             return self.matrix[rows].T @ vectors
         if rows is not None:
@@ -106,17 +106,17 @@ class Stored:
         return self._matrix @ vectors if left is None else left.product(vectors)
 
     @property
-    def in_single(self) -> Stored:  # noqa: D102
+    def in_single(self) -> Stored:
         return self
 
-    def subset(self, rows: IntArray) -> Stored:  # noqa: D102
+    def subset(self, rows: IntArray) -> Stored:
         return Stored(self.block(rows, rows))
 
-    def low_rank(self) -> None:  # noqa: D102
+    def low_rank(self) -> None:
         return None
 
 
-class Computed:
+class Computed(KernelValues):
     """Kernel values computed in tiles, and never all at once.
 
     Parameters
@@ -149,12 +149,12 @@ class Computed:
         self.size = len(rows)
         self.diagonal: FloatArray = np.asarray(kernel.diag(rows), dtype=np.float64)
 
-    def factored(self, shift: FloatArray) -> Factored:  # noqa: D102
+    def factored(self, shift: FloatArray) -> Factored:
         everything = np.arange(self.size)
         values = np.asarray(self.block(everything, everything), dtype=np.float64)
         return Factored(values).factor(shift)
 
-    def restore(self) -> None:  # noqa: D102
+    def restore(self) -> None:
         pass
 
     @cached_property
@@ -166,7 +166,7 @@ class Computed:
         centred = self._rows - shift
         return Computed(centred.astype(np.float32), self._kernel, in_threads=self._in_threads)
 
-    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:  # noqa: D102
+    def block(self, rows: IntArray, columns: IntArray) -> FloatArray:
         own, others = self._rows[rows], self._rows[columns]
         values = np.empty((len(rows), len(columns)), self._rows.dtype)
 
@@ -177,7 +177,7 @@ class Computed:
         self._share(task, range(0, len(rows), _STRIP))
         return values
 
-    def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+    def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:
         vectors = np.asarray(vectors, self._rows.dtype)
         if rows is None:
             return self._all_times(vectors)
@@ -237,10 +237,10 @@ class Computed:
         with threads_that_pay(0):
             return [task(part) for part in parts]
 
-    def subset(self, rows: IntArray) -> Computed:  # noqa: D102
+    def subset(self, rows: IntArray) -> Computed:
         return Computed(self._rows[rows], self._kernel, in_threads=self._in_threads)
 
-    def low_rank(self) -> FloatArray | None:  # noqa: D102
+    def low_rank(self) -> FloatArray | None:
         return None if self._make_low_rank is None else self._make_low_rank()
 
 

@@ -39,54 +39,52 @@ class Masked(Design):
         self.width, self.coupling = complete.width, complete.coupling
 
     @property
-    def by_rows(self) -> bool:  # noqa: D102
+    def by_rows(self) -> bool:
         return self.complete.by_rows
 
-    def zero(self) -> FloatArray:  # noqa: D102
+    def zero(self) -> FloatArray:
         return self.complete.zero()
 
-    def directions(self, weights: FloatArray) -> FloatArray:  # noqa: D102
+    def directions(self, weights: FloatArray) -> FloatArray:
         return self.complete.directions(weights)
 
-    def feature_weights(self, weights: FloatArray) -> FloatArray:  # noqa: D102
+    def feature_weights(self, weights: FloatArray) -> FloatArray:
         return self.complete.feature_weights(weights)
 
-    def predict(  # noqa: D102
+    def predict(
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         return np.multiply(self.complete.predict(rows, directions), self.mask[rows], out=out)
 
-    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:  # noqa: D102
+    def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         return self.complete.pull(rows, self.mask[rows] * push)
 
-    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+    def weights_of(self, pulled: FloatArray) -> FloatArray:
         return self.complete.weights_of(pulled)
 
-    def link(self, push: FloatArray) -> FloatArray:  # noqa: D102
+    def link(self, push: FloatArray) -> FloatArray:
         return self.complete.link(self.mask * push)
 
-    def squared_norm(self, weights: FloatArray) -> float:  # noqa: D102
+    def squared_norm(self, weights: FloatArray) -> float:
         return self.complete.squared_norm(weights)
 
-    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
         mask = self.mask if rows is None else self.mask[rows]
         return self.mask * self.complete.image(mask * push, rows)
 
-    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:
         return self.complete.functions(rows, self.mask[rows] * vectors)
 
-    def subset(self, rows: IntArray) -> Masked:  # noqa: D102
+    def subset(self, rows: IntArray) -> Masked:
         return Masked(self.complete.subset(rows), self.mask[rows])
 
-    def left_out(self, push: FloatArray, residual: FloatArray) -> float:  # noqa: D102
+    def left_out(self, push: FloatArray, residual: FloatArray) -> float:
         return self.complete.left_out(self.mask * push, residual)
 
-    def square_by(  # noqa: D102
-        self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]
-    ) -> float:
+    def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:
         return self.complete.square_by(self.mask * push, forms)
 
-    def matrix(self) -> Any:  # noqa: D102
+    def matrix(self) -> Any:
         whole = self.complete.matrix()
         return None if whole is None else self.mask.reshape(-1, 1) * whole
 

@@ -30,14 +30,14 @@ class Operator(Design):
         self.n_rows, self.n_outputs, self._rank = features.shape
         self.width = self.n_outputs * self._rank
 
-    def zero(self) -> FloatArray:  # noqa: D102
+    def zero(self) -> FloatArray:
         return np.zeros(self._rank)
 
     def directions(self, weights: FloatArray) -> FloatArray:
         """The weights themselves, (r,)."""
         return weights
 
-    def predict(  # noqa: D102
+    def predict(
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         return np.matmul(self.matrices[rows], directions, out=out)
@@ -46,10 +46,10 @@ class Operator(Design):
         """Σ Φ_iᵀ push_i, (r,)."""
         return push.ravel() @ self.matrices[rows].reshape(push.size, -1)
 
-    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+    def weights_of(self, pulled: FloatArray) -> FloatArray:
         return pulled
 
-    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:
         return _Combined(self._combined(rows, vectors))
 
     def _combined(self, rows: IntArray, vectors: FloatArray) -> FloatArray:
@@ -59,7 +59,7 @@ class Operator(Design):
             return vectors[np.arange(len(rows)), entry][:, None] * self.matrices[rows, entry]
         return np.matmul(vectors[:, None, :], self.matrices[rows])[:, 0]
 
-    def subset(self, rows: IntArray) -> Operator:  # noqa: D102
+    def subset(self, rows: IntArray) -> Operator:
         return Operator(self.matrices[rows])
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
@@ -70,7 +70,7 @@ class Operator(Design):
         """Of all rows and outputs as one, (n p, 1)."""
         return float(forms(push.reshape(-1, 1))[0, 0])
 
-    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:  # noqa: D102
+    def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
         r, p = self._rank, self.n_outputs
         hessian = np.zeros((r + p, r + p))
         chunk = self.blocks.block_rows
@@ -81,10 +81,10 @@ class Operator(Design):
             hessian += both.T @ both
         return hessian
 
-    def matrix(self) -> Any:  # noqa: D102
+    def matrix(self) -> Any:
         return self.matrices.reshape(self.n_rows * self.n_outputs, -1)
 
-    def diagonal(self) -> FloatArray:  # noqa: D102
+    def diagonal(self) -> FloatArray:
         return np.einsum("ijr,ijr->i", self.matrices, self.matrices) / self.n_outputs
 
 

@@ -52,14 +52,14 @@ class Plain(Coupled):
         full = self.width * self.coupling.shape[1] >= _FULL_RANK * self.n_rows * self.n_outputs
         return full and self.gram is not None
 
-    def zero(self) -> FloatArray:  # noqa: D102
+    def zero(self) -> FloatArray:
         return np.zeros((self.width, self.coupling.shape[1]))
 
     def directions(self, weights: FloatArray) -> FloatArray:
         """V Sᵀ, (r, p)."""
         return weights @ self.coupling.T
 
-    def predict(  # noqa: D102
+    def predict(
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
         return np.matmul(self._rows[rows], directions, out=out)
@@ -68,10 +68,10 @@ class Plain(Coupled):
         """Φᵀ push, (r, p)."""
         return self._rows[rows].T @ push
 
-    def weights_of(self, pulled: FloatArray) -> FloatArray:  # noqa: D102
+    def weights_of(self, pulled: FloatArray) -> FloatArray:
         return pulled @ self.coupling
 
-    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:  # noqa: D102
+    def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
         gram = self.gram
         if gram is None:
             return super().image(push, rows)
@@ -81,20 +81,20 @@ class Plain(Coupled):
         """Features of some rows."""
         return self._rows[rows]
 
-    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:  # noqa: D102
+    def functions(self, rows: IntArray, vectors: FloatArray) -> Functions:
         if not self.by_rows:
             return _Products(self, rows, vectors)
         gram = self.gram
         assert gram is not None
         return KernelColumns(self, Stored(gram), rows, vectors)
 
-    def subset(self, rows: IntArray) -> Plain:  # noqa: D102
+    def subset(self, rows: IntArray) -> Plain:
         return Plain(self._rows[rows], self.coupling)
 
     def _with(self, coupling: FloatArray) -> Plain:
         return type(self)(self._rows, coupling)
 
-    def join(self, parts: list[FloatArray]) -> FloatArray:  # noqa: D102
+    def join(self, parts: list[FloatArray]) -> FloatArray:
         sizes = np.linalg.norm(self.coupling, axis=1, keepdims=True)
         return np.hstack(parts) @ (self.coupling / np.where(sizes > 0.0, sizes, 1.0))
 
@@ -115,7 +115,7 @@ class Plain(Coupled):
         hessian[: r * q, r * q :] = hessian[r * q :, : r * q].T
         return hessian
 
-    def matrix(self) -> Any:  # noqa: D102
+    def matrix(self) -> Any:
         whole = np.einsum("nr,pq->nprq", self._rows[:], self.coupling)
         return whole.reshape(self.n_rows * self.n_outputs, -1)
 

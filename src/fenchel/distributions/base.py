@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import COUNT, SHARE, random_of
+from fenchel._validation import COUNT, SHARE
 
 
 class Distribution(ABC):
@@ -130,10 +131,10 @@ class Distribution(ABC):
         n_samples : int
             How many for each row.
         random_state : int, RandomState or None
-            Seed; None is a fixed seed.
+            Seed; None draws other values each time, as in scikit-learn.
         """
         size = len(self), int(COUNT(n_samples, "n_samples"))
-        return self._ppf(random_of(random_state).uniform(size=size))
+        return self._ppf(check_random_state(random_state).uniform(size=size))
 
     def _at(self, y: ArrayLike, values: Any) -> FloatArray:
         """Values of a method, of which arrays are given with two dimensions."""

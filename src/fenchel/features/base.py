@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,6 +22,7 @@ from fenchel.kernels import (
     KernelFunctions,
     Normal,
     Precomputed,
+    SparsePoints,
     as_kernel,
     as_scalar_kernel,
     for_threads,
@@ -91,7 +92,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
     def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
         """Fit, and return the features of the training rows, (n_samples, rank_)."""
         self.check_parameters()
-        X = rows_of(self, X)
+        X = self._rows(X, reset=True)
         self.kernel_ = self._resolved_kernel(X)
         if isinstance(self.kernel_, Precomputed):
             check_gram(X)
@@ -99,13 +100,20 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         self.rank_ = features.shape[-1]
         return features
 
+    def _rows(self, X: Any, *, reset: bool) -> FloatArray:
+        """Rows, validated; sparse ones are so already."""
+        if not isinstance(X, SparsePoints):
+            return np.asarray(rows_of(self, X, reset=reset))
+        self.n_features_in_ = X.shape[1]
+        return cast(FloatArray, X)
+
     def _resolved_kernel(self, X: FloatArray) -> Kernel:
         return resolve(as_kernel(self.kernel), X, random_state=self.random_state)
 
     def transform(self, X: AnyArray) -> FloatArray:
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
         check_is_fitted(self)
-        rows = rows_of(self, X, reset=False)
+        rows = self._rows(X, reset=False)
         return in_chunks(self._map, rows, self._values_per_row(), for_threads(self.kernel_))
 
     def combination(self, X: FloatArray, weights: FloatArray) -> FloatArray:

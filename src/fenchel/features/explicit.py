@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._typing import FloatArray
 from fenchel._validation import NONE, Having, declared
 from fenchel.features.base import FeatureMap
-from fenchel.kernels import Box, Linear, Normal, Precomputed, as_kernel
+from fenchel.kernels import Box, Linear, Normal, Precomputed, SparsePoints, as_kernel
 
 
 class Explicit(FeatureMap):
@@ -80,6 +80,8 @@ class Explicit(FeatureMap):
         return weights if self.transformer_ is None else None
 
     def _map(self, X: FloatArray) -> FloatArray:
+        if isinstance(X, SparsePoints):
+            return X.toarray()
         if self.transformer_ is None:
             return X
         features = self.transformer_.transform(X)

@@ -16,7 +16,7 @@ from fenchel.design import RowBlocks
 from fenchel.features.base import FeatureMap
 from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
 from fenchel.features.triangular import solve_rows
-from fenchel.kernels import OperatorKernel, Precomputed
+from fenchel.kernels import OperatorKernel, Precomputed, stacked
 
 BLOCK = 64
 _FEW_COLUMNS = 8  # that a step reads of a smooth kernel, on average
@@ -167,7 +167,7 @@ class PivotedCholesky(FeatureMap):
 
     def _add_landmarks(self, X: FloatArray, pivots: IntArray) -> None:
         if not isinstance(self.kernel_, Precomputed):
-            self.landmarks_ = np.concatenate([self.landmarks_, X[pivots]])
+            self.landmarks_ = stacked(self.landmarks_, X[pivots])
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
         """Coefficients ``solve(factor_.T, weights)`` on the landmarks, (rank_, n_outputs)."""

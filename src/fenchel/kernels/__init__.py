@@ -2,7 +2,7 @@
 
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
-from fenchel.kernels.levels import level_coupling
+from fenchel.kernels.levels import check_coupling, level_coupling, output_coupling
 from fenchel.kernels.measures import Box, Normal, Points, as_box, as_measure
 from fenchel.kernels.operator_valued import (
     Decomposable,
@@ -37,6 +37,7 @@ from fenchel.kernels.scalar import (
     Polynomial,
     Precomputed,
 )
+from fenchel.kernels.sparse import SparsePoints, stacked, takes_sparse
 from fenchel.kernels.tiles import KernelFunctions, for_threads
 from fenchel.kernels.widths import SHARED, DistanceQuantile
 
@@ -63,23 +64,28 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "ScalarKernel",
+    "SparsePoints",
     "Transformable",
     "WithRanks",
     "as_box",
     "as_kernel",
     "as_measure",
     "as_scalar_kernel",
+    "check_coupling",
     "differentiated",
     "for_threads",
     "has_measured_scale",
     "is_open",
     "level_coupling",
     "opened",
+    "output_coupling",
     "output_matrix",
     "parameter_gradient",
     "parts_of",
     "resolve",
     "settled",
+    "stacked",
+    "takes_sparse",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._typing import FloatArray
 from fenchel._validation import CheckedParameters
 from fenchel.kernels.measures import Box, Normal
+from fenchel.kernels.sparse import SparsePoints
 
 _SHOWN = 12  # numbers of an array, from which on its middle is left out
 
@@ -26,6 +27,9 @@ class ScalarKernel(CheckedParameters, Kernel):
     """
 
     _stationary = True
+
+    of_whole_rows: ClassVar[bool] = False
+    """Whether values are known from products or distances of rows, and rows may be sparse."""
 
     tail: float = 19.5
     """Length scales beyond which a value is nothing beside the largest: exp(-19.5) = 3e-9."""
@@ -176,8 +180,10 @@ class ScalarKernel(CheckedParameters, Kernel):
         return f"{type(self).__name__}({arguments})"
 
 
-def two_dimensional(X: npt.ArrayLike) -> FloatArray:
-    """Rows as an array of float64, (n_samples, n_features)."""
+def two_dimensional(X: Any) -> FloatArray:
+    """Rows as an array of float64, (n_samples, n_features); sparse ones as they are."""
+    if isinstance(X, SparsePoints):
+        return cast(FloatArray, X)
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise ValueError(f"a kernel takes two-dimensional arrays, got {X.ndim} dimension(s)")

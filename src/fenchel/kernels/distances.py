@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 from numba import njit
 
 from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.kernels.sparse import SparsePoints
 
 _SUMMED_FEATURES = 8  # up to here summing squared differences beats a matrix product
 _FEW_ROWS = 8  # likewise, whatever the number of features
@@ -24,6 +26,8 @@ def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = Non
     rows. Symmetric to the last bit where Y is X, and exactly zero between identical rows.
     ``out``, contiguous by rows, is written into and returned. In the precision of X and Y.
     """
+    if isinstance(X, SparsePoints):
+        return X.squared_distances(cast(SparsePoints, Y))
     if out is None:
         out = np.empty((len(X), len(Y)), X.dtype)
     if min(len(X), len(Y)) < _FEW_ROWS or X.shape[1] <= _SUMMED_FEATURES:

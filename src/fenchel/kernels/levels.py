@@ -1,10 +1,14 @@
-"""The kernel between levels, which couples quantiles or expectiles that are learned together."""
+"""The kernels between outputs that are learned together: between levels, and given as a matrix."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.linalg import eigh
 
 from fenchel._typing import FloatArray
+from fenchel.kernels.operator_valued import output_matrix
 
 _EIGENVALUE_CUT = 1e-13  # of the largest: smaller ones are the rounding of eigh
 
@@ -48,3 +52,49 @@ def level_coupling(levels: FloatArray, gamma: float) -> FloatArray:
     values, vectors = np.linalg.eigh(matrix)
     kept = values > _EIGENVALUE_CUT * values[-1]
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def output_coupling(coupling: Any, n_outputs: int) -> FloatArray:
+    """Return a factor of the matrix between outputs, of the identity for None.
+
+    Parameters
+    ----------
+    coupling : array-like of shape (n_outputs, n_outputs) or None
+        Symmetric positive semi-definite matrix B.
+    n_outputs : int
+        Number of columns of y.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs, n_outputs)
+        S with S Sᵀ = B.
+
+    Raises
+    ------
+    ValueError
+        If B is no such matrix; the sentence says why.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import output_coupling
+    >>> S = output_coupling([[2.0, 1.0], [1.0, 2.0]], 2)
+    >>> (S @ S.T).round(12)
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    if coupling is None:
+        return np.eye(n_outputs)
+    matrix = output_matrix(coupling, "coupling")
+    if len(matrix) != n_outputs:
+        raise ValueError(
+            f"coupling must have one row for each column of y, {n_outputs} here, got shape "
+            f"{matrix.shape}"
+        )
+    values, basis = eigh(matrix)
+    return np.asarray(basis * np.sqrt(np.maximum(values, 0.0)))
+
+
+def check_coupling(coupling: Any, name: str) -> None:
+    """Refuse what is neither None nor a matrix of a kernel between outputs."""
+    if coupling is not None:
+        output_matrix(coupling, name)

@@ -105,18 +105,18 @@ class Decomposable(OperatorKernel):
         self.output = output
 
     @property
-    def n_outputs(self) -> int:  # noqa: D102
+    def n_outputs(self) -> int:
         return len(self.output)
 
-    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:  # noqa: D102
+    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
         values = np.asarray(as_kernel(self.kernel)(X, Z), dtype=np.float64)
         return values[:, None, :] * np.asarray(self.output, dtype=np.float64)[None, :, outputs]
 
-    def diag(self, X: FloatArray) -> FloatArray:  # noqa: D102
+    def diag(self, X: FloatArray) -> FloatArray:
         output = np.asarray(self.output, dtype=np.float64)
         return np.multiply.outer(as_kernel(self.kernel).diag(X), output.diagonal())
 
-    def resolved(  # noqa: D102
+    def resolved(
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
         kernel = resolve(_scalar(self.kernel), X, sample_weight, random_state)
@@ -156,10 +156,10 @@ class Transformable(OperatorKernel):
         self.transforms = transforms
 
     @property
-    def n_outputs(self) -> int:  # noqa: D102
+    def n_outputs(self) -> int:
         return len(self.transforms)
 
-    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:  # noqa: D102
+    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
         rows = self._all_transformed(X)
         columns = np.empty((len(Z), rows.shape[1]))
         for output in np.unique(outputs):
@@ -168,7 +168,7 @@ class Transformable(OperatorKernel):
         values = as_kernel(self.kernel)(rows, columns)
         return np.asarray(values, dtype=np.float64).reshape(len(X), self.n_outputs, len(Z))
 
-    def diag(self, X: FloatArray) -> FloatArray:  # noqa: D102
+    def diag(self, X: FloatArray) -> FloatArray:
         values = as_kernel(self.kernel).diag(self._all_transformed(X))
         return np.asarray(values, dtype=np.float64).reshape(len(X), self.n_outputs)
 
@@ -307,22 +307,22 @@ class OperatorSum(OperatorKernel):
         self.kernels = kernels
 
     @property
-    def n_outputs(self) -> int:  # noqa: D102
+    def n_outputs(self) -> int:
         found = [kernel.n_outputs for kernel in self.kernels]
         if len(set(found)) != 1:
             raise ValueError(f"kernels of a sum must have the same number of outputs, got {found}")
         return found[0]
 
-    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:  # noqa: D102
+    def columns(self, X: FloatArray, Z: FloatArray, outputs: IntArray) -> FloatArray:
         total = self.kernels[0].columns(X, Z, outputs)
         for kernel in self.kernels[1:]:
             total += kernel.columns(X, Z, outputs)
         return total
 
-    def diag(self, X: FloatArray) -> FloatArray:  # noqa: D102
+    def diag(self, X: FloatArray) -> FloatArray:
         return np.sum([kernel.diag(X) for kernel in self.kernels], axis=0)
 
-    def resolved(  # noqa: D102
+    def resolved(
         self, X: FloatArray, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> Self:
         return type(self)([k.resolved(X, sample_weight, random_state) for k in self.kernels])

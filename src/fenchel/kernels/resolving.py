@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
-from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.scalar import (
     SMOOTHNESS,
     AnyMatern,
@@ -139,7 +139,7 @@ def resolve(
     >>> resolve(Gaussian("median"), np.array([[0.0], [1.0], [3.0]]))
     Gaussian(length_scale=2.0)
     """
-    return _resolved(clone(kernel), np.asarray(X, dtype=np.float64), sample_weight, random_state)
+    return _resolved(clone(kernel), two_dimensional(X), sample_weight, random_state)
 
 
 def _resolved(

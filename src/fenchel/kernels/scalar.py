@@ -29,6 +29,7 @@ from fenchel.kernels.product_integrals import (
     matern_products,
     polynomial_products,
 )
+from fenchel.kernels.sparse import SparsePoints, over, products
 from fenchel.kernels.widths import (
     LEARNED,
     check_bounds,
@@ -44,6 +45,7 @@ SMOOTHNESS = (0.5, 1.5, 2.5)
 class _Radial(ScalarKernel):
     """Kernels of the scaled distance ||(x - x') / length_scale||."""
 
+    of_whole_rows = True
     constraints = declared(length_scale=check_scale_or_rule, length_scale_bounds=check_bounds)
 
     def __init__(self, length_scale: Any = LEARNED, length_scale_bounds: Any = None) -> None:
@@ -67,8 +69,8 @@ class _Radial(ScalarKernel):
         if type(self.length_scale) is float and self.length_scale == 1.0:
             return X, Y
         scale = self._measured_scale(X.shape[1])
-        scaled = X / scale
-        return scaled, scaled if Y is X else Y / scale
+        scaled = over(X, scale)
+        return scaled, scaled if Y is X else over(Y, scale)
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
         X, Y = self._scaled(X, Y)
@@ -85,6 +87,9 @@ class _Radial(ScalarKernel):
 
     def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
         X, Y = self._scaled(X, Y)
+        if isinstance(X, SparsePoints):
+            out[...] = self._of_distances(X, Y)
+            return
         squares = squared_distances(np.asarray(X, out.dtype), np.asarray(Y, out.dtype), out)
         self._of_squares(squares)
 
@@ -282,10 +287,10 @@ class Matern(_Radial):
         exact = matern_products(Z, scale, nu, measure)
         return mixture_products(Z, scale, nu, measure) if exact is None else exact
 
-    def mixture(self, dimension: int) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def mixture(self, dimension: int) -> tuple[FloatArray, FloatArray]:
         return rough_mixture(float(self.nu), dimension)
 
-    def product_distance(self, measure: Box | Normal) -> float:  # noqa: D102
+    def product_distance(self, measure: Box | Normal) -> float:
         scale, nu = self._widths(measure.dimension), float(self.nu)
         exact = matern_products(np.zeros((1, len(scale))), scale, nu, measure)
         return mixture_distance(nu, scale, measure) if exact is None else 0.0
@@ -340,22 +345,26 @@ class _OfProducts(ScalarKernel):
     """Kernels of the inner product of two rows."""
 
     _stationary = False
+    of_whole_rows = True
 
     def _of_products(self, products: FloatArray) -> FloatArray:
         """Turn inner products into kernel values, in place where possible."""
         return products
 
     def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        return self._of_products(X @ Y.T)
+        return self._of_products(products(X, Y))
 
     def fill(self, X: FloatArray, Y: FloatArray, out: FloatArray) -> None:
-        values = self._of_products(np.matmul(X, Y.T, out=out))
+        sparse = isinstance(X, SparsePoints)
+        values = self._of_products(products(X, Y) if sparse else np.matmul(X, Y.T, out=out))
         if values is not out:
             out[...] = values
 
     def diag(self, X: npt.ArrayLike) -> FloatArray:
         """k(x, x) of each row."""
         X = two_dimensional(X)
+        if isinstance(X, SparsePoints):
+            return self._of_products(X.squares.copy())
         return self._of_products(np.einsum("ij,ij->i", X, X))
 
 
@@ -376,7 +385,7 @@ class Linear(_OfProducts):
         """Integrals of products: over bounded boxes and against normal densities."""
         return polynomial_products(Z, 1, 1.0, 0.0, measure)
 
-    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
         return weights @ Z
 
 
@@ -427,7 +436,7 @@ class Polynomial(_OfProducts):
         parameters = int(self.degree), float(self.gain), float(self.offset)
         return polynomial_products(Z, *parameters, measure)
 
-    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:  # noqa: D102
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray:
         self.check_parameters()
         slopes = weights * (self.gain * X @ Z.T + self.offset) ** (self.degree - 1)
         return np.asarray(self.degree * self.gain * slopes @ Z)

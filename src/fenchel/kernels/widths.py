@@ -10,6 +10,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from fenchel._typing import FloatArray
 from fenchel._validation import random_of, shown
+from fenchel.kernels.sparse import SparsePoints
 
 _ALL_PAIRS_ROWS = 1000
 _RANDOM_PAIRS = 100_000
@@ -48,15 +49,19 @@ class DistanceQuantile:
 
     def measure(
         self,
-        X: FloatArray,
+        X: Any,
         sample_weight: FloatArray | None = None,
         random_state: Any = None,
     ) -> float | FloatArray:
         """Return the length scale of these rows: a number, or (n_features,) if standardized."""
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         deviation = _deviations(X, weight) if self.standardize else None
-        unit = 1.0 if self.standardize else _power_of_two(np.abs(X).max())
-        distance, pair_weight = _pairs(X / unit, weight, deviation, random_state)
+        if isinstance(X, SparsePoints):
+            unit, X = 1.0, X if deviation is None else X.over(deviation)
+        else:
+            unit = 1.0 if self.standardize else _power_of_two(np.abs(X).max())
+            X = X / unit
+        distance, pair_weight = _pairs(X, weight, deviation, random_state)
         length = _positive_quantile(unit * distance, pair_weight, self.q)
         return length if deviation is None else length * deviation
 
@@ -67,38 +72,49 @@ def _power_of_two(sizes: Any) -> Any:
 
 
 def _pairs(
-    X: FloatArray, weight: FloatArray, deviation: FloatArray | None, random_state: Any
+    X: FloatArray | SparsePoints,
+    weight: FloatArray,
+    deviation: FloatArray | None,
+    random_state: Any,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Distances of pairs of rows in units of ``deviation``, and their weights if not all equal.
 
-    All pairs of few rows, random pairs of many.
+    All pairs of few rows, random pairs of many. Sparse rows are in these units already.
     """
     rows = np.flatnonzero(weight)
     weight = weight[rows]
     n = len(rows)
     uniform = weight.min() == weight.max()
     if n <= _ALL_PAIRS_ROWS:
-        chosen = X[rows] if deviation is None else X[rows] / deviation
         pair = None if uniform else squareform(np.outer(weight, weight), checks=False)
+        if isinstance(X, SparsePoints):
+            kept = X[rows]
+            return np.sqrt(squareform(kept.squared_distances(kept), checks=False)), pair
+        chosen: Any = X[rows] if deviation is None else X[rows] / deviation
         return pdist(chosen), pair
     random = random_of(random_state)
     first = random.randint(0, n, _RANDOM_PAIRS)
     second = first + random.randint(1, n, _RANDOM_PAIRS)
     second[second >= n] -= n
     chosen = X if n == len(X) else X[rows]
+    pair = None if uniform else weight[first] * weight[second]
+    if isinstance(chosen, SparsePoints):
+        return np.sqrt(chosen.squares_of_pairs(first, chosen, second)), pair
     difference = np.take(chosen, first, axis=0)
     difference -= np.take(chosen, second, axis=0)
     if deviation is not None:
         difference /= deviation
-    if X.shape[1] == 1:
+    if difference.shape[1] == 1:
         distance = np.abs(difference[:, 0])
     else:
         distance = np.sqrt(np.einsum("ij,ij->i", difference, difference))
-    return distance, None if uniform else weight[first] * weight[second]
+    return distance, pair
 
 
 def _deviations(X: FloatArray, weight: FloatArray) -> FloatArray:
     """Weighted standard deviation of each feature; 1 for constant ones."""
+    if isinstance(X, SparsePoints):
+        return X.deviations(weight)
     heavy = weight > 0.0
     if not heavy.all():
         X, weight = X[heavy], weight[heavy]

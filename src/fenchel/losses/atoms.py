@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import POSITIVE, SHARE, shown
+from fenchel._validation import COUNT, POSITIVE, SHARE, shown
 from fenchel.losses.base import Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.radial import Radial
@@ -81,18 +81,25 @@ class Absolute(BoxQuadratic):
 
 
 class _OfLevels(BoxQuadratic):
-    """A loss with a level for each output."""
+    """A loss with a level for each output of each target."""
 
     levels: FloatArray
+    n_targets: int
+
+    def _read(self, levels: float | Sequence[float] | FloatArray, n_targets: int) -> FloatArray:
+        """Keep levels and the number of targets; return the level of each output."""
+        self.levels, self.n_targets = check_levels(levels), int(COUNT(n_targets, "n_targets"))
+        return np.repeat(self.levels, self.n_targets)
 
     def _arguments(self) -> str:
-        return ", ".join(f"{level:g}" for level in self.levels).join("[]")
+        levels = ", ".join(f"{level:g}" for level in self.levels).join("[]")
+        return levels if self.n_targets == 1 else f"{levels}, n_targets={self.n_targets}"
 
     def rearranged(self, offset: FloatArray) -> FloatArray:
         """In the order of the levels; see docs/mathematics.md, parallel curves."""
-        arranged = np.empty_like(offset)
-        arranged[np.argsort(self.levels)] = np.sort(offset)
-        return arranged
+        arranged = np.empty((len(self.levels), self.n_targets))
+        arranged[np.argsort(self.levels)] = np.sort(offset.reshape(arranged.shape), axis=0)
+        return arranged.ravel()
 
 
 class Pinball(_OfLevels):
@@ -107,6 +114,9 @@ class Pinball(_OfLevels):
     ----------
     levels : float or sequence of float
         Levels in (0, 1), one per output.
+    n_targets : int, default=1
+        Number of targets, each with all the levels: outputs are the targets at the first level,
+        then those at the second one, and so on.
 
     Examples
     --------
@@ -116,13 +126,15 @@ class Pinball(_OfLevels):
     array([0.5])
     >>> Pinball([0.25, 0.75]).insensitive(2.0).value(np.array([[1.0, -1.0]]))
     array([0.])
+    >>> Pinball([0.25, 0.75], n_targets=2).value(np.array([[1.0, 8.0, -1.0, 0.0]]))
+    array([2.5])
     """
 
     statistic = "quantiles"
 
-    def __init__(self, levels: float | Sequence[float] | FloatArray) -> None:
-        self.levels = check_levels(levels)
-        super().__init__(self.levels - 1.0, self.levels, 0.0, 0.0)
+    def __init__(self, levels: float | Sequence[float] | FloatArray, n_targets: int = 1) -> None:
+        each = self._read(levels, n_targets)
+        super().__init__(each - 1.0, each, 0.0, 0.0)
 
 
 class SquaredPinball(_OfLevels):
@@ -135,7 +147,7 @@ class SquaredPinball(_OfLevels):
 
     Parameters
     ----------
-    levels
+    levels, n_targets
         As in :class:`Pinball`.
 
     Examples
@@ -148,9 +160,9 @@ class SquaredPinball(_OfLevels):
 
     statistic = "expectiles"
 
-    def __init__(self, levels: float | Sequence[float] | FloatArray) -> None:
-        self.levels = check_levels(levels)
-        super().__init__(-np.inf, np.inf, 1.0 / (1.0 - self.levels), 1.0 / self.levels)
+    def __init__(self, levels: float | Sequence[float] | FloatArray, n_targets: int = 1) -> None:
+        each = self._read(levels, n_targets)
+        super().__init__(-np.inf, np.inf, 1.0 / (1.0 - each), 1.0 / each)
 
 
 class Huber(BoxQuadratic):

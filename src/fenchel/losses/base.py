@@ -78,6 +78,9 @@ class Loss(ConvexFunction):
     ----------
     n_outputs : int or None
         Number of outputs that the loss is made for; None if any number is fine.
+    n_targets : int
+        Number of targets among the outputs, where these are levels of each of them: as many
+        outputs in a row are one level.
     separable : bool
         Whether the conjugate is a sum over outputs. Then Jacobians are diagonal, and are
         given as (n, p) arrays instead of (n, p, p).
@@ -97,6 +100,7 @@ class Loss(ConvexFunction):
     """
 
     n_outputs: int | None = None
+    n_targets: int = 1
     separable: bool = True
     statistic: str = "minimizer of the mean loss"
     lipschitz: float = np.inf
@@ -234,8 +238,8 @@ class Loss(ConvexFunction):
     def rearranged(self, offset: FloatArray) -> FloatArray:
         """Return offsets (p,) in an order that costs no row more, whatever its target.
 
-        For outputs that have one function and one target in common, and differ by their offsets
-        only. As they are, where a loss knows of no better order.
+        For levels that have one function and one target in common, and differ by their offsets
+        only, be it for each of ``n_targets``. As they are, where a loss knows of no better order.
         """
         return offset
 
@@ -300,7 +304,7 @@ class Insensitive(Loss):
     def __repr__(self) -> str:
         return f"{self.loss!r}.insensitive({self.epsilon:g})"
 
-    def at(self, rows: slice | IntArray) -> Insensitive:  # noqa: D102
+    def at(self, rows: slice | IntArray) -> Insensitive:
         part = self.loss.at(rows)
         return self if part is self.loss else Insensitive(part, self.epsilon)
 
@@ -313,10 +317,10 @@ class Insensitive(Loss):
         own = self.loss.on_curves(measure)
         return None if own is None else own.insensitive(self.epsilon)
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         return self.loss.conjugate(dual) + self.epsilon * np.linalg.norm(dual, axis=1)
 
-    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
         threshold = step * self.epsilon
         length = np.linalg.norm(point, axis=1, keepdims=True)
@@ -328,7 +332,7 @@ class Insensitive(Loss):
         dual = _fixed_length(dual_of_length, np.where(length > threshold, length, 1.0))
         return np.where(length > threshold, dual, 0.0)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
         dual = self.conjugate_prox(point, step)
         p = dual.shape[1]
@@ -344,7 +348,7 @@ class Insensitive(Loss):
         jacobian = 0.5 * (jacobian + jacobian.transpose(0, 2, 1))
         return np.where(alive[:, None, None], jacobian, 0.0)
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         if self.epsilon == 0.0:
             return self.loss.value(residual)
         length = np.linalg.norm(residual, axis=1, keepdims=True)
@@ -391,35 +395,35 @@ class Rescaled(Loss):
     def __repr__(self) -> str:
         return f"{self.loss!r}.rescaled({self.scale:g})"
 
-    def at(self, rows: slice | IntArray) -> Rescaled:  # noqa: D102
+    def at(self, rows: slice | IntArray) -> Rescaled:
         part = self.loss.at(rows)
         return self if part is self.loss else Rescaled(part, self.scale)
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         return self.loss.value(self.scale * residual) / self._divisor
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         return self.loss.conjugate(dual * self._ratio) / self._divisor
 
     def _inside(self, point: FloatArray, step: Step) -> tuple[FloatArray, Step]:
         """Point and step of the prox of the loss itself."""
         return point * self._ratio, step * (self._ratio / self.scale)
 
-    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         return self.loss.conjugate_prox(*self._inside(point, step)) / self._ratio
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         return self.loss.conjugate_prox_jacobian(*self._inside(point, step))
 
-    def nearest(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def nearest(self, residual: FloatArray) -> FloatArray:
         if self.cone is None:
             return residual
         return self.loss.nearest(self.scale * residual) / self.scale
 
-    def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:  # noqa: D102
+    def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:
         return self.loss.balanced(dual * self._ratio, weight) / self._ratio
 
-    def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:  # noqa: D102
+    def minimizing_offset(self, residual: FloatArray, sample_weight: FloatArray) -> FloatArray:
         return self.loss.minimizing_offset(self.scale * residual, sample_weight) / self.scale
 
     def on_curves(self, measure: FloatArray) -> Loss | None:

@@ -145,7 +145,7 @@ class BoxQuadratic(Loss):
     def _uncoupled(self, array: FloatArray) -> bool:
         return self.epsilon == 0.0 or array.shape[1] == 1
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         uncoupled = self._uncoupled(residual)
         run = compiled.value_separable if uncoupled else compiled.value_coupled
         value = np.empty(len(residual))
@@ -153,7 +153,7 @@ class BoxQuadratic(Loss):
         run(residual, self._sides(residual.shape[1]), value)
         return value
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         value, slack = np.empty(len(dual)), 1.0 + ROUNDING
         dual = np.ascontiguousarray(dual)
         compiled.conjugate(dual, self._sides(dual.shape[1]), slack, value)
@@ -173,13 +173,13 @@ class BoxQuadratic(Loss):
             return dual, jacobian
         return dual, jacobian[:, :, None]  # one output of a loss for any number of them
 
-    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         return self._prox(point, step)[0]
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         return self._prox(point, step)[1]
 
-    def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102
+    def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:
         uncoupled = self._uncoupled(residual)
         run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
         n, p = residual.shape

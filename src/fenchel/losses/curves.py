@@ -113,27 +113,27 @@ class CurveHuber(_CurveLoss):
         """Return Huber's loss of numbers where there is one point, of weight one."""
         return Huber(self.kappa) if n_outputs == 1 and bool((self.root == 1.0).all()) else None
 
-    def on_curves(self, measure: FloatArray) -> CurveHuber:  # noqa: D102
+    def on_curves(self, measure: FloatArray) -> CurveHuber:
         return CurveHuber(self.kappa, self.norm, measure)
 
     def _arguments(self) -> str:
         return f"kappa={self.kappa:g}, norm={self.norm:g}, measure of {self.n_outputs} points"
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         residual = np.asarray(residual, dtype=np.float64)
         dual = project(residual, self.root, self.kappa, self.dual_order).point
         return np.einsum("ij,ij->i", dual, residual - 0.5 * dual)
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         value = 0.5 * np.einsum("ij,ij->i", dual, dual)
         outside = self.dual_norm(dual) > self.kappa * (1.0 + ROUNDING)
         return np.where(outside, np.inf, value)
 
-    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         shrunk = point / (1.0 + np.asarray(step))
         return project(shrunk, self.root, self.kappa, self.dual_order).point
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         scale = 1.0 + np.asarray(step, dtype=np.float64)
         shrunk = point / scale
         if self.separable:
@@ -182,7 +182,7 @@ class CurveInsensitive(_CurveLoss):
         self.epsilon = check_epsilon(epsilon)
         self.separable = self.norm == np.inf
 
-    def on_curves(self, measure: FloatArray) -> CurveInsensitive:  # noqa: D102
+    def on_curves(self, measure: FloatArray) -> CurveInsensitive:
         return CurveInsensitive(self.epsilon, self.norm, measure)
 
     def __repr__(self) -> str:
@@ -191,20 +191,20 @@ class CurveInsensitive(_CurveLoss):
             f"measure of {self.n_outputs} points)"
         )
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         residual = np.asarray(residual, dtype=np.float64)
         left = residual - project(residual, self.root, self.epsilon, self.norm).point
         return 0.5 * np.einsum("ij,ij->i", left, left)
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         return 0.5 * np.einsum("ij,ij->i", dual, dual) + self.epsilon * self.dual_norm(dual)
 
-    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         scale = 1.0 + np.asarray(step, dtype=np.float64)
         shrunk = point / scale
         return shrunk - project(shrunk, self.root, step / scale * self.epsilon, self.norm).point
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         scale = 1.0 + np.asarray(step, dtype=np.float64)
         shrunk, radius = point / scale, step / scale * self.epsilon
         if self.separable:
@@ -261,7 +261,7 @@ class Pointwise(_MeasuredLoss):
     def __repr__(self) -> str:
         return f"Pointwise({self.loss!r}, measure of {self.n_outputs} points)"
 
-    def on_curves(self, measure: FloatArray) -> Pointwise:  # noqa: D102
+    def on_curves(self, measure: FloatArray) -> Pointwise:
         return Pointwise(self.loss, measure)
 
     def output(self, j: int, n_outputs: int) -> Loss | None:
@@ -275,11 +275,11 @@ class Pointwise(_MeasuredLoss):
         column = np.divide(rows, root, out=np.zeros_like(rows), where=root > 0.0)
         return root, column.reshape(-1, 1)
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         root, column = self._apart(residual)
         return np.einsum("ij,ij,ij->i", root, root, self.loss.value(column).reshape(root.shape))
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         root, column = self._apart(dual)
         value = np.einsum(
             "ij,ij,ij->i", root, root, self.loss.conjugate(column).reshape(root.shape)
@@ -292,11 +292,11 @@ class Pointwise(_MeasuredLoss):
             step = np.broadcast_to(step, root.shape).reshape(-1, 1)
         return root, column, step
 
-    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         root, column, step = self._inside(point, step)
         return root * self.loss.conjugate_prox(column, step).reshape(root.shape)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         root, column, step = self._inside(point, step)
         jacobian = self.loss.conjugate_prox_jacobian(column, step).reshape(root.shape)
         return np.where(root > 0.0, jacobian, 0.0)

@@ -50,6 +50,8 @@ class NonCrossing(Loss):
     def __init__(self, pinball: Pinball) -> None:
         if not isinstance(pinball, Pinball) or pinball.epsilon > 0.0:
             raise ValueError(f"pinball must be a Pinball loss with epsilon=0, got {pinball!r}")
+        if pinball.n_targets > 1:
+            raise ValueError(f"pinball must be a loss of one target, got {pinball!r}")
         self.pinball = pinball
         self.n_outputs = len(pinball.levels)
         self._order = np.argsort(pinball.levels)
@@ -63,7 +65,7 @@ class NonCrossing(Loss):
         return repr(self.pinball)
 
     @property
-    def cone(self) -> FloatArray:  # type: ignore[override]
+    def cone(self) -> FloatArray:  # type: ignore[override]  # the base has an attribute
         """Differences of residuals of neighbouring levels, (p - 1, p)."""
         return -np.diff(np.eye(len(self._order))[self._order], axis=0)
 
@@ -80,7 +82,7 @@ class NonCrossing(Loss):
         """Return itself: quantiles and their order know no units."""
         return self
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         total = np.empty(len(residual))
         _ordered.value(np.ascontiguousarray(residual), self._box, total)
         return total
@@ -90,7 +92,7 @@ class NonCrossing(Loss):
         zero = np.zeros(len(self._order))
         return self._projected(residual, (self._order, zero, zero))[1]
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         excess = np.empty(len(dual))
         _ordered.excess(np.ascontiguousarray(dual), self._box, excess)
         return np.where(excess <= ROUNDING, 0.0, np.inf)
@@ -99,7 +101,7 @@ class NonCrossing(Loss):
         """Projection on the domain, whatever the step."""
         return self._projected(point, self._box)[0]
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         point = np.ascontiguousarray(point)
         jacobian = np.empty((*point.shape, point.shape[1]))
         _ordered.projection_jacobian(point, self._box, jacobian)
@@ -113,7 +115,7 @@ class NonCrossing(Loss):
         _ordered.project(point, box, dual, residual)
         return dual, residual
 
-    def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:  # noqa: D102
+    def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:
         n, p = residual.shape
         found = Envelope.empty(n, (p, p))
         return found.until(_ordered.envelope(anchor, residual, step, self._box, *found))

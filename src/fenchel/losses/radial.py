@@ -69,14 +69,14 @@ class Radial(Loss):
         new.epsilon = self.epsilon / scale
         return new
 
-    def value(self, residual: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, residual: FloatArray) -> FloatArray:
         length = np.maximum(np.linalg.norm(residual, axis=1) - self.epsilon, 0.0)
         if self.curvature == 0.0:
             return self.radius * length
         slope = np.minimum(length / self.curvature, self.radius)
         return np.asarray(slope * (length - 0.5 * self.curvature * slope))
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         length = np.linalg.norm(dual, axis=1)
         value = 0.5 * self.curvature * length**2 + self.epsilon * length
         return np.where(length > self.radius * (1.0 + ROUNDING), np.inf, value)
@@ -95,10 +95,10 @@ class Radial(Loss):
             interior |= length == 0
         return ratio, np.where(interior, slope, 0.0), direction
 
-    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
         return self._lengths(point, step)[0] * point
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         ratio, slope, direction = self._lengths(point, step)
         radial = direction[:, :, None] * direction[:, None, :]
         return ratio[:, :, None] * np.eye(point.shape[1]) + (slope - ratio)[:, :, None] * radial

@@ -1,8 +1,8 @@
 """Choosing parameters along warm-started paths, and intervals calibrated on held-out rows."""
 
 from fenchel.model_selection.conformal import ConformalQuantileRegressor, ConformalRegressor
-from fenchel.model_selection.linear import GroupLassoCV, LassoCV, RidgeCV
-from fenchel.model_selection.search import KernelRidgeCV, PathSearchCV
+from fenchel.model_selection.named import GroupLassoCV, KernelRidgeCV, LassoCV, RidgeCV
+from fenchel.model_selection.search import PathSearchCV
 
 __all__ = [
     "ConformalQuantileRegressor",

@@ -10,7 +10,7 @@ try:
     from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:  # scikit-learn before 1.9
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two
         """Stands in for scikit-learn's, and says what is missing."""
 
         def set_callbacks(self, *callbacks: Any) -> Any:

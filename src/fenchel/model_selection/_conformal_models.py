@@ -47,6 +47,11 @@ def outputs(model: Any, X: AnyArray, columns: Columns) -> Ends:
     prediction = np.asarray(model.predict(X), dtype=np.float64)
     if prediction.ndim == 1:
         prediction = prediction[:, None]
+    if prediction.ndim > 2:
+        raise ValueError(
+            "estimator must predict quantiles of one target, got predictions of shape "
+            f"{prediction.shape}; calibrate a model for each of them"
+        )
     if columns[0] != columns[1] and prediction.shape[1] < 2:
         raise TypeError(
             "estimator must predict two quantiles: a parameter levels, as QuantileRegressor has, "

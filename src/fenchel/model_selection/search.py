@@ -19,13 +19,11 @@ from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
     BOOLEAN,
     CALLABLE,
-    COUNT,
     NONE,
     CheckedParameters,
     Having,
     OneOf,
     That,
-    constraints_of,
     declared,
 )
 from fenchel.estimator import Searchable, all_or_nothing
@@ -73,6 +71,16 @@ def _delegated(like: Callable[..., Any]) -> Any:
     method.__doc__ = f"Call ``{name}`` of ``best_estimator_``, fitted on all rows."
     decorated: Callable[..., Any] = available_if(available)(method)
     return decorated
+
+
+def of_best(name: str, doc: str) -> property:
+    """An attribute of the best estimator, there after a fit."""
+
+    def value(search: PathSearchCV[Any]) -> Any:
+        check_is_fitted(search, "best_estimator_")
+        return getattr(search.best_estimator_, name)
+
+    return property(value, doc=doc)
 
 
 class PathSearchCV(
@@ -377,19 +385,8 @@ class PathSearchCV(
         options = {} if theta is None else {"theta": theta}
         return float(best.score(X, y, sample_weight=sample_weight, **options))
 
-    @property
-    def certificate_(self) -> Any:
-        """Certificate of the final fit."""
-        check_is_fitted(self, "best_estimator_")
-        best: Any = self.best_estimator_
-        return best.certificate_
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of steps of the final fit."""
-        check_is_fitted(self, "best_estimator_")
-        best: Any = self.best_estimator_
-        return int(best.n_iter_)
+    certificate_ = of_best("certificate_", "Certificate of the final fit.")
+    n_iter_ = of_best("n_iter_", "Number of steps of the final fit.")
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.tuned())
@@ -398,92 +395,6 @@ class PathSearchCV(
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
         return tags
-
-
-def _are_positive(values: Any) -> bool:
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        return False
-    numbers = array.dtype.kind in "iuf" and array.ndim == 1 and array.size > 0
-    return numbers and bool(np.all((array > 0) & (array < np.inf)))
-
-
-def _are_candidates(values: Any) -> bool:
-    words = isinstance(values, (str, bytes, Mapping))
-    return np.iterable(values) and not words and len(list(values)) > 0
-
-
-STRENGTHS = COUNT | That("a sequence of finite numbers > 0", _are_positive, ValueError)
-
-
-class KernelRidgeCV(PathSearchCV[KernelRidge]):
-    """Kernel ridge regression that chooses its strength, and its width, by itself.
-
-    ``PathSearchCV(KernelRidge(kernel=kernel), {"alpha": alphas, "length_scale": ...})``, under
-    the name and with the parameters that users of :class:`sklearn.linear_model.RidgeCV` expect.
-
-    Parameters
-    ----------
-    alphas : int or sequence of float, default=20
-        Strengths, or how many of them on a geometric grid in the units of the problem.
-    length_scales : sequence, optional
-        Candidates for the length scale of the kernel; None keeps the kernel as it is.
-    kernel : None, str, kernel, callable or OperatorKernel, default=None
-        As in :class:`fenchel.KernelRidge`.
-    cv : int, splitter or iterable, optional
-        Folds; None with ``scoring=None`` is the exact leave-one-out error.
-    scoring, selection, n_jobs, verbose
-        As in :class:`PathSearchCV`.
-
-    Examples
-    --------
-    >>> from fenchel.datasets import make_sine_quantiles
-    >>> from fenchel.model_selection import KernelRidgeCV
-    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
-    >>> model = KernelRidgeCV(alphas=50).fit(X, y)
-    >>> abs(model.best_score_ + model.best_estimator_.loo_error_) < 1e-9
-    True
-    """
-
-    aggregation, refit = "mean", True
-    constraints = declared(
-        alphas=STRENGTHS,
-        length_scales=NONE | That("a sequence of one or more candidates", _are_candidates),
-        kernel=constraints_of(KernelRidge)["kernel"],
-    )
-
-    def __init__(
-        self,
-        alphas: Any = 20,
-        *,
-        length_scales: Any = None,
-        kernel: Any = None,
-        cv: Any = None,
-        scoring: Any = None,
-        selection: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.length_scales = length_scales
-        self.kernel = kernel
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def tuned(self) -> KernelRidge:
-        """Return the estimator whose parameters are searched."""
-        return KernelRidge(kernel=self.kernel)
-
-    def _candidates(self) -> dict[str, Any]:
-        scales = {} if self.length_scales is None else {"length_scale": self.length_scales}
-        return {"alpha": self.alphas, **scales}
-
-    def _scoring(self) -> Any:
-        return "loo" if self.scoring is None and self.cv is None else self.scoring
 
 
 def _standard_error(folds: FloatArray) -> float:

@@ -10,9 +10,6 @@ import numpy as np
 from fenchel._typing import FloatArray, IntArray
 from fenchel.norms import _loops as loops
 
-_CODES = {1.0: 1, 2.0: 2, np.inf: 0}
-_DUAL = {1.0: np.inf, 2.0: 2.0, np.inf: 1.0}
-
 
 @dataclass(frozen=True, eq=False)
 class GroupNorm:
@@ -27,8 +24,8 @@ class GroupNorm:
     ----------
     labels : ndarray of shape (d,)
         Group of each row, 0 to k - 1.
-    q, p : {1, 2, inf}
-        The norms inside and outside.
+    q, p : float
+        The norms inside and outside, numbers >= 1 or inf.
 
     References
     ----------
@@ -72,19 +69,18 @@ class GroupNorm:
     @cached_property
     def dual(self) -> GroupNorm:
         """The dual norm, L_{q*,p*} of the same groups."""
-        norm = GroupNorm(self.labels, _DUAL[self.q], _DUAL[self.p])
+        norm = GroupNorm(self.labels, _dual(self.q), _dual(self.p))
         for name in ("order", "back", "rows_before"):
             norm.__dict__[name] = getattr(self, name)
         return norm
 
     def lengths(self, W: FloatArray) -> FloatArray:
         """q-norms of the groups, (k,)."""
-        starts = self.rows_before * W.shape[1]
-        return _lengths(W[self.order].ravel(), starts, _CODES[self.q])
+        return _lengths(W[self.order].ravel(), self.rows_before * W.shape[1], self.q)
 
     def value(self, W: FloatArray) -> float:
         """‖W‖."""
-        return float(np.linalg.norm(self.lengths(W), self.p))
+        return float(loops.length(self.lengths(W), self.p))
 
     def prox(self, W: FloatArray, t: float) -> FloatArray:
         """The minimizer of ½‖U - W‖² + t ‖U‖."""
@@ -92,8 +88,7 @@ class GroupNorm:
             return W
         v = W[self.order].ravel()
         starts = self.rows_before * W.shape[1]
-        outer = {1.0: _sum, 2.0: _root_of_squares, np.inf: _maximum}[self.p]
-        return outer(v, starts, self.q, t).reshape(W.shape)[self.back]
+        return _prox(v, starts, self.q, self.p, t).reshape(W.shape)[self.back]
 
     def project(self, W: FloatArray, radius: float) -> FloatArray:
         """The nearest point with ‖U‖ <= radius, by Moreau's identity."""
@@ -102,95 +97,65 @@ class GroupNorm:
         return W - self.dual.prox(W, radius)
 
 
+def _dual(q: float) -> float:
+    """The q* with 1/q + 1/q* = 1."""
+    return np.inf if q == 1.0 else 1.0 if q == np.inf else q / (q - 1.0)
+
+
+def _prox(v: FloatArray, starts: IntArray, q: float, p: float, t: float) -> FloatArray:
+    """Prox of t (Σ_j ‖v_j‖_q^p)^(1/p)."""
+    if q == p:  # of all entries, whatever the groups
+        starts, p = _whole(v), 1.0
+    if p == 1.0:
+        return _sum(v, starts, q, t)
+    if q == 2.0:  # only lengths change
+        lengths = _lengths(v, starts, q)
+        shorter = _sum(lengths, _whole(lengths), p, t)
+        return v * _each(starts, np.divide(shorter, lengths, where=lengths > 0.0, out=shorter))
+    if loops.length(_lengths(v, starts, _dual(q)), _dual(p)) <= t:
+        return np.zeros_like(v)
+    unit = np.abs(v).max()
+    sizes, u = np.abs(v) / unit, np.empty_like(v)
+    if p == np.inf:  # what the projection on the ball of the dual norm leaves
+        loops.across(sizes, starts, _dual(q), 1.0, t / unit, True, u)
+        u = sizes - u
+    else:
+        loops.across(sizes, starts, q, p, t / unit, False, u)
+    return np.copysign(unit * u, v)
+
+
 def _sum(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
     """Prox of t Σ_j ‖v_j‖_q: group by group."""
     if q == 1.0:
-        return _soft(v, t)
-    if q == np.inf:
-        levels = _max_levels(_descending(v, starts), starts, t)
-        return _clipped(v, starts, levels)
-    return v * _each(starts, _shrunk(_lengths(v, starts, 2), t))
-
-
-def _root_of_squares(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
-    """Prox of t (Σ_j ‖v_j‖_q²)^½.
-
-    Where it is not zero, with value G, it is that of Σ_j ‖·‖_q² / (2 ν), ν = G / t.
-    """
+        return np.asarray(np.sign(v) * np.maximum(np.abs(v) - t, 0.0))
     if q == 2.0:
-        length = np.linalg.norm(_lengths(v, starts, 2))
-        return v * _shrunk(np.array([length]), t)
-    dual_lengths = _lengths(v, starts, 0 if q == 1.0 else 1)
-    if np.linalg.norm(dual_lengths) <= t:
-        return np.zeros_like(v)
-    ordered = _descending(v, starts)
-    nu = loops.squared_root(ordered, starts, _CODES[q], t)
-    levels, slopes = np.zeros((2, len(starts) - 1))
-    loops.squared_levels(ordered, starts, _CODES[q], nu, levels, slopes)
-    if q == 1.0:
-        return _soft(v, _each(starts, levels))
-    return _clipped(v, starts, nu * levels)
-
-
-def _maximum(v: FloatArray, starts: IntArray, q: float, t: float) -> FloatArray:
-    """Prox of t max_j ‖v_j‖_q: what projection on the ball of L_{q*,1} leaves."""
-    whole = np.array([0, len(v)], dtype=np.intp)
-    if q == np.inf:  # the largest entry of all: a cut
-        level = _max_levels(_descending(v, whole), whole, t)
-        return _clipped(v, whole, level)
-    if q == 2.0:  # the longest group: lengths are cut
-        lengths = _lengths(v, starts, 2)
-        among = np.array([0, len(lengths)], dtype=np.intp)
-        level = _max_levels(_descending(lengths, among), among, t)[0]
-        factors = np.divide(level, lengths, out=np.ones_like(lengths), where=lengths > level)
+        lengths = _lengths(v, starts, q)
+        factors = np.zeros_like(lengths)
+        np.divide(lengths - t, lengths, out=factors, where=lengths > t)
         return v * _each(starts, factors)
-    # the group with the largest sum: v - u, u the projection on Σ_j ‖u_j‖_∞ <= t
-    ordered = _descending(v, starts)
-    if np.sum(_lengths(v, starts, 0)) <= t:
-        return np.zeros_like(v)
-    threshold = loops.sum_of_maxima_threshold(ordered, starts, t)
-    return v - _clipped(v, starts, _max_levels(ordered, starts, threshold))
+    if q == np.inf:
+        levels = np.empty(len(starts) - 1)
+        loops.max_levels(np.abs(v), starts, t, levels)
+        level = _each(starts, levels)
+        return np.clip(v, -level, level)
+    unit = np.abs(v).max(initial=0.0) or 1.0
+    u = np.empty_like(v)
+    loops.separate(np.abs(v) / unit, starts, q, t / unit, u)
+    return np.copysign(unit * u, v)
 
 
-def _shrunk(lengths: FloatArray, t: float) -> FloatArray:
-    """Factors max(0, 1 - t / length)."""
-    factors = np.zeros_like(lengths)
-    np.divide(lengths - t, lengths, out=factors, where=lengths > t)
-    return factors
+def _whole(v: FloatArray) -> IntArray:
+    """All entries as one group."""
+    return np.array([0, len(v)], dtype=np.intp)
 
 
-def _lengths(v: FloatArray, starts: IntArray, code: int) -> FloatArray:
+def _lengths(v: FloatArray, starts: IntArray, q: float) -> FloatArray:
     """Norms of the groups."""
-    out = np.zeros(len(starts) - 1)
-    loops.lengths(v, starts, code, out)
+    out = np.empty(len(starts) - 1)
+    loops.lengths(v, starts, q, out)
     return out
-
-
-def _descending(v: FloatArray, starts: IntArray) -> FloatArray:
-    """Absolute values, sorted from large to small inside of groups."""
-    out = np.abs(v)
-    loops.sort_descending(out, starts)
-    return out
-
-
-def _max_levels(ordered: FloatArray, starts: IntArray, t: float) -> FloatArray:
-    """Maxima of the proxes of t‖·‖_∞, group by group."""
-    levels = np.empty(len(starts) - 1)
-    loops.max_levels(ordered, starts, t, levels)
-    return levels
 
 
 def _each(starts: IntArray, values: FloatArray) -> FloatArray:
     """The value of its group for each entry."""
     return np.repeat(values, np.diff(starts))
-
-
-def _soft(v: FloatArray, threshold: FloatArray | float) -> FloatArray:
-    """Entries brought nearer to zero."""
-    return np.asarray(np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0))
-
-
-def _clipped(v: FloatArray, starts: IntArray, levels: FloatArray) -> FloatArray:
-    """Entries of group j cut off at ± levels[j]."""
-    level = _each(starts, levels)
-    return np.clip(v, -level, level)

@@ -201,6 +201,7 @@ def trusted_types() -> tuple[str, ...]:
         Learned,
         Learning,
         kernels.DistanceQuantile,
+        kernels.SparsePoints,
         functional.Sparsity,
         positive.Start,
     ]

@@ -139,7 +139,7 @@ def free_legend(ax: Any, entries: Sequence[tuple[Any, object]], title: str, poin
 def shades(name: str, end: float) -> Any:
     """A colour map of matplotlib, from its beginning to a share of it."""
     from matplotlib import colormaps  # noqa: PLC0415  (an optional dependency)
-    from matplotlib.colors import ListedColormap  # noqa: PLC0415
+    from matplotlib.colors import ListedColormap  # noqa: PLC0415  (the same)
 
     return ListedColormap(colormaps[name](np.linspace(0.0, end, 256)))
 

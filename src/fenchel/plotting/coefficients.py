@@ -175,7 +175,7 @@ class CoefficientMatrixDisplay(Display):
         return self.ax_.pcolormesh(across, down, masked, cmap=cmap, rasterized=True, **limits)
 
     def _legend(self) -> None:
-        from matplotlib.patches import Patch  # noqa: PLC0415
+        from matplotlib.patches import Patch  # noqa: PLC0415  (an optional dependency)
 
         shown = [(_ZERO, "exactly zero")]
         if self.missing_ is not None:

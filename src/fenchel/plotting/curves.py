@@ -207,7 +207,7 @@ class CurvesDisplay(Display):
         return self
 
     def _curves(self) -> None:
-        from matplotlib.collections import LineCollection  # noqa: PLC0415
+        from matplotlib.collections import LineCollection  # noqa: PLC0415  (an optional dependency)
 
         ax, theta = self.ax_, self.theta
         step = -(-len(self.observed) // _BACKGROUND)

@@ -20,7 +20,7 @@ from fenchel.inspection import (
     target_name_of,
 )
 from fenchel.plotting import _style
-from fenchel.plotting._checks import checked_levels, column, matrix, one_output, vector
+from fenchel.plotting._checks import checked_levels, column, matrix, vector
 from fenchel.plotting._display import Display
 
 KINDS = ("average", "typical")
@@ -148,20 +148,18 @@ class FanDisplay(Display):
                 subsample=subsample,
                 random_state=random_state,
             )
-            curves, grid, values, feature_name = made.curves, made.grid, made.values, made.name
+            predicted, grid, values, feature_name = made.curves, made.grid, made.values, made.name
             note = f"averaged over the other features of {made.n_rows} rows"
         else:
             path = feature_slice(X, feature, grid_resolution)
-            curves = matrix(estimator.predict(path.rows), "predictions")
+            predicted = estimator.predict(path.rows)
             grid, values, feature_name, note = path.grid, path.values, path.name, path.note
         model = final_estimator(estimator)
         levels = levels_of(model)
-        if levels is None:
-            curves = one_output(curves, output)
+        curves = _of_output(predicted, levels, output)
         targets = None if y is None else column(y, output)
         if targets is not None and kind == "average" and not alone:
-            own = matrix(estimator.predict(X), "predictions")
-            own = own if levels is not None else one_output(own, output)
+            own = _of_output(estimator.predict(X), levels, output)
             targets = targets - _middle(own, levels)
             targets = targets + np.interp(values, grid, _middle(curves, levels))
             note = f"{note}, points adjusted for them"
@@ -324,6 +322,15 @@ def _is_long(values: FloatArray) -> bool:
     """Whether positive values have a long tail that a logarithm brings near, and no lone ones."""
     ratios = np.log(np.quantile(values[np.isfinite(values)], (0.0, 0.02, 0.98, 1.0)))
     return bool(ratios[3] - ratios[0] <= 2.5 * (ratios[2] - ratios[1]))
+
+
+def _of_output(predictions: Any, levels: FloatArray | None, output: int) -> FloatArray:
+    """Curves of one target, (n, n_curves), of predictions that have one axis for all or two."""
+    values = np.asarray(predictions, dtype=np.float64)
+    each = values.reshape(len(values), 1 if levels is None else len(levels), -1)
+    if not 0 <= output < each.shape[2]:
+        raise ValueError(f"output must be in 0..{each.shape[2] - 1}, got {output!r}")
+    return np.asarray(each[:, :, output])
 
 
 def _middle(curves: FloatArray, levels: FloatArray | None) -> FloatArray:

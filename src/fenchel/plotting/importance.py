@@ -127,7 +127,8 @@ class ImportanceDisplay(Display):
         return cls(names, values, max_features=max_features).plot(ax=ax)
 
     @property
-    def idle(self) -> list[str]:  # noqa: D102
+    def idle(self) -> list[str]:
+        """Names of features with less than a thousandth of the importance."""
         return Importances(self.names, self.shares).idle
 
     def _draw(self, ax: Any) -> None:

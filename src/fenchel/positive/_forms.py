@@ -100,7 +100,7 @@ class MixtureForm(NamedTuple):
 
     @property
     def _scale(self) -> FloatArray:
-        scale: Any = getattr(self.kernel, "length_scale")  # noqa: B009
+        scale: Any = getattr(self.kernel, "length_scale")  # noqa: B009  (not of every kernel)
         return np.broadcast_to(np.asarray(scale, dtype=np.float64), self.landmarks.shape[1])
 
 

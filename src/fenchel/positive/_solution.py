@@ -19,6 +19,7 @@ _QUARTERS = 25  # down to 1e-15 of a starting point
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
 _NEAR = 10.0  # tolerances within which the best offsets of a step are worth their search
 _WITHIN = 1.5  # tolerances that a barrier may leave as a gap where points may be good enough
+_GAINED = 0.1  # tolerances that the step before may have gained where they are
 _ROUGH = 1e-4  # a tolerance of candidates that are compared
 ROUNDING = 1e-14  # share of a value that may be rounding: 698 and 494 with 1e-16, else no change
 _ROUGHLY = 1e-7  # accuracy of the conditions on the way
@@ -170,16 +171,17 @@ class Record:
         self.loop = Loop[Certified](tol, callback)
         self._known: tuple[Point, float] | None = None
 
-    def skips(self, barrier: float) -> bool:
+    def skips(self, barrier: float, decrease: float) -> bool:
         """Whether a point on the way needs no certificate.
 
         It does where somebody is told of the progress, where a precise solution is sought, and
-        where a barrier is so small that the point may be good enough.
+        where a barrier, and what the last step was to gain, are so small that the point may be
+        good enough.
         """
         if self.loop.callback is not None or self.loop.tol < _ROUGH:
             return False
-        left = barrier * sum(self.problem.cone.sizes)
-        return left > _WITHIN * self.loop.tol * (self.problem.loss.unit or 1.0)
+        left = max(barrier * sum(self.problem.cone.sizes) / _WITHIN, decrease / _GAINED)
+        return left > self.loop.tol * (self.problem.loss.unit or 1.0)
 
     def run(self, iterates: Iterator[Iterate[Certified]], remedy: str) -> PSDSolution:
         """Take iterates until one of them ends the loop; return the best in its lowest rank."""

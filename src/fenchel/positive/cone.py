@@ -261,7 +261,7 @@ n_features_in_, feature_names_in_
         """Return 9 strengths."""
         return {"alpha": 9}
 
-    def check_parameters(self) -> None:  # noqa: D102
+    def check_parameters(self) -> None:
         super().check_parameters()
         if self.cone is not None and self.generators is not None:
             raise ValueError("cone must be None where generators are given, got both")

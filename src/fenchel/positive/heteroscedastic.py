@@ -59,20 +59,20 @@ class NormalLikelihood(PredictionLoss):
         self.targets = np.asarray(targets, dtype=np.float64)
         self.floor = floor
 
-    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, prediction: FloatArray) -> FloatArray:
         eta, theta = prediction[:, 0], prediction[:, 1] + self.floor
         positive = theta > 0.0
         safe = np.where(positive, theta, 1.0)
         residual = self.targets - eta / safe
         return np.where(positive, 0.5 * (safe * residual**2 - np.log(safe)), np.inf)
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         _, s = self._slack(dual)
         inside = s > 0.0
         value = -0.5 - 0.5 * np.log(2.0 * np.where(inside, s, 1.0)) - self.floor * dual[:, 1]
         return np.where(inside, value, np.inf)
 
-    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         a, s = self._slack(dual)
         theta = 0.5 / s
         gradient = np.stack([a * theta, theta - self.floor], axis=1)
@@ -94,9 +94,7 @@ class NormalLikelihood(PredictionLoss):
         a, theta = self._prox(point, steps)
         return np.stack([a - self.targets, point[:, 1] - steps * (theta - self.floor)], axis=1)
 
-    def conjugate_prox_jacobian(  # noqa: D102
-        self, point: FloatArray, step: float | FloatArray
-    ) -> FloatArray:
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         steps = np.ravel(step)
         hessian = _hessian(*self._prox(point, steps))
         return np.asarray(np.linalg.inv(np.eye(2) + steps[:, None, None] * hessian))

@@ -86,9 +86,13 @@ class Interior(PredictionLoss):
     smooth = True
 
     def __init__(
-        self, loss: Residual, lower: FloatArray, upper: FloatArray, curvature: FloatArray,
+        self,
+        loss: Residual,
+        lower: FloatArray,
+        upper: FloatArray,
+        curvature: FloatArray,
         barrier: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.loss, self.lower, self.upper, self.curvature = loss, lower, upper, curvature
         self.barrier, self.n_outputs = barrier, loss.n_outputs
         self.unit, self.step = loss.unit, loss.step
@@ -133,28 +137,28 @@ class LogLikelihood(PredictionLoss):
     def __init__(self, scale: float = 1.0) -> None:
         self.shift = float(np.log(scale))
 
-    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, prediction: FloatArray) -> FloatArray:
         z = prediction[:, 0]
         return -np.log(z, out=np.full(len(z), -np.inf), where=z > 0.0) - self.shift
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         beta = -dual[:, 0]
         logarithm = np.log(beta, out=np.full(len(beta), -np.inf), where=beta > 0.0)
         return self.shift - 1.0 - logarithm
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         root = np.hypot(point, 2.0 * np.sqrt(step))
         # the form without cancellation
         positive = np.maximum(point, 0.0)
         direct = 0.5 * (np.minimum(point, 0.0) - root)
         return np.where(point > 0.0, -2.0 * step / (root + positive), direct)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         beta = self.conjugate_prox(point, step)
         squares = beta * beta
         return squares / (squares + step)
 
-    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         return -1.0 / dual, 1.0 / (dual * dual)
 
 
@@ -184,7 +188,7 @@ class Poisson(PredictionLoss):
         self.unit = deviance if deviance > 0.0 else mean
         self.step = 1.0 / mean
 
-    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, prediction: FloatArray) -> FloatArray:
         y, z = self.targets, prediction
         logarithm = np.log(z, out=np.full_like(z, -np.inf), where=z > 0.0)
         earned = np.where(y > 0.0, y * np.where(y > 0.0, logarithm, 0.0), 0.0)
@@ -192,12 +196,12 @@ class Poisson(PredictionLoss):
         # for y = 0 the domain z >= 0 is what the model guarantees
         return np.where((y == 0.0) & (z < 0.0), np.inf, loss)[:, 0]
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         y, rest = self.targets, 1.0 - dual
         inside = (rest > 0.0) | ((y == 0.0) & (rest >= 0.0))
         return np.where(inside, -xlogy(y, np.where(rest > 0.0, rest, 1.0)), np.inf)[:, 0]
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         # with g = 1 - beta > 0: g² - (1 - point) g - step y = 0
         v, product = 1.0 - point, step * self.targets
         root = np.hypot(v, 2.0 * np.sqrt(product))
@@ -205,13 +209,13 @@ class Poisson(PredictionLoss):
         low = np.divide(2.0 * product, negative, out=np.zeros_like(v), where=negative > 0.0)
         return 1.0 - np.where(v > 0.0, 0.5 * (v + root), low)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         rest = 1.0 - self.conjugate_prox(point, step)
         squares = rest * rest
         total = squares + step * self.targets
         return np.divide(squares, total, out=np.zeros_like(squares), where=total > 0.0)
 
-    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         rest = 1.0 - dual
         return self.targets / rest, self.targets / (rest * rest)
 
@@ -257,20 +261,20 @@ class Residual(PredictionLoss):
         self.unit = mean or float(np.average(loss.value(self.targets), weights=weight)) or 1.0
         self.step = mean / spread if spread > 0.0 and mean > 0.0 else 1.0
 
-    def value(self, prediction: FloatArray) -> FloatArray:  # noqa: D102
+    def value(self, prediction: FloatArray) -> FloatArray:
         return self.loss.value(self.targets - prediction)
 
-    def conjugate(self, dual: FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate(self, dual: FloatArray) -> FloatArray:
         earned = np.einsum("ij,ij->i", dual, self.targets)
         return earned + self.loss.conjugate(-dual)
 
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         return -self.loss.conjugate_prox(step * self.targets - point, step)
 
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:  # noqa: D102
+    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
         return self.loss.conjugate_prox_jacobian(step * self.targets - point, step)
 
-    def interior(self, barrier: float) -> Interior | None:  # noqa: D102
+    def interior(self, barrier: float) -> Interior | None:
         box = self.loss.box(self.n_outputs)
         if box is None or box.epsilon > 0.0 or not np.all(box.below == box.above):
             return None

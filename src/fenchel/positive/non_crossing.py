@@ -309,7 +309,7 @@ n_features_in_, feature_names_in_
         """Return 9 strengths, each with two strengths of the distances."""
         return {"alpha": 9, "gap_strength": [1.0, 0.01]}
 
-    def check_parameters(self) -> None:  # noqa: D102
+    def check_parameters(self) -> None:
         super().check_parameters()
         self.levels_ = check_levels(self.levels)
         if self.anchor is None:

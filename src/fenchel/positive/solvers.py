@@ -13,6 +13,7 @@ from fenchel._typing import FloatArray
 from fenchel._validation import Having, OneOf
 from fenchel.positive._fista import DualFista
 from fenchel.positive._kinks import KinkSystem, RowGrams
+from fenchel.positive._row_system import RowSystem, takes_rows
 from fenchel.positive._solution import (
     ROUNDING,
     Certified,
@@ -97,8 +98,9 @@ class DualNewton(PSDSolver):
             inside = _INSIDE if path.barrier < path.unit else _FAR_INSIDE
             point = point_of(problem, inside * point.dual, None, nu, path.barrier, joint)
         eased, point = path.eased(point)
+        decrease, first = np.inf, 0 if warm_start is None else -1  # it is certified already
         for step in range(self.max_iter + 1):
-            if record.skips(path.barrier) and 0 < step < self.max_iter:
+            if record.skips(path.barrier, decrease) and first < step < self.max_iter:
                 z = problem.values(point.push, point.spectra)
             else:
                 true = replace(point, conjugates=problem.conjugates(point.dual))
@@ -122,6 +124,11 @@ class DualNewton(PSDSolver):
         self, problem: PSDProblem, point: Point, z: FloatArray
     ) -> tuple[FloatArray, FloatArray, float, FloatArray]:
         slope, hessian = problem.loss.conjugate_derivatives(point.dual)
+        if hessian.ndim == 2 and takes_rows(problem):
+            rest = z - slope
+            change, offset = RowSystem(problem, point.spectra, hessian).solve(rest, point.dual)
+            decrease = float(np.vdot(problem.weight[:, None] * rest, change))
+            return change, offset, decrease, np.zeros(0)
         inverse = inverse_blocks(hessian)
         weight = problem.weight
         blocks = weight.reshape(-1, *[1] * (inverse.ndim - 1)) * inverse

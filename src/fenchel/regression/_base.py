@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
@@ -17,7 +18,7 @@ from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
 from fenchel.features import NO_KERNEL_ROWS, FeatureMap, KernelRowLimits, fit_feature_map
 from fenchel.files import is_table, read_blocks
-from fenchel.kernels import OperatorKernel, settled
+from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
 from fenchel.learning import (
     DEFAULT_STRENGTH,
     Data,
@@ -37,7 +38,9 @@ from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 from fenchel.solvers.loop import Watch
 
-_SAMPLE = 128
+_SAMPLE, _BLOCK = 128, 1024
+_OF_SPARSE = ("auto", "cholesky", "kernel_rows")
+_SPARSE_ROWS = KernelRowLimits(10_000, 0)  # whose values are not computed again and again
 
 
 class KernelRegressor(CheckedRegressor, LearningEstimator):
@@ -53,8 +56,11 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     """‖h‖ of the function that predicts."""
     certified_offset_: FloatArray
     """The offsets that the certificate is of."""
+    _takes_sparse = True
     _sample: FloatArray | None
     """A few of the training rows, for importances."""
+    _sparse: bool = False
+    """Whether the rows of the fit are sparse."""
 
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
@@ -64,10 +70,44 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
                 f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
                 f"radius={self.radius!r}"
             )
+        if getattr(self, "coupling", None) is not None and isinstance(self.kernel, OperatorKernel):
+            raise ValueError(
+                "coupling must be None with an operator-valued kernel, which couples the outputs "
+                f"itself, got kernel={type(self.kernel).__name__}"
+            )
 
     def make_loss(self, n_targets: int) -> Loss:
         """Return the loss for targets with this number of columns."""
         raise NotImplementedError
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """New rows are sparse where those of the fit are."""
+        rows = super()._rows(X, reset=reset)
+        if reset:
+            self._sparse = issparse(rows)
+        return SparsePoints(rows) if self._sparse or issparse(rows) else rows
+
+    def _may_learn(self) -> bool:
+        """Not from sparse rows: length scales of many columns are what is learned."""
+        return not self._sparse and super()._may_learn()
+
+    def _feature_map(self, rows: Any, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        if self._sparse:
+            self._check_sparse()
+        return super()._feature_map(rows, weight)
+
+    def _check_sparse(self) -> None:
+        """Raise a sentence where sparse rows are not for the kernel or the features."""
+        kernel = self.kernel if isinstance(self.kernel, OperatorKernel) else as_kernel(self.kernel)
+        if not takes_sparse(kernel):
+            raise TypeError(
+                "X must be an array for a kernel that is not made of products or distances of "
+                f"whole rows, as Linear() and Gaussian() are, got a sparse one for {kernel!r}"
+            )
+        if self.features not in _OF_SPARSE:
+            raise ValueError(
+                f"features must be one of {list(_OF_SPARSE)} with sparse X, got {self.features!r}"
+            )
 
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
         """Read off targets what the loss has of them: here nothing."""
@@ -83,11 +123,13 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a table
-            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. Or a table
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. A sparse
+            array of scipy is not made dense, and nothing is learned from it: the kernel is made
+            of products or distances of rows, as the linear and the Gaussian one. Or a table
             that is read block by block and need not fit into memory: a Parquet file or a folder
             of them, an array in a file .npy, a table or data set of Arrow.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
-            Targets: one column for quantiles and expectiles; the name of a column of a table.
+            Targets; the name of a column of a table.
         sample_weight : array-like of shape (n_samples,) or str, optional
             Non-negative weights: an integer weight is the same as repeating the row. May be the
             name of a column of a table.
@@ -114,7 +156,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
         self._sample = None
-        if not self._given_gram():
+        if not (self._given_gram() or self._sparse):
             self._sample = sample_by_content(rows, targets, _SAMPLE)
         self._last = None
         if self.warm_start:
@@ -135,10 +177,14 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As y was given; one column for each level, in the order of ``levels``.
+            As y was given. Of several levels (n_samples, n_levels) or
+            (n_samples, n_levels, n_outputs): in the order of ``levels``, each as y was given.
         """
-        prediction = self._decision(X)
-        return prediction[:, 0] if self._flat and prediction.shape[1] == 1 else prediction
+        return self._as_given(self._decision(X))
+
+    def _as_given(self, outputs: FloatArray) -> FloatArray:
+        """All outputs (n, p) in the shape of y."""
+        return outputs[:, 0] if self._flat and outputs.shape[1] == 1 else outputs
 
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -263,6 +309,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
         Fewer where dual coordinates have no bounds: all rows are then in the last system.
         """
+        if self._sparse:
+            return _SPARSE_ROWS
         return KernelRowLimits(2000, 50_000 if self._is_bounded() else 10_000)
 
     def _is_bounded(self) -> bool:
@@ -319,19 +367,21 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
         self._measure(targets, weight)
-        loss, coupling = self._learned_task(targets.shape[1])
+        n_outputs = self.make_loss(targets.shape[1]).n_outputs or targets.shape[1]
+        loss, coupling, targets = self._learned_task(targets)
         intercept = bool(self.fit_intercept)
         if intercept:
             targets = targets - middle(targets)
         # a function that all outputs share has the losses of all of them against one norm
-        whole = self.make_coupling(self.make_loss(targets.shape[1]).n_outputs or targets.shape[1])
+        whole = self.make_coupling(n_outputs)
         unit = float((np.linalg.norm(whole, 2) / np.linalg.norm(coupling, 2)) ** 2)
         return Data(X, targets, weight, loss, coupling, intercept), unit
 
-    def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
-        """Loss and coupling of the criterion: those of the fit, or of some of its outputs."""
+    def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
+        """Loss, coupling and targets of the criterion: those of the fit, or of some outputs."""
+        n_targets = targets.shape[1]
         loss = self.make_loss(n_targets).unconstrained
-        return loss, self.make_coupling(loss.n_outputs or n_targets)
+        return loss, self.make_coupling(loss.n_outputs or n_targets), targets
 
     def strength(self, prepared: Prepared) -> float:
         """Alpha as given, as learned, or a thousandth of its unit."""
@@ -351,7 +401,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """
         check_is_fitted(self)
         if self._sample is None:
-            raise AttributeError("feature_importances_ needs features, and X held kernel values")
+            raise AttributeError(
+                "feature_importances_ needs features, and X was sparse or held kernel values"
+            )
         effects = total_effects(self._evaluate, self._sample)
         return effects / (effects.sum() or 1.0)
 
@@ -417,8 +469,11 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
             return np.concatenate([self._evaluate(block) for block in blocks])
         return self._evaluate(self._new_rows(X))
 
-    def _evaluate(self, X: FloatArray) -> FloatArray:
+    def _evaluate(self, X: Any) -> FloatArray:
         """The same for rows that are validated."""
+        if isinstance(X, SparsePoints) and not self._sparse:
+            starts = range(0, len(X), _BLOCK)
+            return np.concatenate([self._evaluate(X[i : i + _BLOCK].toarray()) for i in starts])
         with threads_that_pay(min(len(X), len(self.weights_))):
             return self._combination(X, self.weights_) + self.offset_
 

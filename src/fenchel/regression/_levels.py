@@ -8,12 +8,17 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import Number, declared
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
+from fenchel._validation import Number, declared, targets_of
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.features import FeatureMap, KernelRowLimits
-from fenchel.kernels import OperatorKernel, level_coupling
+from fenchel.kernels import (
+    OperatorKernel,
+    check_coupling,
+    level_coupling,
+    output_coupling,
+)
 from fenchel.learning import Learning
 from fenchel.losses import Loss
 from fenchel.losses.atoms import check_levels
@@ -23,10 +28,18 @@ from fenchel.solvers import Solver
 
 
 class LevelRegressor(KernelRegressor):
-    """Several levels of one statistic, learned together."""
+    """Several levels of one statistic, learned together, for one target or several.
 
+    Outputs are pairs of a level and a column of y: all columns at the first level come first.
+    """
+
+    _multi_output = True
     feature_parameters = (*KernelRegressor.feature_parameters, "levels")
-    constraints = declared(levels=check_levels, level_gamma=Number(0.0, infinite=True))
+    constraints = declared(
+        levels=check_levels,
+        level_gamma=Number(0.0, infinite=True),
+        coupling=check_coupling,
+    )
 
     def __init__(
         self,
@@ -37,6 +50,7 @@ class LevelRegressor(KernelRegressor):
         learn: bool | Learning = True,
         radius: float | None = None,
         level_gamma: float = 1.0,
+        coupling: ArrayLike | None = None,
         epsilon: float = 0.0,
         fit_intercept: bool = True,
         features: str | FeatureMap = "auto",
@@ -56,6 +70,7 @@ class LevelRegressor(KernelRegressor):
         self.learn = learn
         self.radius = radius
         self.level_gamma = level_gamma
+        self.coupling = coupling
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.features = features
@@ -69,13 +84,36 @@ class LevelRegressor(KernelRegressor):
         self.callback = callback
         self.max_time = max_time
 
-    def _level_loss(self, levels: Any) -> Loss:
-        """The loss that elicits the statistic at these levels."""
+    def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
+        """The loss that elicits the statistic of each target at these levels."""
         raise NotImplementedError
 
     def _distribution(self, curves: FloatArray) -> QuantileDistribution:
         """The distributions with this statistic at the levels of the fit."""
         raise NotImplementedError
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Rows, and targets (n, 1) or with a column for each output; a single column is y flat."""
+        X, targets = super()._validated(X, y)
+        if targets.shape[1] == 1:
+            targets_of(type(self).__name__, y, len(X))  # which warns of a column
+            self._flat = True
+            return X, targets
+        return X, np.tile(targets, len(self.levels_))
+
+    def _n_columns(self, n_outputs: int) -> int:
+        """Number of columns of y, of which these are all outputs, or the only one."""
+        return max(1, n_outputs // len(self.levels_))
+
+    def _curves(self, X: AnyArray) -> FloatArray:
+        """Predictions of all levels of all columns of y, (n, n_levels, n_columns)."""
+        outputs = self._decision(X)
+        return outputs.reshape(len(outputs), len(self.levels_), -1)
+
+    def _as_given(self, outputs: FloatArray) -> FloatArray:
+        if len(self.levels_) == 1 or outputs.shape[1] == len(self.levels_):
+            return super()._as_given(outputs)
+        return outputs.reshape(len(outputs), len(self.levels_), -1)
 
     def predict_distribution(self, X: ArrayLike) -> QuantileDistribution:
         """Predict the whole distribution of the target at each row.
@@ -100,11 +138,17 @@ class LevelRegressor(KernelRegressor):
         ------
         ValueError
             If there are too few levels: two for quantiles; 0.5 and one on either side for
-            expectiles. Or if the fit has ``epsilon`` > 0.
+            expectiles. Or if the fit has ``epsilon`` > 0, or y had several columns.
         """
-        curves = self._decision(X)
+        curves = self._curves(X)
         self._check_shares("distributions")
-        return self._distribution(curves)
+        if curves.shape[2] > 1:
+            raise ValueError(
+                f"y must have one column for distributions, got {curves.shape[2]}; those of "
+                "column m are fenchel.distributions.QuantileDistribution.from_quantiles(levels, "
+                "predict(X)[:, :, m]), or from_expectiles"
+            )
+        return self._distribution(curves[:, :, 0])
 
     _without_tube = "epsilon=0"
     """Parameters with which levels are shares of rows, for the message."""
@@ -123,26 +167,34 @@ class LevelRegressor(KernelRegressor):
             )
 
     def make_loss(self, n_targets: int) -> Loss:
-        return self._level_loss(self.levels_).insensitive(float(self.epsilon))
+        loss = self._level_loss(self.levels_, self._n_columns(n_targets))
+        return loss.insensitive(float(self.epsilon))
 
     def _kernel_rows(self) -> KernelRowLimits:
-        """Fewer where levels are coupled: each step is then in all of them at once."""
+        """Fewer where outputs are coupled: each step is then in all of them at once."""
         limits = super()._kernel_rows()
-        n_levels = np.size(self.levels)
-        if n_levels == 1 or self.level_gamma == np.inf:
+        n_coupled = 1 if self.level_gamma == np.inf else np.size(self.levels)
+        n_coupled *= 1 if self.coupling is None else len(np.asarray(self.coupling))
+        if n_coupled == 1:
             return limits
-        return limits._replace(computed=min(limits.computed, max(10_000, 60_000 // n_levels)))
+        return limits._replace(computed=min(limits.computed, max(10_000, 60_000 // n_coupled)))
 
     def make_coupling(self, n_targets: int) -> FloatArray:
-        return level_coupling(self.levels_, float(self.level_gamma))
+        return self._coupling_of(self.levels_, self._n_columns(n_targets))
 
-    def _learned_task(self, n_targets: int) -> tuple[Loss, FloatArray]:
+    def _coupling_of(self, levels: FloatArray, n_columns: int) -> FloatArray:
+        between = output_coupling(self.coupling, n_columns)
+        return np.asarray(np.kron(level_coupling(levels, float(self.level_gamma)), between))
+
+    def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
         """Of at most three levels, the outermost and the middle one, for they say most."""
-        levels = np.sort(self.levels_)
-        chosen = np.unique([0, len(levels) // 2, len(levels) - 1])
-        some = levels[chosen]
-        loss = self._level_loss(some).insensitive(float(self.epsilon))
-        return loss, level_coupling(some, float(self.level_gamma))
+        order, d = np.argsort(self.levels_), self._n_columns(targets.shape[1])
+        chosen = order[np.unique([0, len(order) // 2, len(order) - 1])]
+        some = self.levels_[chosen]
+        loss = self._level_loss(some, d).insensitive(float(self.epsilon))
+        if targets.shape[1] > 1:
+            targets = np.tile(targets[:, :d], len(some))
+        return loss, self._coupling_of(some, d), targets
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -153,15 +205,33 @@ class LevelRegressor(KernelRegressor):
 
         .. math:: \sum_j \frac1n \sum_i \max(0, h_j(x_i) - h_{j+1}(x_i))
 
-        with levels in increasing order; 0 means that no curves cross there.
+        with levels in increasing order; 0 means that no curves cross there. The mean over the
+        columns of y, where there are several.
         """
-        return crossing_loss(self._decision(X), self.levels_)
+        each = [crossing_loss(curves, self.levels_) for curves in self._by_column(X)]
+        return float(np.mean(each))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Mean over levels of D², the share of the loss of the best constant explained.
+        """Mean over levels, and columns of y, of D², the share of the loss that is explained.
 
-        1 is perfect, 0 is no better than the best constant of ``y`` itself.
+        The loss is that of the best constant: 1 is perfect, 0 is no better than the best
+        constants of ``y`` itself.
         """
-        prediction = self._decision(X)
+        curves = self._by_column(X)
+        columns = np.asarray(y)[:, None]
+        if len(curves) > 1:
+            columns = targets_of(type(self).__name__, y, len(curves[0]), several=True)
+            if columns.shape[1:] != (len(curves),):
+                raise ValueError(
+                    f"y must have {len(curves)} columns, as in fit, got shape {columns.shape}"
+                )
         losses = [self._level_loss(level) for level in self.levels_]
-        return float(d2_score(y, prediction, losses, sample_weight=sample_weight))
+        each = [
+            float(d2_score(column, mine, losses, sample_weight=sample_weight))
+            for column, mine in zip(columns.T, curves, strict=True)
+        ]
+        return float(np.mean(each))
+
+    def _by_column(self, X: AnyArray) -> list[FloatArray]:
+        """Predictions of all levels (n, n_levels), for each column of y."""
+        return list(np.moveaxis(self._curves(X), 2, 0))

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
@@ -15,11 +14,8 @@ from fenchel._validation import (
     POSITIVE,
     check_magnitude,
     check_spread,
-    check_targets,
     check_weights,
     declared,
-    rows_of,
-    targets_of,
 )
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
@@ -43,6 +39,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
     """Base class: subclasses check their parameters, make a problem and name its solver."""
 
     _multi_output = True
+    _takes_sparse = True
     _keeps_sparse: ClassVar[bool] = False
     """Whether sparse rows are never made dense."""
     fit_intercept: bool
@@ -98,21 +95,6 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         """Solve the problem of these rows, and keep what is not common to all linear models."""
         raise NotImplementedError
 
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, FloatArray]:
-        if not sparse.issparse(X):
-            return super()._validated(X, y)
-        rows = rows_of(self, X, sparse=True)
-        y = targets_of(type(self).__name__, y, rows.shape[0], self._multi_output)
-        check_targets(y)
-        self._flat = y.ndim == 1
-        return rows, y[:, None] if y.ndim == 1 else y
-
-    def _new_rows(self, X: Any) -> Any:
-        if not sparse.issparse(X):
-            return super()._new_rows(X)
-        check_is_fitted(self)
-        return rows_of(self, X, reset=False, sparse=True)
-
     def _dense(self, X: Any) -> FloatArray:
         """Sparse rows as an array, where that is not large."""
         if X.shape[0] * X.shape[1] > _LARGEST_ARRAY:
@@ -122,11 +104,6 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
                 "Lasso and GroupLasso keep them sparse"
             )
         return np.asarray(X.toarray(), order="C")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict for rows X (n_samples, n_features): (n_samples,), or (n_samples, n_outputs)."""

@@ -33,7 +33,7 @@ class KeptElsewhere(KeptRows):
     __slots__ = ()
 
     @property
-    def in_memory(self) -> bool:  # noqa: D102
+    def in_memory(self) -> bool:
         return False
 
     def made_by(self, feature_map: FeatureMap) -> Any:

@@ -38,6 +38,8 @@ class ExpectileRegressor(LevelRegressor):
     level_gamma : float, default=1.0
         γ of the coupling exp(-γ(τ_j - τ_k)²): 0 makes the curves parallel, ``inf``
         independent. Not used with an operator-valued kernel.
+    coupling : array-like of shape (n_outputs, n_outputs), optional
+        Matrix between the columns of y, see :class:`QuantileRegressor`.
     epsilon : float, default=0.0
         Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
         get exactly zero dual coefficients.
@@ -65,8 +67,8 @@ kernel_, kernel_error_, feature_map_, levels_, n_iter_, history_, n_features_in_
     (200, 2)
     """
 
-    def _level_loss(self, levels: Any) -> Loss:
-        return SquaredPinball(levels)
+    def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
+        return SquaredPinball(levels, n_targets)
 
     def _distribution(self, curves: FloatArray) -> QuantileDistribution:
         return QuantileDistribution.from_expectiles(self.levels_, curves)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import NONE, WITH_DATA, OneOf, That, declared, shown
+from fenchel._validation import NONE, POSITIVES, WITH_DATA, Number, OneOf, declared, shown
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
@@ -17,29 +16,8 @@ from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
 from fenchel.solvers import NormFista, Solution
 
-_NORM = That(
-    "1, 2 or inf",
-    lambda order: isinstance(order, Real) and order in (1, 2, np.inf) and order is not True,
-    ValueError,
-)
-_WEIGHTS = (
-    NONE
-    | OneOf(("size",))
-    | That(
-        "an array of finite numbers > 0",
-        lambda given: not isinstance(given, str) and _are_positive(given),
-        ValueError,
-    )
-)
-
-
-def _are_positive(given: Any) -> bool:
-    try:
-        array = np.asarray(given)
-    except ValueError:  # rows of different lengths
-        return False
-    numbers = array.dtype.kind in "iuf" and array.ndim == 1 and array.size > 0
-    return numbers and bool(np.all((array > 0) & (array < np.inf)))
+_NORM = Number(1.0, infinite=True)
+_WEIGHTS = NONE | OneOf(("size",)) | POSITIVES
 
 
 class GroupLasso(NormModel):
@@ -72,8 +50,10 @@ class GroupLasso(NormModel):
     group_weights : "size" or array-like of shape (n_groups,), optional
         w_j > 0 with ‖W_j‖_q multiplied by w_j in the norm; "size" are the roots of the numbers of
         columns, with which groups of any size are selected alike.
-    q, p : {1, 2, inf}, default=2 and 1
-        The norms inside of groups and over groups. Only p = 1 sets whole groups to zero.
+    q, p : float, default=2 and 1
+        The norms inside of groups and over groups, numbers >= 1 or inf: below 1 they are not
+        convex. Only p = 1 sets whole groups to zero. With 1, 2 and inf a step takes a tenth of
+        the time of others.
     max_iter : int, default=20000
         Limit on the number of gradient steps.
     fit_intercept, tol, verbose, callback, max_time
@@ -154,7 +134,7 @@ class GroupLasso(NormModel):
         self.callback = callback
         self.max_time = max_time
 
-    def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
+    def make_norm(self, n_features: int) -> GroupNorm:
         labels = group_labels(self.groups, n_features)[0]
         return GroupNorm(labels, float(self.q), float(self.p))
 

@@ -129,7 +129,7 @@ class Lasso(NormModel):
         self.callback = callback
         self.max_time = max_time
 
-    def make_norm(self, n_features: int) -> GroupNorm:  # noqa: D102
+    def make_norm(self, n_features: int) -> GroupNorm:
         return GroupNorm(np.zeros(n_features, dtype=np.intp), 1.0, 1.0)
 
     def _solve(

@@ -31,7 +31,9 @@ class QuantileRegressor(LevelRegressor):
               \ell(\xi) = \sum_j \max(\tau_j \xi_j, (\tau_j - 1) \xi_j)
 
     over functions with values in R^p, one output for each level, in the space of the kernel
-    :math:`K(x, x') = k(x, x') B`, :math:`B_{jk} = \exp(-\gamma (\tau_j - \tau_k)^2)`.
+    :math:`K(x, x') = k(x, x') B`, :math:`B_{jk} = \exp(-\gamma (\tau_j - \tau_k)^2)`. Where y has
+    several columns there is an output for each level of each of them, and B is this matrix
+    ⊗ ``coupling``.
 
     Parameters
     ----------
@@ -42,8 +44,8 @@ class QuantileRegressor(LevelRegressor):
         kernels, are learned, one for each feature; numbers stay as given. None is a Matérn kernel
         of smoothness 3/2 on the features and their ranks (:class:`fenchel.kernels.WithRanks`);
         with ``learn=False`` a Gaussian one with widths read off the data. An
-        :class:`fenchel.kernels.OperatorKernel` with one output for each level takes the place of
-        k B; nothing in it is learned.
+        :class:`fenchel.kernels.OperatorKernel` with one output for each level (of each column
+        of y) takes the place of k B; nothing in it is learned.
     alpha : float, optional
         Strength of the regularization, > 0. The C of the papers is 1 / (alpha * sum of
         weights). Pinball losses grow like y, the penalty like y²: for y in units c times
@@ -60,10 +62,14 @@ class QuantileRegressor(LevelRegressor):
     level_gamma : float, default=1.0
         γ of the coupling: 0 makes the curves parallel, and in order, ``inf`` independent. Not
         used with an operator-valued kernel, which has a coupling of its own.
+    coupling : array-like of shape (n_outputs, n_outputs), optional
+        Symmetric positive semi-definite matrix between the columns of y, the identity by
+        default: the columns then share kernel and strength, and nothing else. Their losses add
+        up, so they should be in comparable units.
     epsilon : float, default=0.0
-        Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
-        get exactly zero dual coefficients and leave ``support_``. Levels are then shares of rows
-        only up to ε, see the notes and ``refit_offsets``.
+        Radius of insensitivity, in the units of y: rows whose vector of residuals, of all levels
+        of all columns, is shorter get exactly zero dual coefficients and leave ``support_``.
+        Levels are then shares of rows only up to ε, see the notes and ``refit_offsets``.
     refit_offsets : bool, default=False
         Whether each offset is, after the fit, the quantile of its level of the residuals
         y_i - h_j(x_i), by weight: levels are then shares of the training rows with
@@ -73,7 +79,7 @@ class QuantileRegressor(LevelRegressor):
     non_crossing : {None, "train"}, default=None
         "train" adds the constraint that neighbouring levels are in order at every training row
         of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
-        increasing order, see the notes. Needs ``epsilon=0``.
+        increasing order, see the notes. Needs ``epsilon=0``, and y with one column.
     fit_intercept : bool, default=True
         Whether each level has a free offset b_j.
     features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
@@ -105,7 +111,8 @@ class QuantileRegressor(LevelRegressor):
     ----------
     dual_coef_ : ndarray of shape (n_support, n_levels)
         α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_ and
-        C s_i (τ_j - 1) <= α_ij <= C s_i τ_j. See Notes.
+        C s_i (τ_j - 1) <= α_ij <= C s_i τ_j. See Notes. Of y with several columns, here and in
+        what follows, all of them at the first level come first: (n_support, n_levels * n_outputs).
     support_ : ndarray of shape (n_support,)
         Rows with a dual coefficient that is not zero.
     offset_ : ndarray of shape (n_levels,)
@@ -152,7 +159,7 @@ class QuantileRegressor(LevelRegressor):
 
     Notes
     -----
-    With an intercept, at the optimum, and by weight:
+    With an intercept, at the optimum, and by weight, for each column of y:
 
     .. math:: \#\{i : y_i < h_j(x_i) + b_j - \varepsilon\} \le \tau_j\, n
               \le \#\{i : y_i \le h_j(x_i) + b_j + \varepsilon\}
@@ -204,7 +211,8 @@ class QuantileRegressor(LevelRegressor):
     ----------
     Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs,
     eq. (2) and appendix B; (2017), Data sparse nonparametric regression with ε-insensitive
-    losses, (P2). Takeuchi, Le, Sears, Smola (2006), Nonparametric quantile estimation.
+    losses, (P2) and, for targets in R^p, section 4.3. Takeuchi, Le, Sears, Smola (2006),
+    Nonparametric quantile estimation.
 
     Examples
     --------
@@ -216,6 +224,10 @@ class QuantileRegressor(LevelRegressor):
     (200, 3)
     >>> model.certificate_.relative_gap <= 1e-6
     True
+    >>> import numpy as np
+    >>> both = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-4).fit(X, np.column_stack([y, -y]))
+    >>> both.predict(X).shape  # rows, levels, columns of y
+    (200, 3, 2)
     """
 
     constraints = declared(non_crossing=NONE | OneOf(("train",)), refit_offsets=BOOLEAN)
@@ -231,6 +243,7 @@ class QuantileRegressor(LevelRegressor):
         learn: bool | Learning = True,
         radius: float | None = None,
         level_gamma: float = 1.0,
+        coupling: ArrayLike | None = None,
         epsilon: float = 0.0,
         refit_offsets: bool = False,
         non_crossing: str | None = None,
@@ -253,6 +266,7 @@ class QuantileRegressor(LevelRegressor):
             learn=learn,
             radius=radius,
             level_gamma=level_gamma,
+            coupling=coupling,
             epsilon=epsilon,
             fit_intercept=fit_intercept,
             features=features,
@@ -269,18 +283,23 @@ class QuantileRegressor(LevelRegressor):
         self.refit_offsets = refit_offsets
         self.non_crossing = non_crossing
 
-    def _level_loss(self, levels: Any) -> Loss:
-        return Pinball(levels)
+    def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
+        return Pinball(levels, n_targets)
 
     def _is_bounded(self) -> bool:
         return True
 
-    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
+    def make_loss(self, n_targets: int) -> Loss:
         if self.non_crossing is None or len(self.levels_) == 1:
             return super().make_loss(n_targets)
+        if (n_columns := self._n_columns(n_targets)) > 1:
+            raise ValueError(
+                f"non_crossing={self.non_crossing!r} needs y with one column, got {n_columns}; "
+                "fit a model for each of them"
+            )
         return NonCrossing(Pinball(self.levels_))
 
-    def check_parameters(self) -> None:  # noqa: D102
+    def check_parameters(self) -> None:
         super().check_parameters()
         if self.non_crossing is not None and self.epsilon > 0.0:
             raise ValueError(
@@ -300,7 +319,8 @@ class QuantileRegressor(LevelRegressor):
         self._shares = bool(self.refit_offsets) or problem.loss.epsilon == 0.0
         if not self.refit_offsets:
             return super()._moved(problem, solution)
-        without_tube = replace(problem, loss=Pinball(self.levels_))
+        loss = Pinball(self.levels_, problem.loss.n_targets)
+        without_tube = replace(problem, loss=loss)
         return without_tube.minimizing_offset(solution.weights) - solution.offset
 
     _without_tube = "refit_offsets=True or epsilon=0"
@@ -318,8 +338,9 @@ class QuantileRegressor(LevelRegressor):
         The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted,
         with ``epsilon=0`` or with ``refit_offsets=True``; without a coverage they are the
         outermost such pair. See the notes for how many training rows it holds, and
-        :meth:`predict_distribution` for other coverages.
+        :meth:`predict_distribution` for other coverages. Of y with several columns, an interval
+        for each of them by itself, (n_samples, 2, n_outputs).
         """
-        ends = central_interval(self._decision(X), self.levels_, coverage)
+        ends = [central_interval(curves, self.levels_, coverage) for curves in self._by_column(X)]
         self._check_shares("intervals")
-        return ends
+        return ends[0] if len(ends) == 1 else np.stack(ends, axis=2)

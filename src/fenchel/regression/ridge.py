@@ -7,7 +7,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.linalg import eigh
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,7 @@ from fenchel._validation import declared
 from fenchel.certificate import Callback
 from fenchel.design import Factored
 from fenchel.features import FeatureMap, KernelRowLimits
-from fenchel.kernels import OperatorKernel, output_matrix
+from fenchel.kernels import OperatorKernel, check_coupling, output_coupling
 from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
@@ -27,13 +26,10 @@ from fenchel.solvers import Solver
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
 
 _MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
+_MOST_FACTORED = 25_000  # rows, of which a matrix takes 5 GB
+_BY_PRODUCTS = ("auto", "conjugate_gradients")
 _factors: WeakKeyDictionary[FeatureMap, Factored] = WeakKeyDictionary()
 """The factor of the last fit of the process, by its feature map, and of no other."""
-
-
-def _check_coupling(coupling: Any, name: str) -> None:
-    if coupling is not None:
-        output_matrix(coupling, name)
 
 
 class KernelRidge(KernelRegressor):
@@ -68,8 +64,8 @@ class KernelRidge(KernelRegressor):
         :class:`fenchel.kernels.Decomposable` kernel is the same model, solved the slower way.
     solver : str or Solver, default="auto"
         A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form",
-        "conjugate_gradients" where kernel values are not stored
-        (``features=KernelRows(stored=False)``), and "newton" with an operator-valued kernel.
+        "conjugate_gradients" where kernel values are not stored, see Notes, and "newton" with an
+        operator-valued kernel.
     tol : float, default=1e-6
         Relative duality gap above which a warning says that rounding errors dominate.
     max_iter : int, default=1000
@@ -116,13 +112,21 @@ history_, n_features_in_, feature_names_in_
     alone, whatever it is, as with a single row and an intercept; close to that, as many digits
     are lost as 1 - M_ii is small. ``loo_error_`` is then NaN too.
 
-    Both are computed when they are asked for, and kept: O(n r²) for features of rank r < n,
-    else O(n³), as the fit. A fit on kernel rows leaves its factor for this, n² numbers of at
-    most 1 GiB in all, until they are asked for or another model is fitted in the process. A
-    fitted model keeps its training rows or their features, whichever are fewer numbers, and so
-    does its file. They are as exact as the fit, hence with an iterative ``solver`` only as exact
-    as its tolerance, and are refused for operator-valued kernels and for rows that were not in
-    memory.
+    Rough kernels, whose rank is that of the data, are solved as they are up to 50 000 rows: up
+    to 10 000 in closed form, with a stored matrix, and beyond by conjugate gradients, with
+    kernel values that are computed again in each step. Features of low rank, as they are chosen
+    with a ``rank``, a ``radius`` or another solver, for more rows and in searches among
+    strengths, are as fast at 20 000 rows and ten times faster at 50 000, with gaps of 1e-4 to
+    0.6 in place of 1e-6.
+
+    Both residuals and error are computed when they are asked for, and kept: O(n r²) for
+    features of rank r < n, else O(n³), as the fit. A fit on kernel rows leaves its factor for
+    this, n² numbers of at most 1 GiB in all, until they are asked for or another model is
+    fitted in the process. A fitted model keeps its training rows or their features, whichever
+    are fewer numbers, and so does its file. They are as exact as the fit, hence with an
+    iterative ``solver`` only as exact as its tolerance. After conjugate gradients there is no
+    factor, and one is made, of at most 25 000 rows (5 GB). They are refused for more, for
+    operator-valued kernels and for rows that were not in memory.
 
     References
     ----------
@@ -144,7 +148,9 @@ history_, n_features_in_, feature_names_in_
     """
 
     _multi_output = True
-    constraints = declared(coupling=_check_coupling)
+    constraints = declared(coupling=check_coupling)
+    _for_searches: bool = False
+    """Whether rows are prepared for many strengths, so that few features serve them all."""
     _loo: FloatArray | None
     _train: FloatArray | None
 
@@ -228,6 +234,12 @@ history_, n_features_in_, feature_names_in_
         gram, features = self._train_gram, self._train
         assert features is not None
         if gram:
+            if len(features) > _MOST_FACTORED:
+                raise AttributeError(
+                    f"loo_residuals_ needs a factor of all kernel values, for at most "
+                    f"{_MOST_FACTORED} rows, got {len(features)}: give a rank, or use "
+                    "cross_val_predict"
+                )
             features = features.copy() if self._train_mapped else self.kernel_(features)
         elif not self._train_mapped:
             features = self.feature_map_.transform(features)
@@ -280,8 +292,24 @@ history_, n_features_in_, feature_names_in_
             return path.scores(alphas)
 
     def _kernel_rows(self) -> KernelRowLimits:
-        """As many as a matrix is factored of."""
-        return KernelRowLimits(10_000, 0)
+        """As many as a matrix is factored of, and as products take some twenty seconds for."""
+        once = self.radius is None and not self._for_searches
+        by_products = isinstance(self.solver, str) and self.solver in _BY_PRODUCTS
+        return KernelRowLimits(10_000, 50_000 if once and by_products else 0)
+
+    def prepare(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Prepared:
+        """Validate data, and do what does not depend on strength; nothing is learned.
+
+        Of rough kernels of more than 10 000 rows there are features of low rank: one
+        decomposition of these serves all strengths.
+        """
+        self._for_searches = True
+        try:
+            return super().prepare(X, y, sample_weight)
+        finally:
+            self._for_searches = False
 
     def _remember(self, prepared: Prepared, problem: Problem) -> None:
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
@@ -305,28 +333,11 @@ history_, n_features_in_, feature_names_in_
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
 
-    def check_parameters(self) -> None:  # noqa: D102
-        super().check_parameters()
-        if self.coupling is not None and isinstance(self.kernel, OperatorKernel):
-            raise ValueError(
-                "coupling must be None with an operator-valued kernel, which couples the outputs "
-                f"itself, got kernel={type(self.kernel).__name__}"
-            )
-
-    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
+    def make_loss(self, n_targets: int) -> Loss:
         return Squared()
 
-    def make_coupling(self, n_targets: int) -> FloatArray:  # noqa: D102
-        if self.coupling is None:
-            return super().make_coupling(n_targets)
-        output = output_matrix(self.coupling, "coupling")
-        if len(output) != n_targets:
-            raise ValueError(
-                f"coupling must have one row for each column of y, {n_targets} here, got shape "
-                f"{output.shape}"
-            )
-        values, basis = eigh(output)
-        return np.asarray(basis * np.sqrt(np.maximum(values, 0.0)))
+    def make_coupling(self, n_targets: int) -> FloatArray:
+        return output_coupling(self.coupling, n_targets)
 
 
 __all__ = ["KernelRidge"]

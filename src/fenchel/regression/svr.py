@@ -169,7 +169,7 @@ status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_
         box = make_loss(self.loss, n, epsilon=1.0, kappa=1.0, level=self.level).box(n)
         return box is not None and bool(np.isfinite(box.upper).all())
 
-    def make_loss(self, n_targets: int) -> Loss:  # noqa: D102
+    def make_loss(self, n_targets: int) -> Loss:
         epsilon, kappa = self.epsilon_, self.kappa_
         return make_loss(self.loss, n_targets, epsilon=epsilon, kappa=kappa, level=self.level)
 

@@ -172,8 +172,8 @@ def _convergence(facts: Facts) -> Iterator[Picture]:
 def _drawn(draw: Callable[..., object], figsize: tuple[float, float] = (6.4, 4.2)) -> bytes:
     """Draw on a figure of its own that no window knows, the same bytes each time."""
     import matplotlib as mpl  # noqa: PLC0415  (an optional dependency)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (the same)
+    from matplotlib.figure import Figure  # noqa: PLC0415  (the same)
 
     figure, content = Figure(figsize=figsize, layout="constrained"), io.BytesIO()
     FigureCanvasAgg(figure)

@@ -7,18 +7,23 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky, eigh
 
-from fenchel._typing import FloatArray
+from fenchel._threads import threads_that_pay
+from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
+from fenchel.design import KernelValues, RowBlocks
+from fenchel.features.triangular import solve_rows
 from fenchel.problem import Problem
 from fenchel.solvers.base import LoopSolver, WarmStart, needs_scalar_kernel
 from fenchel.solvers.closed_form import shift_of
 from fenchel.solvers.loop import Iterate
 
 _JITTER = 1e-10  # of the largest diagonal entry, so that kernels of landmarks have a factor
-_SAFELY = 0.1  # of the tolerance, below which an estimate is worth a certificate
-_MOST_BETWEEN = 20  # steps between certificates
+_MOST_BETWEEN = 20  # steps before K u is computed anew
+_SOLVED = 1e-30  # of its first rᵀP⁻¹r: beyond that a column has rounding errors alone
+_TOGETHER = 64  # landmarks
+_PARTS = 16  # sums over landmarks that are held at once, however many threads there are
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,8 @@ class ConjugateGradients(LoopSolver):
               P = K_{nm} K_{mm}^{-1} K_{mn} + D
 
     for each eigenvalue s of the coupling, :math:`\sum_i u_i = 0` with an intercept. Each step is
-    one product with K for all outputs, and one for each certificate, from which on residuals
-    are exact again. As P is below K + D, the error of the dual objective is at most
-    :math:`\frac{\alpha}{2 s} r^\top P^{-1} r` with r the residual: that says when to certify.
+    one product with K for all outputs. It is added up, so that certificates, one for each step,
+    need none; after 20 steps it is computed anew, against rounding.
 
     Parameters
     ----------
@@ -40,7 +44,8 @@ class ConjugateGradients(LoopSolver):
     max_iter : int
         Limit on the number of steps.
     rank : int
-        Number of landmarks m, rows at equal steps: (n, m) numbers are kept.
+        Number of landmarks m, rows that are drawn by what those before them leave out, with a
+        fixed seed: (n, m) numbers are kept.
 
     References
     ----------
@@ -72,13 +77,13 @@ class ConjugateGradients(LoopSolver):
     ) -> Iterator[Iterate[Certified]]:
         system = _System(problem, self.rank)
         yield Iterate(0, system.certified())
-        step, since, enough = system.start(), 0, _SAFELY * self.tol * problem.baseline
+        step = system.start()
         for done in range(1, self.max_iter + 1):
-            step, since = system.advance(step), since + 1
-            if system.error(step) <= enough or since >= _MOST_BETWEEN or done == self.max_iter:
-                yield Iterate(done, system.certified())
-                enough, since = min(enough, _SAFELY * system.error(step)), 0
+            step = system.advance(step)
+            if done % _MOST_BETWEEN == 0:
+                system.renew()
                 step = system.start()
+            yield Iterate(done, system.certified())
 
 
 class _Step(NamedTuple):
@@ -102,48 +107,40 @@ class _System:
         shift = [shift_of(problem.weight, float(s), largest) for s in values]
         self.shift = np.column_stack(shift * copies)
         self.values = np.tile(values, copies)
-        self.solution = np.zeros(self.right.shape)
-        self.residual = self.right.copy()
-        self._precondition(min(rank, n), largest)
+        self.solution, self.image = np.zeros(self.right.shape), np.zeros(self.right.shape)
+        self.preconditioned = _Preconditioner(self.kernel, self.shift, self.values, rank)
+        self.enough = _SOLVED * _inner(self.right, self.preconditioned(self.right))
 
-    def _precondition(self, rank: int, largest: float) -> None:
-        """Features of landmarks, and the spectrum of their square: one for each shift."""
-        n = self.problem.n_rows
-        chosen = np.unique(np.linspace(0, n - 1, rank).astype(np.intp))
-        among = np.array(self.kernel.block(chosen, chosen), dtype=np.float64)
-        np.einsum("ii->i", among)[:] += _JITTER * (largest or 1.0)
-        factor = cholesky(among, lower=True, check_finite=False)
-        columns = self.kernel.block(chosen, np.arange(n))
-        self.features = solve_triangular(factor, columns, lower=True, check_finite=False)
-        self.inner = []
-        for value in np.unique(self.values):
-            mine = np.flatnonzero(self.values == value)
-            scaled = self.features / np.sqrt(self.shift[:, mine[0]])
-            self.inner.append((mine, *eigh(scaled @ scaled.T, check_finite=False)))
-
-    def preconditioned(self, residual: FloatArray) -> FloatArray:
-        """P⁻¹ r, by the formula of Woodbury."""
-        divided = residual / self.shift
-        pulled = self.features @ divided
-        for mine, values, vectors in self.inner:
-            shrink = 1.0 / (1.0 + np.maximum(values, 0.0))
-            pulled[:, mine] = vectors @ (shrink[:, None] * (vectors.T @ pulled[:, mine]))
-        return divided - self.features.T @ pulled / self.shift
+    @property
+    def residual(self) -> FloatArray:
+        """What is left of each column."""
+        return self.right - self.image - self.shift * self.solution
 
     def start(self) -> _Step:
         """The direction of the present residual."""
-        direction = self.preconditioned(self.residual)
-        return _Step(direction, _inner(self.residual, direction))
+        residual = self.residual
+        direction = self.preconditioned(residual)
+        return _Step(direction, self._sizes(residual, direction))
+
+    def _sizes(self, residual: FloatArray, turned: FloatArray) -> FloatArray:
+        """Their rᵀP⁻¹r, zero of columns that are solved."""
+        sizes = _inner(residual, turned)
+        return np.where(sizes > self.enough, sizes, 0.0)
+
+    def renew(self) -> None:
+        """Compute K u of the present point."""
+        self.image = self.kernel.times(self.solution)
 
     def advance(self, step: _Step) -> _Step:
         """Take a step along the direction, and return the next one."""
         direction, sizes = step
-        image = self.kernel.times(direction) + self.shift * direction
-        length = _ratio(sizes, _inner(direction, image))
+        image = self.kernel.times(direction)
+        length = _ratio(sizes, _inner(direction, image + self.shift * direction))
         self.solution += length * direction
-        self.residual -= length * image
-        turned = self.preconditioned(self.residual)
-        after = _inner(self.residual, turned)
+        self.image += length * image
+        residual = self.residual
+        turned = self.preconditioned(residual)
+        after = self._sizes(residual, turned)
         return _Step(turned + _ratio(after, sizes) * direction, after)
 
     def _offset(self) -> FloatArray:
@@ -154,29 +151,79 @@ class _System:
         sums = self.solution.sum(axis=0)
         return _ratio(sums[:p], sums[p:])
 
-    def error(self, step: _Step) -> float:
-        """Bound on what the dual objective is below its largest value, rounding aside."""
-        p = self.problem.n_outputs
-        sizes = step.sizes[:p].copy()
-        if self.problem.fit_intercept:
-            sizes += self._offset() ** 2 * step.sizes[p:]
-        steep = (self.problem.weight[:, None] * self.shift[:, :p]).max(axis=0)  # 1 / s
-        return float(0.5 * self.problem.alpha * (sizes @ steep))
-
     def certified(self) -> Certified:
-        """Certificate of the present point, with residuals computed anew."""
+        """Certificate of the present point."""
         problem, p = self.problem, self.problem.n_outputs
-        nothing = not self.solution.any()
-        image = self.solution if nothing else self.kernel.times(self.solution)
-        self.residual = self.right - image - self.shift * self.solution
-        point, values = self.shift[:, :p] * self.solution[:, :p], image[:, :p]
+        point, values = self.shift[:, :p] * self.solution[:, :p], self.image[:, :p]
         if problem.fit_intercept:
             offset = self._offset()
             point = point - offset * self.shift[:, p:] * self.solution[:, p:]
-            values = values - offset * image[:, p:]
+            values = values - offset * self.image[:, p:]
         dual = point @ self.basis.T
         problem.design.remember(problem.link(dual), values @ self.basis.T)
         return problem.certify(dual)
+
+
+class _Preconditioner:
+    """P⁻¹ of residuals, by the formula of Woodbury.
+
+    Landmarks are drawn by what those before leave out of the rows, times the rows' weights.
+    """
+
+    def __init__(
+        self, kernel: KernelValues, shift: FloatArray, values: FloatArray, rank: int
+    ) -> None:
+        self.kernel, self.shift = kernel, shift
+        most = int(np.argmax(values))
+        self.features = np.empty((kernel.size, min(rank, kernel.size)))
+        root = 1.0 / np.sqrt(shift[:, most])
+        self._choose(root**2 / root.max() ** 2)
+
+        def square(rows: slice) -> tuple[FloatArray]:
+            scaled = root[rows, None] * self.features[rows]
+            return (scaled.T @ scaled,)
+
+        (inner,) = RowBlocks(*self.features.shape, _PARTS).sum(square)
+        with threads_that_pay(0):
+            sizes, self.vectors = eigh(inner, overwrite_a=True, check_finite=False)
+        share = values / (values[most] or 1.0)
+        self.shrink = 1.0 / (1.0 + np.maximum(sizes, 0.0)[:, None] * share)
+
+    def _choose(self, weight: FloatArray) -> None:
+        """Cholesky factorization with random pivots, some at a time, until nothing is left."""
+        left, random = self.kernel.diagonal.copy(), np.random.default_rng(0)
+        least = _JITTER * float(left.max())
+        done, width = 0, self.features.shape[1]
+        while done < width and left.max() > least:
+            odds = left * weight
+            drawn = random.choice(len(left), min(_TOGETHER, width - done), p=odds / odds.sum())
+            pivots = np.unique(drawn)
+            self._add(pivots, done, left, least)
+            done += len(pivots)
+        self.features = self.features[:, :done]
+
+    def _add(self, pivots: IntArray, done: int, left: FloatArray, least: float) -> None:
+        """Features of some more landmarks, behind those that are there."""
+        features, kernel = self.features, self.kernel
+        known, columns = features[pivots, :done], slice(done, done + len(pivots))
+        among = np.array(kernel.block(pivots, pivots), np.float64) - known @ known.T
+        np.einsum("ii->i", among)[:] += least
+        factor = cholesky(among, lower=True, check_finite=False)
+
+        def task(rows: slice) -> None:
+            values = kernel.block(np.arange(rows.start, rows.stop), pivots)
+            more = solve_rows(factor, values - features[rows, :done] @ known.T)
+            features[rows, columns] = more
+            left[rows] = np.maximum(left[rows] - np.einsum("ij,ij->i", more, more), 0.0)
+
+        RowBlocks(kernel.size, len(pivots)).map(task)
+
+    def __call__(self, residual: FloatArray) -> FloatArray:
+        divided = residual / self.shift
+        with threads_that_pay(0):  # and so the same sums for any number of threads
+            pulled = self.vectors.T @ (self.features.T @ divided)
+            found = self.features @ (self.vectors @ (self.shrink * pulled))
+        return divided - found / self.shift
 
 
 def _inner(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from fenchel.solvers.base import needs_plain_features
 from fenchel.solvers.loop import Iterate
 
 _FLAT = 1e-300
+ORDERS = ("pairs", "rows")
 Four = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 Three = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -60,6 +61,24 @@ class Sweeps:
         curvature = _block_curvature if block else _coordinate_curvature
         self._curvature = curvature(self.features, self._coupling)
 
+    def draw(
+        self, random: np.random.Generator, rows: IntArray | None = None, order: str = "pairs"
+    ) -> IntArray:
+        """As many rows at random as a pass has, with repeats; of some rows only, where given.
+
+        Where steps are of coordinates, as many independent "pairs" of a row and an output, or
+        all pairs of the drawn "rows" in random order.
+        """
+        n, p = self._problem.n_rows, self._problem.n_outputs
+        rows = np.arange(n) if rows is None else rows
+        if self._block:
+            return rows[random.integers(0, len(rows), len(rows))]
+        if order == "pairs":
+            pairs = random.integers(0, len(rows) * p, len(rows) * p)
+            return rows[pairs // p] * p + pairs % p
+        drawn = rows[random.integers(0, len(rows), len(rows))]
+        return random.permutation((drawn[:, None] * p + np.arange(p)).ravel())
+
     def over(
         self,
         state: State,
@@ -79,7 +98,7 @@ class Sweeps:
             coupled = self._box[4] > 0.0 and problem.n_outputs > 1
             _sweep(order, rows, self._box, coupled, self._curvature, free, penalty, arrays)
         else:
-            _coordinate_sweep(order, rows, self._box, self._curvature, free, arrays)
+            _coordinate_sweep(order, rows, self._box, self._curvature, free, penalty, arrays)
 
 
 def judged(
@@ -178,6 +197,7 @@ def _coordinate_sweep(
     box: Sides,
     curvature: FloatArray,
     free_offset: bool,
+    penalty: float,
     state: Three,
 ) -> None:
     """As :func:`_sweep`, one coordinate i * p + j of ``order`` at a time."""
@@ -202,8 +222,10 @@ def _coordinate_sweep(
         for k in range(r):
             for m in range(q):
                 gradient += features[i, k] * weights[k, m] * coupling[j, m]
-        step = 1.0 / curvature[i, j]
-        if free_offset:
+        step = 1.0 / (curvature[i, j] + penalty)
+        if not free_offset:
+            gradient += penalty * held[j]
+        else:
             step = 0.95 / (11.0 * curvature[i, j])
             mean = held[j] / mass[j]
             gradient += 2.0 * mean - theta[i, j]

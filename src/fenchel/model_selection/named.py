@@ -1,45 +1,113 @@
-"""Linear models that choose their strength: the one search, under the names that users expect."""
+"""The one search under names that users expect: models that choose their strength."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+import numpy as np
 
-from fenchel._typing import FloatArray
-from fenchel._validation import constraints_of, declared
-from fenchel.model_selection.search import STRENGTHS, Estimator, PathSearchCV
-from fenchel.regression import GroupLasso, Lasso, Ridge
+from fenchel._validation import COUNT, NONE, POSITIVES, That, constraints_of, declared
+from fenchel.model_selection.search import Estimator, PathSearchCV, of_best
+from fenchel.regression import GroupLasso, KernelRidge, Lasso, Ridge
 
 
-class _LinearCV(PathSearchCV[Estimator]):
-    """What the three share: the grid of strengths, and coefficients of the final fit."""
+def _are_candidates(values: Any) -> bool:
+    words = isinstance(values, (str, bytes, Mapping))
+    return np.iterable(values) and not words and len(list(values)) > 0
+
+
+class _NamedSearch(PathSearchCV[Estimator]):
+    """What all of these share: strengths, mean scores, and a fit of the best to all rows."""
 
     aggregation, refit = "mean", True
-    constraints = declared(alphas=STRENGTHS)
+    constraints = declared(alphas=COUNT | POSITIVES)
 
     alphas: Any
 
     def _candidates(self) -> dict[str, Any]:
         return {"alpha": self.alphas}
 
-    @property
-    def coef_(self) -> FloatArray:
-        """Coefficients of ``best_estimator_``."""
-        check_is_fitted(self, "best_estimator_")
-        best: Any = self.best_estimator_
-        coef: FloatArray = best.coef_
-        return coef
 
-    @property
-    def intercept_(self) -> Any:
-        """Offset of ``best_estimator_``."""
-        check_is_fitted(self, "best_estimator_")
-        best: Any = self.best_estimator_
-        return best.intercept_
+class _ByRows(_NamedSearch[Estimator]):
+    """Where rows are left out in closed form, unless folds or a scoring are given."""
+
+    def _scoring(self) -> Any:
+        return "loo" if self.scoring is None and self.cv is None else self.scoring
 
 
-class RidgeCV(_LinearCV[Ridge]):
+class _Linear(_NamedSearch[Estimator]):
+    """With the coefficients of the final fit."""
+
+    coef_ = of_best("coef_", "Coefficients of ``best_estimator_``.")
+    intercept_ = of_best("intercept_", "Offset of ``best_estimator_``.")
+
+
+class KernelRidgeCV(_ByRows[KernelRidge]):
+    """Kernel ridge regression that chooses its strength, and its width, by itself.
+
+    ``PathSearchCV(KernelRidge(kernel=kernel), {"alpha": alphas, "length_scale": ...})``, under
+    the name and with the parameters that users of :class:`sklearn.linear_model.RidgeCV` expect.
+
+    Parameters
+    ----------
+    alphas : int or sequence of float, default=20
+        Strengths, or how many of them on a geometric grid in the units of the problem.
+    length_scales : sequence, optional
+        Candidates for the length scale of the kernel; None keeps the kernel as it is.
+    kernel : None, str, kernel, callable or OperatorKernel, default=None
+        As in :class:`fenchel.KernelRidge`.
+    cv : int, splitter or iterable, optional
+        Folds; None with ``scoring=None`` is the exact leave-one-out error.
+    scoring, selection, n_jobs, verbose
+        As in :class:`PathSearchCV`.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import make_sine_quantiles
+    >>> from fenchel.model_selection import KernelRidgeCV
+    >>> X, y, _ = make_sine_quantiles(100, random_state=0)
+    >>> model = KernelRidgeCV(alphas=50).fit(X, y)
+    >>> abs(model.best_score_ + model.best_estimator_.loo_error_) < 1e-9
+    True
+    """
+
+    constraints = declared(
+        length_scales=NONE | That("a sequence of one or more candidates", _are_candidates),
+        kernel=constraints_of(KernelRidge)["kernel"],
+    )
+
+    def __init__(
+        self,
+        alphas: Any = 20,
+        *,
+        length_scales: Any = None,
+        kernel: Any = None,
+        cv: Any = None,
+        scoring: Any = None,
+        selection: str = "auto",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alphas = alphas
+        self.length_scales = length_scales
+        self.kernel = kernel
+        self.cv = cv
+        self.scoring = scoring
+        self.selection = selection
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def tuned(self) -> KernelRidge:
+        """Return the estimator whose parameters are searched."""
+        return KernelRidge(kernel=self.kernel)
+
+    def _candidates(self) -> dict[str, Any]:
+        scales = {} if self.length_scales is None else {"length_scale": self.length_scales}
+        return {**super()._candidates(), **scales}
+
+
+class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
     """Ridge regression that chooses its strength, by its leave-one-out error.
 
     ``PathSearchCV(Ridge(), {"alpha": alphas}, scoring="loo")``: all strengths, and all rows left
@@ -97,11 +165,8 @@ class RidgeCV(_LinearCV[Ridge]):
         """Return the estimator whose strength is searched."""
         return Ridge(fit_intercept=self.fit_intercept)
 
-    def _scoring(self) -> Any:
-        return "loo" if self.scoring is None and self.cv is None else self.scoring
 
-
-class LassoCV(_LinearCV[Lasso]):
+class LassoCV(_Linear[Lasso]):
     """The Lasso with its strength chosen by cross-validation, each fold along one path.
 
     ``PathSearchCV(Lasso(), {"alpha": alphas}, cv=cv)``.
@@ -165,7 +230,7 @@ class LassoCV(_LinearCV[Lasso]):
         return Lasso(fit_intercept=self.fit_intercept, tol=self.tol, max_iter=self.max_iter)
 
 
-class GroupLassoCV(_LinearCV[GroupLasso]):
+class GroupLassoCV(_Linear[GroupLasso]):
     """The Group Lasso with its strength chosen by cross-validation, each fold along one path.
 
     ``PathSearchCV(GroupLasso(groups), {"alpha": alphas}, cv=cv)``.
@@ -249,4 +314,4 @@ class GroupLassoCV(_LinearCV[GroupLasso]):
         )
 
 
-__all__ = ["GroupLassoCV", "LassoCV", "RidgeCV"]
+__all__ = ["GroupLassoCV", "KernelRidgeCV", "LassoCV", "RidgeCV"]
