@@ -98,8 +98,8 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None, told: Told | None = 
     if of_rows[1]:
         weight = check_weights(np.empty((n, 0)), np.concatenate(of_rows[1]))[numbers]
     found = np.concatenate(of_rows[0])[:, None]
-    told = list(names) if table.features_named else None
-    return Columns(spool, found, weight, numbers, n, told)
+    known = list(names) if table.features_named else None
+    return Columns(spool, found, weight, numbers, n, known)
 
 
 def _some(values: FloatArray, rows: slice, name: str) -> FloatArray:
@@ -206,7 +206,7 @@ class _Arrow(_Table):
 
     @property
     def n_rows(self) -> int | None:
-        groups = [getattr(fragment, "row_groups", None) for fragment in self.fragments]
+        groups: list[Any] = [getattr(fragment, "row_groups", None) for fragment in self.fragments]
         return None if None in groups else sum(group.num_rows for each in groups for group in each)
 
     def _read(self, names: list[str]) -> Iterator[FloatArray]:
