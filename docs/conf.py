@@ -12,7 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from gallery import examples_to_leave_out
+from gallery import examples_to_leave_out, write_thumbnails
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 DOCS = Path(__file__).parent
@@ -28,9 +28,12 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     # in _extensions
     "docstrings",
+    "excerpts",
     "mathml",
+    "names",
     "pages",
     "papers",
+    "references",
 ]
 fenchel_root = str(ROOT)
 exclude_patterns = ["_extensions", "_templates"]
@@ -60,6 +63,8 @@ sphinx_gallery_conf = {
     ],
     "capture_repr": (),
     "reset_modules": ("matplotlib", "gallery.set_style"),
+    "image_scrapers": ("gallery.save_pictures",),
+    "thumbnail_size": (600, 420),
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
@@ -109,3 +114,4 @@ def _skip_foreign(
 def setup(app: Any) -> None:
     """Connect what is above."""
     app.connect("autodoc-skip-member", _skip_foreign)
+    app.connect("builder-inited", write_thumbnails, priority=600)  # after the gallery's 500

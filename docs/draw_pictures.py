@@ -100,7 +100,7 @@ def quantiles() -> Figure:
 
 
 def learning() -> Figure:
-    """What a model reads, of ten features of which five matter."""
+    """Importances of ten features, of which five matter."""
     random = np.random.default_rng(0)
     X = random.uniform(size=(400, 10))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2
@@ -123,8 +123,8 @@ def kernels() -> Figure:
         ax.scatter(X, y, s=6, color=GREY, linewidths=0)
         ax.plot(grid, np.exp(model.predict(np.log(grid))), color=BLUE)
         ax.axvline(X.max(), color=GREY, linestyle=":")
-        ax.set(title=name, xlabel="income", ylim=(0, 3600))
-    axes[0].set_ylabel("food")
+        ax.set(title=name, xlabel="income (francs)", ylim=(0, 3600))
+    axes[0].set_ylabel("food (francs)")
     return fig
 
 
@@ -135,7 +135,7 @@ def losses() -> Figure:
         "squared: the mean": Squared(),
         "pinball 0.9: a quantile": Pinball(0.9),
         "Huber: robust": Huber(1.0),
-        "absolute, errors up to 1 free": Pinball(0.5).insensitive(1.0),
+        "ε-insensitive, ε = 1": Pinball(0.5).insensitive(1.0),
     }
     fig, ax = plt.subplots(figsize=(7.2, 3.0))
     for (name, loss), style in zip(named.items(), ("-", "--", "-.", ":"), strict=True):
@@ -173,7 +173,8 @@ def linear() -> Figure:
     path = lasso_path(X, crabs.target)
     fig, ax = plt.subplots(figsize=(7.2, 3.0))
     styles = ("-", "--", ":", "-.", (0, (6, 1.6, 1.2, 1.6)), (0, (1, 3)))
-    for values, name, style in zip(path.coefs.T, crabs.feature_names, styles, strict=True):
+    words = ("species", "sex", "frontal lobe", "rear width", "length", "depth")
+    for values, name, style in zip(path.coefs.T, words, styles, strict=True):
         ax.semilogx(path.alphas, values, linestyle=style, linewidth=2, label=name)
     ax.invert_xaxis()
     ax.set(xlabel="alpha, the penalty", ylabel="coefficient (mm)")

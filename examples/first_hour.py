@@ -36,8 +36,8 @@ X, y = frame.drop(columns=target), frame[target]
 X_train, X_new, y_train, y_new = train_test_split(X, y, random_state=0)
 
 # %%
-# Fit, with nothing to choose: words, dates and holes become numbers, and how far each column
-# reaches is learned from rows that are held out inside of `fit`.
+# Fit, with nothing to choose: categories, dates and missing values become numbers, and the length
+# scale of each column is learned from rows that `fit` holds out internally.
 
 started = time.perf_counter()
 model = make_pipeline(table_encoder(), QuantileRegressor(LEVELS)).fit(X_train, y_train)
@@ -61,7 +61,7 @@ for name, curves in (("fenchel", model.predict(X_new)), ("HGB", np.column_stack(
     print(f"{name}: mean pinball loss {loss:.4g}, 80 % interval covers {covered:.1%}")
 
 # %%
-# Ranges that hold what they promise: some rows are kept back, and say how wide they must be.
+# Calibrated ranges: some rows are held out, and determine how wide they must be.
 
 ranges = ConformalQuantileRegressor(model, coverage=0.8).fit(X_train, y_train)
 covered = interval_coverage(y_new, ranges.predict_interval(X_new))

@@ -8,7 +8,7 @@ of them are good enough as they are. The solver goes on from the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -95,6 +95,19 @@ class Point(NamedTuple):
         """The point that lies at a share of the way to another; beyond it if that is above one."""
         return Point(*(a + share * (b - a) for a, b in zip(self, other, strict=True)))
 
+    def moved(self, start: Point, end: Point) -> Point:
+        """The point that is as far from here as the end is from the start."""
+        return Point(*(a + (c - b) for a, b, c in zip(self, start, end, strict=True)))
+
+
+class Judged(NamedTuple):
+    """A point that is known for a problem, and how good it is."""
+
+    point: Point
+    primal: float
+    """Objective of its model, or of the best constant if that is better."""
+    dual: float
+
 
 @dataclass
 class Fold:
@@ -111,6 +124,8 @@ class Fold:
     tol: float = SELECTION_TOL
     before: list[tuple[float, Point]] = field(default_factory=list)
     now: list[tuple[float, Point]] = field(default_factory=list)
+    shadow: Point | None = None
+    """Point of the last path at the place that was asked for last."""
     solved: int = 0
     """Fits that the solver had to go on with."""
 
@@ -144,19 +159,33 @@ class Fold:
 
     def turn_over(self) -> None:
         """Begin the path of another strength."""
-        self.before, self.now = self.now, []
+        self.before, self.now, self.shadow = self.now, [], None
 
-    def near(self, place: float) -> Point | None:
-        """Point at a place of the path: from the last path, or on this one."""
+    def candidates(self, place: float) -> Iterator[Point]:
+        """Points for a place of the path, made of those that are known.
+
+        That of the last path with the difference that this path had from it at the place before,
+        and that of the last path as it is; where there is none, this path goes on as it did.
+        """
+        shadow = self._on_last_path(place)
+        before, self.shadow = self.shadow, shadow
+        if shadow is not None and before is not None and self.now:
+            yield self.now[-1][1].moved(before, shadow)
+        if shadow is not None:
+            yield shadow
+        elif len(self.now) > 1:
+            yield self.now[-2][1].between(self.now[-1][1], 2.0)
+        elif self.now:
+            yield self.now[-1][1]
+
+    def _on_last_path(self, place: float) -> Point | None:
         places = [at for at, _ in self.before]
-        if len(places) > 1 and min(places) <= place <= max(places):
-            order = np.argsort(places)
-            j = int(np.clip(np.searchsorted(np.sort(places), place), 1, len(places) - 1))
-            (low, first), (high, last) = self.before[order[j - 1]], self.before[order[j]]
-            return first.between(last, (place - low) / (high - low))
-        if len(self.now) < 2:
-            return self.now[-1][1] if self.now else None
-        return self.now[-2][1].between(self.now[-1][1], 2.0)
+        if len(places) < 2 or not min(places) <= place <= max(places):
+            return None
+        order = np.argsort(places)
+        j = int(np.clip(np.searchsorted(np.sort(places), place), 1, len(places) - 1))
+        (low, first), (high, last) = self.before[order[j - 1]], self.before[order[j]]
+        return first.between(last, (place - low) / (high - low))
 
     def fit(
         self, loss: Loss, alpha: float, place: float, scale: float, square: np.ndarray
@@ -164,15 +193,22 @@ class Fold:
         """Predictions and dual point within the tolerance; ``square`` is the dual point of the
         square loss.
         """
-        problem, near = self.problem(loss, alpha), self.near(place)
+        problem = self.problem(loss, alpha)
         unit = scale / (len(self.Y) * alpha)  # of coefficients
-        good, size = self._judged(problem, near, scale, unit)
-        if near is None or not good:
+        best: Judged | None = None
+        for point in self.candidates(place):
+            best = self._judged(problem, point, scale, unit, best)
+            if self._good(best):
+                break
+        if best is None or not self._good(best):
             self.solved += 1
-            start = square if near is None else scale * near.start
+            start = square if best is None else scale * best.point.start
+            size = SMALL * problem.baseline if best is None else best.primal
             warm = WarmStart(start, np.zeros(start.shape[1]), alpha)
             solver = Splitting(self.tol * size / problem.baseline, TURNS)
             near = self._scaled(solver.solve(problem, warm), scale, unit)
+        else:
+            near = best.point
         self.now.append((place, near))
         return unit * near.predicted, scale * near.start
 
@@ -186,25 +222,39 @@ class Fold:
         model, image = solution.source / scale, self.design.image(dual)
         return Point(start, dual, image, model, fitted, predicted)
 
-    def _judged(
-        self, problem: Problem, near: Point | None, scale: float, unit: float
-    ) -> tuple[bool, float]:
-        """Whether the gap of a point is small, and the objective of its model.
+    def _good(self, judged: Judged) -> bool:
+        return judged.primal - judged.dual <= self.tol * judged.primal
 
-        No product with the kernel is needed for it.
+    def _judged(
+        self, problem: Problem, near: Point, scale: float, unit: float, other: Judged | None
+    ) -> Judged:
+        """The model of a point or of another one, and the bound of either, whichever is better.
+
+        A product with the kernel is needed only where the dual point is outside of the domain.
         """
-        if near is None:
-            return False, SMALL * problem.baseline
         weights, image = unit * near.model, unit * near.fitted
         self.design.remember(weights, image)
         primal = min(problem.objective(weights, image), problem.baseline)
+        lower = self._bound(problem, near, scale, unit)
+        if not np.isfinite(lower):
+            dual = problem.loss.conjugate_prox(near.dual * scale, np.finfo(float).tiny) / scale
+            near = near._replace(dual=dual, image=self.design.image(dual))
+            lower = self._bound(problem, near, scale, unit)
+        if other is None:
+            return Judged(near, primal, lower)
+        bound = near if lower > other.dual else other.point
+        model = near if primal < other.primal else other.point
+        point = model._replace(dual=bound.dual, image=bound.image)
+        return Judged(point, min(primal, other.primal), max(lower, other.dual))
+
+    def _bound(self, problem: Problem, near: Point, scale: float, unit: float) -> float:
+        """The dual objective."""
         dual, weights, image = scale * near.dual, unit * near.dual, unit * near.image
         earned = np.einsum("ij,ij->i", dual, self.targets) - problem.loss.conjugate(dual)
         if not np.all(np.isfinite(earned)):
-            return False, primal
+            return -np.inf
         self.design.remember(weights, image)
-        lower = float(np.mean(earned)) - problem.penalty(weights)
-        return primal - lower <= self.tol * primal, primal
+        return float(np.mean(earned)) - problem.penalty(weights)
 
 
 class Chosen(NamedTuple):

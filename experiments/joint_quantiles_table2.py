@@ -4,7 +4,8 @@ Section 6.2 of the paper: CPU time for training joint quantile regressors on the
 levels 0.1, 0.3, 0.5, 0.7 and 0.9, C = 100, γ = 0.01, and a Gaussian kernel whose σ is the
 0.7-quantile of the distances between rows. First a general interior-point solver with relative
 tolerance 1e-2 (QP); the others stop when they pass the objective that it has reached: augmented
-Lagrangian (AUG_LAG), primal-dual coordinate descent (PDCD), and the library's solver (NEWTON).
+Lagrangian as printed in the supplement (AUG_LAG) and with the library's defaults
+(AUG_LAG_DEFAULT), primal-dual coordinate descent (PDCD), and the library's solver (NEWTON).
 Objectives are those of the dual after projection on its constraints, divided by n.
 """
 
@@ -21,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from experiments import harness
 from experiments.comparisons.dense_dual import quadratic_program, solver_name
+from fenchel.certificate import Certificate
 from fenchel.datasets import make_sine_quantiles
 from fenchel.design import Plain
 from fenchel.features import PivotedCholesky
@@ -38,13 +40,22 @@ MOST_SPLITS = {2000: 3}
 TIME_LIMIT = 600.0
 EXACT = 1e-12  # what stops the solvers is the objective, not their tolerance
 SOLVERS: dict[str, Solver] = {
-    "AUG_LAG": AugmentedLagrangian(tol=EXACT, max_iter=10**9),
+    "AUG_LAG": AugmentedLagrangian(EXACT, 10**9, mu=10.0, inner=None, block=False),
+    "AUG_LAG_DEFAULT": AugmentedLagrangian(EXACT, 10**9),
     "PDCD": PDCD(tol=EXACT, max_iter=10**9, block=False, active_set=False),
     "NEWTON": Newton(tol=EXACT),
 }
 METHODS = ("QP", *SOLVERS)
-_COLOURS = {"QP": "#000000", "AUG_LAG": "#E69F00", "PDCD": "#0072B2", "NEWTON": "#D55E00"}
-_MARKERS = {"QP": "D", "AUG_LAG": "^", "PDCD": "o", "NEWTON": "s"}
+OURS = ("AUG_LAG_DEFAULT", "NEWTON")
+"""Which the paper has no numbers of."""
+_COLOURS = {
+    "QP": "#000000",
+    "AUG_LAG": "#E69F00",
+    "AUG_LAG_DEFAULT": "#CC79A7",
+    "PDCD": "#0072B2",
+    "NEWTON": "#D55E00",
+}
+_MARKERS = {"QP": "D", "AUG_LAG": "^", "AUG_LAG_DEFAULT": "v", "PDCD": "o", "NEWTON": "s"}
 
 PAGE = """\
 # Training time of joint quantile regression
@@ -57,10 +68,13 @@ regression in vector-valued RKHSs*: CPU time on the sine data, mean ± standard 
 {quick}
 Levels 0.1, 0.3, 0.5, 0.7, 0.9; C = 100, γ = 0.01; Gaussian kernel, σ the 0.7-quantile of the
 distances. QP is {solver} on the dense dual with relative tolerance 1e-2. The others stop when
-they pass its objective, checked every 10 (PDCD), every 20 (AUG_LAG) passes over the rows, or
-after every outer step (NEWTON, the library's default), at the latest after {limit:.0f} s. PDCD is
-Algorithm 1 of the paper, one coordinate at a time. One thread; times include the kernel. Unlike
-the paper's, our AUG_LAG, PDCD and NEWTON all work on the same low-rank factor of the kernel,
+they pass its objective, checked every 10 passes over the rows (PDCD), every 20 (AUG_LAG_DEFAULT),
+or after every outer step (AUG_LAG; NEWTON, the library's default), at the latest after
+{limit:.0f} s. PDCD is Algorithm 1 of the paper: a random pair of a row and a level at a time.
+AUG_LAG is Algorithm 1 of the supplement, with μ = 10, random pairs, and inner problems that are
+solved to a tenth of the present duality gap (the paper does not say how far). AUG_LAG_DEFAULT has
+μ = 10/n, and 20 passes over whole rows between steps on the offsets. One thread; times include the
+kernel. Unlike the paper's, our solvers but QP all work on the same low-rank factor of the kernel,
 which is exact to 1e-10, so that a step costs no column of the Gram matrix.
 
 ## CPU seconds
@@ -72,6 +86,29 @@ which is exact to 1e-10, so that a step costs no column of the Gram matrix.
 {ratios}
 
 ![](picture.png)
+
+## The augmented Lagrangian against PDCD
+
+{against}
+
+{verdict} Counted in steps, with k(x, x) = 1 and a coupling whose largest
+eigenvalue is 5.0:
+
+- *As printed, no step is longer than PDCD's.* A coordinate of AUG_LAG moves by its slope over
+  1 + μ = 11, one of PDCD by 0.95 of it over 1 + ν = 11. So the augmented Lagrangian pays for what
+  it does in addition: inner problems are solved for offsets that are not yet right.
+- *μ = 10/n leaves steps their length.* Rows of AUG_LAG_DEFAULT move by the slope over 5.0 + 10/n,
+  that is 2.3 times as far as PDCD's coordinates, and it takes as many times fewer passes:
+  {passes} are measured.
+- *A step of a row costs what a step of one coordinate does*, about 2 r q multiplications for
+  features of rank r = 10 and q = 4 columns of the coupling, and there are five coordinates in a
+  row. With what all steps have beside that, a pass takes {microseconds} of the time.
+- *The clock stops at the dual objective, after projection.* At that moment the offsets of
+  AUG_LAG_DEFAULT are still off, and its duality gap is larger than PDCD's, as the table says: to
+  the same certificate, the lead is smaller.
+
+The published ratio is larger than ours as printed. How far the authors solved inner problems, and
+what a step of their code costs, is not stated.
 
 ## Objective / n after projection (supplement)
 
@@ -115,7 +152,8 @@ def one_data_set(n: int, k: int) -> list[dict[str, Any]]:
             | {"reached": True}
         ]
         for method, solver in SOLVERS.items():
-            seconds, value = passed(solver, X, y, target)
+            seconds, passes, certificate = passed(solver, X, y, target)
+            value = certificate.dual
             records.append(
                 {
                     **common,
@@ -123,7 +161,8 @@ def one_data_set(n: int, k: int) -> list[dict[str, Any]]:
                     "cpu_seconds": seconds,
                     "objective": -value * STRENGTH,
                 }
-                | {"reached": value >= target}
+                | {"reached": value >= target, "passes": passes}
+                | {"relative_gap": certificate.relative_gap}
             )
     return records
 
@@ -136,15 +175,17 @@ def warm_up() -> None:
         solver.solve(problem, callback=lambda progress: progress.iteration > 0)
 
 
-def passed(solver: Solver, X: np.ndarray, y: np.ndarray, target: float) -> tuple[float, float]:
-    """CPU time until the dual objective is at least ``target``, and the objective."""
+def passed(
+    solver: Solver, X: np.ndarray, y: np.ndarray, target: float
+) -> tuple[float, int, Certificate]:
+    """CPU time until the dual objective is at least ``target``, the passes, and the end."""
 
     def enough(progress: Progress) -> bool:
         return progress.dual >= target or progress.seconds > TIME_LIMIT
 
     started = time.process_time()
     solution = solver.solve(problem_of(X, y), callback=enough)
-    return time.process_time() - started, solution.certificate.dual
+    return time.process_time() - started, solution.history[-1].iteration, solution.certificate
 
 
 def cell(frame: pd.DataFrame, column: str) -> str:
@@ -164,7 +205,7 @@ def beside(results: pd.DataFrame, column: str, name: str, printed_column: str) -
     for n, group in results.groupby("n"):
         row = {"n": str(n), "data sets": str(group["split"].nunique())}
         for method in METHODS:
-            if method != "NEWTON":
+            if method not in OURS:
                 row[f"{method} published"] = "–"
                 if (n, method) in printed.index:
                     line = printed.loc[(n, method)]
@@ -196,6 +237,51 @@ def _ratio(seconds: pd.Series, n: int, method: str, other: str) -> str:
     return f"{seconds.loc[(n, method)] / seconds.loc[(n, other)]:.2g}"
 
 
+def against(results: pd.DataFrame) -> str:
+    """How the two forms of the augmented Lagrangian compare with PDCD, and where from."""
+    printed = harness.published("joint_quantiles_table2").set_index(["n", "method"])["cpu_seconds"]
+    good = results[results["reached"].astype(bool)]
+    means = good.groupby(["n", "method"])[["cpu_seconds", "passes", "relative_gap"]].mean()
+    rows = []
+    for n in sorted(results["n"].unique()):
+        row = {"n": str(n), "AUG_LAG : PDCD published": _ratio(printed, n, "AUG_LAG", "PDCD")}
+        for name in ("AUG_LAG", "AUG_LAG_DEFAULT"):
+            row[f"{name} : PDCD"] = _ratio(means["cpu_seconds"], n, name, "PDCD")
+        for name in ("PDCD", "AUG_LAG", "AUG_LAG_DEFAULT"):
+            cells = ("–",) * 3
+            if (n, name) in means.index:
+                seconds, passes, gap = means.loc[(n, name)]
+                cells = f"{passes:.0f}", f"{1e6 * seconds / passes / n:.2f}", f"{gap:.1e}"
+            row[f"{name}: passes, µs a row, gap"] = ", ".join(cells)
+        rows.append(row)
+    return harness.markdown_table(pd.DataFrame(rows))
+
+
+def verdict(results: pd.DataFrame) -> dict[str, str]:
+    """What the page says of the two forms, read off the measurements."""
+    good = results[results["reached"].astype(bool)]
+    table = good.pivot_table(
+        index=["n", "split"], columns="method", values=["cpu_seconds", "passes"]
+    )
+    seconds, passes = table["cpu_seconds"], table["passes"]
+
+    def between(ratio: pd.Series) -> str:
+        means = ratio.groupby("n").mean()
+        ends = dict.fromkeys(f"{end:.2g}" for end in (means.min(), means.max()))
+        return " to ".join(ends)
+
+    printed = between(seconds["AUG_LAG"] / seconds["PDCD"])
+    default = between(seconds["PDCD"] / seconds["AUG_LAG_DEFAULT"])
+    each = seconds / passes
+    return {
+        "verdict": "**Verdict**: in the paper, the augmented Lagrangian takes 14 times as long as "
+        f"PDCD. As printed, it takes {printed} times as long here; with the library's defaults it "
+        f"is {default} times faster than PDCD.",
+        "passes": between(passes["PDCD"] / passes["AUG_LAG_DEFAULT"]),
+        "microseconds": between(each["AUG_LAG_DEFAULT"] / each["PDCD"]),
+    }
+
+
 def page(results: pd.DataFrame, quick: bool) -> str:
     """The page as markdown."""
     failed = results[~results["reached"].astype(bool)].groupby(["n", "method"]).size()
@@ -210,6 +296,8 @@ def page(results: pd.DataFrame, quick: bool) -> str:
         limit=TIME_LIMIT,
         seconds=beside(results, "cpu_seconds", "joint_quantiles_table2", "cpu_seconds"),
         ratios=ratios(results),
+        against=against(results),
+        **verdict(results),
         failures=failures,
         objectives=beside(
             results, "objective", "joint_quantiles_suppl_table2", "objective_per_row"

@@ -1,4 +1,4 @@
-"""What the gallery of examples needs: one look for its pictures, and no missing data."""
+"""What the gallery of examples needs: one look, thumbnails to be read, and no missing data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sphinx.application import Sphinx
 from sphinx.util import logging
+from sphinx_gallery.scrapers import matplotlib_scraper
+from sphinx_gallery.utils import scale_image
 
 _LOGGER = logging.getLogger(__name__)
 _NEEDS = re.compile(r"^# needs the data set (\w+)", re.MULTILINE)
@@ -25,6 +28,31 @@ def set_style(gallery_conf: Any, name: str) -> None:
     import matplotlib.pyplot as plt  # noqa: PLC0415  (after the back end has been chosen)
 
     plt.rcParams.update(STYLE)
+
+
+def save_pictures(block: Any, block_vars: Any, gallery_conf: Any) -> str:
+    """Save the pictures of a block; for the thumbnail the first axes of the first one alone."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415  (after the back end has been chosen)
+
+    script = Path(block_vars["target_file"])
+    first = not block_vars["image_path_iterator"].paths
+    if first and plt.get_fignums() and plt.figure(plt.get_fignums()[0]).axes:
+        figure = plt.gcf()
+        figure.canvas.draw()
+        inches = figure.dpi_scale_trans.inverted()
+        box = figure.axes[0].get_tightbbox().transformed(inches).padded(0.08)
+        front = script.parent / "images" / "front" / f"{script.stem}.png"
+        front.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(front, dpi=200, bbox_inches=box)
+    return str(matplotlib_scraper(block, block_vars, gallery_conf))
+
+
+def write_thumbnails(app: Sphinx) -> None:
+    """Let thumbnails show what was saved for them, in place of pictures of several axes."""
+    for front in Path(app.srcdir, "gallery").glob("*/images/front/*.png"):
+        thumbnail = front.parents[1] / "thumb" / f"sphx_glr_{front.stem}_thumb.png"
+        if thumbnail.exists():
+            scale_image(front, thumbnail, *app.config.sphinx_gallery_conf["thumbnail_size"])
 
 
 def has_data(name: str) -> bool:

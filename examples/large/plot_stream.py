@@ -2,8 +2,8 @@
 Rows that come one by one
 =========================
 
-Learners with ``partial_fit`` see a row once and let it go. The mean of the iterates settles where
-the last iterate keeps jumping.
+Learners with ``partial_fit`` see each row once. With a constant step the last iterate keeps
+moving about the solution; the mean of the iterates converges.
 """
 
 # %%
@@ -36,6 +36,8 @@ for (name, distance), style in zip(distances.items(), ("-", "--", ":"), strict=T
     ax.loglog(rows, distance, style, label=name)
     print(f"{name:16} distance from the truth after {rows[-1]} rows {distance[-1]:.3f}")
 ax.set(xlabel="rows", ylabel="distance of the coefficients from the truth")
+ax.set_yticks([0.03, 0.1, 0.3, 1.0], ["0.03", "0.1", "0.3", "1"], minor=False)
+ax.yaxis.set_minor_formatter("")
 ax.legend()
 
 # %%

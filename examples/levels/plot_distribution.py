@@ -24,12 +24,12 @@ predicted = model.predict_distribution(times[:, None])
 print(predicted)
 
 grid = np.linspace(-160.0, 100.0, 300)
-fig, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), layout="constrained")
+fig, ax = plt.subplots()
 below = predicted.cdf(grid[None, :])
-shades = axes[0].pcolormesh(times, grid, below.T, cmap="RdBu_r", rasterized=True)
-axes[0].scatter(X, y, s=8, color="black")
-axes[0].set(xlabel="time (ms)", ylabel="acceleration (g)", title="probability of less than this")
-fig.colorbar(shades, ax=axes[0])
+shades = ax.pcolormesh(times, grid, below.T, cmap="RdBu_r", rasterized=True)
+ax.scatter(X, y, s=8, color="black")
+ax.set(xlabel="time after impact (ms)", ylabel="acceleration (g)")
+fig.colorbar(shades, ax=ax, label="probability of a lower value")
 
 # %%
 # Questions that no fitted level answers: the probability of more than 20 g, an interval of any
@@ -40,10 +40,11 @@ chosen = model.predict_distribution([[10.0], [20.0], [35.0]])
 more, ends = 1.0 - chosen.cdf(20.0), chosen.interval(0.9)
 for time, share, (low, high) in zip((10, 20, 35), more, ends, strict=True):
     print(f"{time} ms: more than 20 g with {share:.2f}, 90 % in [{low:.0f}, {high:.0f}] g")
+fig, ax = plt.subplots()
 for time, curve in zip((10, 20, 35), chosen.cdf(grid[None, :]), strict=True):
-    axes[1].plot(grid, curve, label=f"{time} ms")
-axes[1].set(xlabel="acceleration (g)", ylabel="probability of less", title="at three times")
-axes[1].legend()
+    ax.plot(grid, curve, label=f"{time} ms after impact")
+ax.set(xlabel="acceleration (g)", ylabel="probability of a lower value")
+ax.legend()
 
 normal = HeteroscedasticRegressor().fit(X, y)
 for name, fit in (("quantiles", model), ("normal distributions", normal)):

@@ -30,8 +30,10 @@ for ax, (title, model) in zip(axes, models.items(), strict=True):
     curves = np.exp(model.fit(np.log(X), np.log(y)).predict(np.log(grid)))
     ax.scatter(X, y, s=8, color="0.5")
     ax.plot(grid, curves, color="C0", linewidth=1.5)
+    for level, end in zip(levels[::2], curves[-1, ::2], strict=True):
+        ax.text(7080.0, end, f"{level:.0%}", fontsize=8, va="center")
     ax.axvline(X.max(), color="0.6", linestyle=":")
-    ax.set(title=title, xlabel="income (francs)", ylim=(0, 3600))
+    ax.set(title=title, xlabel="income (francs)", ylim=(0, 4200))
     print(f"{title}: loss on held-out rows {model.learned_.criterion:.2f} of the best constants'")
 axes[0].set_ylabel("food (francs)")
 

@@ -3,7 +3,7 @@ Which measures of a crab are needed
 ===================================
 
 Rock crabs of two colours and both sexes: five lengths, and factors. The width of the shell is
-predicted from the others, which nearly say the same: the Lasso chooses among them.
+predicted from the others, which are strongly correlated: the Lasso chooses among them.
 """
 
 # %%
@@ -20,9 +20,10 @@ from fenchel.datasets import load
 crabs = load("crabs")
 X, y = StandardScaler().fit_transform(crabs.data), crabs.target
 path = lasso_path(X, y)
+words = ("species", "sex", "frontal lobe", "rear width", "length", "depth")
 fig, (ax, near) = plt.subplots(1, 2, figsize=(10.4, 4.2))
 styles = ("-", "--", ":", "-.", (0, (6, 1.6, 1.2, 1.6)), (0, (1, 3)))
-for coefficients, name, style in zip(path.coefs.T, crabs.feature_names, styles, strict=True):
+for coefficients, name, style in zip(path.coefs.T, words, styles, strict=True):
     for panel in (ax, near):
         panel.plot(path.radii, coefficients, linestyle=style, linewidth=2, label=name)
         panel.set(xlabel="ℓ₁ norm of the coefficients (mm)")

@@ -47,5 +47,5 @@ for ax, person in zip(axes, (0, 1, 2), strict=True):
     for (name, curves), style in zip(fits.items(), ("-", ":"), strict=True):
         ax.plot(place, curves[person], style, linewidth=2, label=name)
     ax.set_xlabel("place along the tract")
-axes[0].set_ylabel("fractional anisotropy")
+axes[0].set(ylabel="fractional anisotropy", ylim=(0.3, 0.85))
 axes[0].legend()

@@ -1,14 +1,17 @@
-"""Two earlier ways to data sparsity, to compare with: Park & Kim (2011), Lim et al. (2014)."""
+"""Earlier ways to data sparsity: Park & Kim (2011), Lim et al. (2014), Zhang et al. (2016)."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
-from fenchel.losses import Loss
+from fenchel.losses import Loss, Pinball
 
 _ROUNDING = 1e-12
+_NONE = 1e-9  # of the largest coefficient: as small is zero
 
 
 class ParkKim(Loss):
@@ -125,3 +128,58 @@ def _gap(
     shrink = min(1.0, epsilon / largest) if largest > 0.0 else 1.0
     mixed = shrink * point + (1.0 - shrink) * ridge
     return float(primal + 0.5 * np.vdot(mixed, quadratic @ mixed))
+
+
+class SparseQuantile(NamedTuple):
+    """Coefficients and offset of h(x) = Σ_j k(x, x_j) c_j + b, and the gap of the program.
+
+    The relative gap is in units of the loss of the best constant.
+    """
+
+    coefficients: np.ndarray
+    offset: float
+    relative_gap: float
+
+
+def sparse_quantile(
+    gram: np.ndarray, y: np.ndarray, level: float, penalty: float
+) -> SparseQuantile:
+    r"""Quantile regression with the data sparsity constraint of Zhang, Liu, Wu (2016).
+
+    .. math:: \min_{c, b}\; \tfrac1n \sum_i \rho_\tau\big(y_i - b - (Kc)_i\big)
+              + \lambda \sum_j |c_j|
+
+    A bound on Σ \|c_j\| with its multiplier λ, in the place of the squared norm of h: a linear
+    program, and not the problem with another weight or another loss.
+    """
+    n = len(y)
+    one = sparse.identity(n)
+    equal = sparse.hstack([gram, -gram, np.ones((n, 1)), -np.ones((n, 1)), one, -one])
+    costs = [np.full(2 * n, penalty), np.zeros(2), np.full(n, level / n)]
+    cost = np.concatenate([*costs, np.full(n, (1.0 - level) / n)])
+    found = linprog(cost, A_eq=equal, b_eq=y, bounds=(0.0, None), method="highs")
+    if found.status != 0:
+        raise RuntimeError(f"the linear program ended early: {found.message}")
+    coefficients = found.x[:n] - found.x[n : 2 * n]
+    coefficients[np.abs(coefficients) <= _NONE * np.abs(coefficients).max()] = 0.0
+    offset = float(found.x[2 * n] - found.x[2 * n + 1])
+    residual = (y - gram @ coefficients - offset)[:, None]
+    loss = Pinball(level)
+    primal = loss.value(residual).mean() + penalty * np.abs(coefficients).sum()
+    dual = float(found.eqlin.marginals @ y)  # feasible up to the tolerance of the program
+    constant = loss.minimizing_offset(y[:, None], np.ones(n))
+    unit = loss.value(y[:, None] - constant).mean()
+    return SparseQuantile(coefficients, offset, float((primal - dual) / unit))
+
+
+def largest_penalty(gram: np.ndarray, y: np.ndarray, level: float) -> float:
+    """The λ of :func:`sparse_quantile` from which on the best constant is a solution.
+
+    Where one row alone has the quantile.
+    """
+    order = np.argsort(y)
+    at = int(np.ceil(level * len(y))) - 1
+    dual = np.empty(len(y))
+    dual[order[:at]], dual[order[at + 1 :]] = level - 1.0, level
+    dual[order[at]] = -dual[np.delete(order, at)].sum()
+    return float(np.abs(gram @ dual).max() / len(y))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,15 +128,19 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
-def _names_in(room: str) -> list[str]:
-    """What a room offers, read off its source: to import all of them would take seconds."""
+@cache
+def _names_in(room: str) -> frozenset[str]:
+    """What a room offers, read off its source: to import all of them would take seconds.
+
+    Read once: skops and pickle look for hundreds of names in every module that is loaded.
+    """
     try:
         text = (Path(__file__).parent / room / "__init__.py").read_text(encoding="utf-8")
     except OSError:  # an installation without sources
-        return []
+        return frozenset()
     assigned = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
     lists = [node.value for node in assigned if ast.unparse(node.targets[0]) == "__all__"]
-    return [name for each in lists for name in ast.literal_eval(each)]
+    return frozenset(name for each in lists for name in ast.literal_eval(each))
 
 
 def __dir__() -> list[str]:

@@ -126,9 +126,9 @@ def as_floats(value: Any, name: str, allowed: str) -> FloatArray:
     """An array of float64, or a sentence on what is allowed."""
     try:
         if np.iscomplexobj(value):
-            raise TypeError("numbers have no imaginary part")
+            raise TypeError("complex numbers are not supported")
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name} must be {allowed}, got {type(value).__name__} that is no such array"
+            f"{name} must be {allowed}, got {type(value).__name__} which is not"
         ) from None

@@ -191,6 +191,8 @@ def _splits(value: Any) -> bool:
 POSITIVE = Number(0.0, open_low=True)
 NOT_NEGATIVE = Number(0.0)
 COUNT = Number(1, integer=True)
+ORDER = Number(1.0, infinite=True)
+"""Of a norm."""
 SHARE = Number(0.0, 1.0, open_low=True, open_high=True)
 NONE = That("None", lambda value: value is None)
 BOOLEAN = That("True or False", lambda value: isinstance(value, (bool, np.bool_)))

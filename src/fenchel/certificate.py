@@ -138,6 +138,4 @@ true attribute ``asked_again`` that ends learning is asked again whether the fit
 
 __all__ = ["Callback", "Certificate", "Certified", "Progress", "Status"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

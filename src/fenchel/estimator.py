@@ -289,7 +289,7 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
         gap = self.certificate_.relative_gap
         facts.append(("Certificate", f"relative gap at most {gap:.1e} from the optimum{end}"))
         if (learned := known.get("learned_")) is not None:
-            loss = f"held-out loss {learned.criterion:.3f} of the best constant's"
+            loss = f"held-out loss {learned.said}"
             facts.append(("Score", f"{loss}, while parameters were learned"))
         return facts
 
@@ -443,6 +443,4 @@ __all__ = [
     "strengths",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -163,6 +163,4 @@ class _Bound(Generic[P]):
 
 __all__ = ["Preparation", "solve_named"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

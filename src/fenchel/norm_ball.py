@@ -207,6 +207,4 @@ class _Search(Generic[P]):
 
 __all__ = ["TOLERANCE", "solve_in_ball"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

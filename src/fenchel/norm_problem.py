@@ -199,6 +199,4 @@ class NormProblem:
 
 __all__ = ["NormProblem", "Range"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -312,9 +312,16 @@ class Problem:
         certificate = self.certificate(primal, lower, balanced)
         return Certified(balanced, weights, offset, certificate, source)
 
-    def with_model(self, certified: Certified, source: FloatArray) -> Certified:
-        """The same dual point with the model that another point stands for, without intercept."""
+    def with_model(
+        self, certified: Certified, source: FloatArray, values: FloatArray | None = None
+    ) -> Certified:
+        """The same dual point with the model that another point stands for, without intercept.
+
+        Its values on all rows (n, p) save a product where they are known.
+        """
         weights, offset = self.link(source), np.zeros(self.n_outputs)
+        if values is not None:
+            self.design.remember(weights, values)
         lower = certified.certificate.dual
         certificate = self.certificate(self.primal(weights, offset), lower, certified.dual)
         return Certified(certified.dual, weights, offset, certificate, source)
@@ -392,6 +399,4 @@ def _divided(weights: FloatArray, total: float) -> FloatArray:
 
 __all__ = ["Problem"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

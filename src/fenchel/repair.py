@@ -80,6 +80,4 @@ def _least_distance(gram: FloatArray, wanted: FloatArray) -> FloatArray:
 
 __all__ = ["Repair"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

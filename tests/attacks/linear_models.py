@@ -52,7 +52,8 @@ def case(seed: int, index: int) -> Case:
         model = Lasso(**strength, **common)
     else:
         groups = rng.integers(0, one_of(rng, [1, 2, d]), d) if chance(rng, 0.7) else None
-        q, outer = one_of(rng, [1, 2, np.inf]), one_of(rng, [1, 1, 1, 2, np.inf])
+        q = one_of(rng, [1, 2, np.inf, 1.5, 4])
+        outer = one_of(rng, [1, 1, 1, 2, np.inf, 1.2, 3])
         model = GroupLasso(groups, **strength, q=q, p=outer, max_iter=2000, **common)
     y = y[:, 0] if p == 1 else y
     return Case(model, Data(X, y, _cases.weights(rng, n), fresh))

@@ -120,7 +120,7 @@ def test_predict_and_evaluate_as_processes(model, houses, here):
     houses.iloc[50:].to_csv("held.csv", index=False)
     code, out, err = run("predict", path, "new.parquet", "--interval", "0.8", cwd=here)
     assert code == 0
-    assert re.fullmatch(r"fenchel: warning: new\.parquet has columns .* not read: extra\n", err)
+    assert re.fullmatch(r"fenchel: warning: new\.parquet has columns .* not use: extra\n", err)
     table = pd.read_csv(io.StringIO(out))
     assert list(table) == ["q0.9", "q0.1", "q0.5", "lower", "upper"]
     expected = fenchel.load(path).predict(houses.iloc[:5].drop(columns="price"))
@@ -319,7 +319,7 @@ def test_an_early_stop_is_a_warning_and_a_field(here, capsys):
 def test_a_limit_on_the_seconds(here, capsys):
     record, err = fit_json(capsys, "engel", "--max-time", "1e-9")
     assert record["converged"] is False
-    assert "max_time=1e-09 seconds were over" in err
+    assert "max_time=1e-09 s were reached" in err
 
 
 def test_quiet(here, capsys):
@@ -432,7 +432,8 @@ BAD = {
     "interval": (["predict", "MODEL", "good.csv", "--interval", "1"], "--interval must lie"),
     "interval not fitted": (
         ["predict", "MODEL", "good.csv", "--interval", "0.5"],
-        r"--interval 0\.5 needs the levels 0\.25 and 0\.75",
+        r"--interval 0\.5 needs the levels 0\.25 and 0\.75.*; 'fenchel fit --coverage 0\.5' fits "
+        r"a calibrated one, and predict_distribution\(X\)\.interval\(0\.5\) in Python has one",
     ),
     "no target": (["evaluate", "MODEL", "town.csv", "--target", "y"], "no column 'y'"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,30 @@ def predicted(capsys, data, *options):
     out, err = capsys.readouterr()
     assert err == ""
     return pd.read_csv(io.StringIO(out))
+
+
+@pytest.mark.parametrize(
+    ("fit", "ways"),
+    [
+        (["expectile", "--target", "y"], ["fenchel fit --coverage 0.8", "predict_distribution"]),
+        (["ridge", "--target", "y"], ["fenchel fit --coverage 0.8"]),
+        (["density"], ["predict_distribution"]),
+        (["curves", "--target", "x,y", "--columns", "z"], []),
+    ],
+)
+def test_models_without_intervals_say_where_there_are_some(fit, ways, capsys):
+    """And what they point to is there."""
+    table = pd.read_csv("old.csv").assign(z=lambda frame: frame["x"] ** 2)
+    table.to_csv("three.csv", index=False)
+    fit_json(capsys, "three.csv", "--model", *fit, "--no-learn", "--alpha", "0.1")
+    assert main(["predict", "m.skops", "three.csv", "--interval", "0.8"]) == 2
+    said = capsys.readouterr().err
+    assert re.search("--interval: a .* has no interval of its own", said)
+    for way in ("fenchel fit --coverage 0.8", "predict_distribution"):
+        assert (way in said) == (way in ways)
+    assert hasattr(fenchel.load("m.skops")[-1], "predict_distribution") == (
+        "predict_distribution" in ways
+    )
 
 
 def test_names_of_kernels_are_those_of_the_library():
@@ -182,7 +207,7 @@ def test_rank_and_threads(capsys, monkeypatch):
     assert main(["fit", "old.csv", "--target", "y", *options, "--out", "m.skops"]) == 0
     assert fenchel.load("m.skops")[-1].feature_map_.rank_ == 7
     assert asked == [2]
-    assert "above the 1e-06 asked for" in capsys.readouterr().out
+    assert "above tol=1e-06" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

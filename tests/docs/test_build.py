@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,8 +75,6 @@ def test_results_of_all_experiments_are_shown(built: Path) -> None:
 
 def test_performance_shows_every_row(built: Path) -> None:
     """As many rows as benchmarks/results.json has."""
-    import json
-
     rows = json.loads((ROOT / "benchmarks" / "results.json").read_text())["rows"]
     text = (built / "performance.html").read_text(encoding="utf-8")
     assert text.count("<tr") == len(rows) + 1
@@ -84,3 +84,35 @@ def test_real_classes_are_included(built: Path) -> None:
     """The pages on adding one's own show the source as it is."""
     for page, line in (("loss", "_arguments"), ("solver", "requires"), ("feature_map", "_map")):
         assert f">{line}<" in (built / "extend" / f"{page}.html").read_text(encoding="utf-8")
+
+
+def test_every_name_of_the_library_is_a_link(built: Path) -> None:
+    """Wherever a page refers to a class or function, under whichever of its names."""
+    plain = {}
+    for page in built.glob("**/*.html"):
+        outside = re.sub(r"<a .*?</a>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        found = re.findall(r'<code class="xref py[^>]*>(.*?)</code>', outside, re.DOTALL)
+        names = {re.sub(r"<.*?>", "", each) for each in found}
+        plain[page.name] = {name for name in names if not name.startswith("sklearn.")}
+    assert not {page: names for page, names in plain.items() if names - {"object"}}
+
+
+def test_excerpts_of_a_search_need_no_server(built: Path) -> None:
+    """The texts of all pages are in a script, which the page of the search loads."""
+    script = (built / "_static" / "texts.js").read_text(encoding="utf-8")
+    texts = json.loads(script.removeprefix("const TEXTS = ").removesuffix(";\n"))
+    assert "categorical" in texts["guide/tables"]
+    assert "LightGBM" in texts["convert"]
+    assert {page.stem for page in (built / "guide").glob("*.html")} <= {
+        name.rpartition("/")[2] for name in texts
+    }
+    assert "<code" not in texts["guide/tables"]
+    assert "excerpts.js" in (built / "search.html").read_text(encoding="utf-8")
+    assert "excerpts.js" not in (built / "index.html").read_text(encoding="utf-8")
+
+
+def test_long_names_may_be_split_after_dots_and_brackets(built: Path) -> None:
+    """And short ones nowhere."""
+    choose = (built / "choose.html").read_text(encoding="utf-8")
+    assert "KernelRidge(<wbr/>features=<wbr/>KernelRows(<wbr/>stored=<wbr/>False))" in choose
+    assert ">QuantileRegressor<" in choose

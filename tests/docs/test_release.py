@@ -28,6 +28,7 @@ def test_one_version() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## \[(.+?)\]", changes, re.MULTILINE)
     assert versions[0] == "Unreleased"
+    assert versions[1] == fenchel.__version__
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions[1:])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +46,16 @@ def test_names_that_are_nowhere_are_refused_shortly():
     with pytest.raises(AttributeError, match=r"no attribute 'Nowhere'$"):
         _ = fenchel.Nowhere
     assert not hasattr(fenchel, "_private")
+
+
+def test_names_are_looked_for_in_sources_that_are_read_once(monkeypatch):
+    """As skops does with hundreds of names, which took seconds."""
+    opened = []
+    read = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda *a, **k: opened.append(a) or read(*a, **k))
+    fenchel._names_in.cache_clear()
+    assert not any(hasattr(fenchel, f"nowhere_{k}") for k in range(50))
+    assert 0 < len(opened) <= len(ROOMS)
 
 
 @pytest.mark.parametrize("room", ["", *ROOMS])

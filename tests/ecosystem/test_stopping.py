@@ -43,9 +43,9 @@ def test_a_callback_sees_the_history(case):
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ({"callback": lambda progress: True}, "the callback asked for it"),
+        ({"callback": lambda progress: True}, "the callback returned a true value"),
         ({"callback": lambda progress: "it is late"}, "it is late"),
-        ({"max_time": 1e-9}, "max_time=1e-09 seconds were over; increase max_time or tol"),
+        ({"max_time": 1e-9}, "max_time=1e-09 s were reached; increase max_time or tol"),
     ],
 )
 def test_the_first_certificate_is_always_there(case, how, why):
@@ -102,7 +102,7 @@ def test_independent_outputs_tell_of_the_whole(limit):
         seen.append(progress)
         return len(seen) == limit
 
-    with pytest.warns(ConvergenceWarning, match="the callback asked for it"):
+    with pytest.warns(ConvergenceWarning, match="the callback returned a true value"):
         stopped = clone(model).set_params(callback=enough).fit(X, Y)
     assert len(seen) == limit
     assert best.dual - 1e-12 <= stopped.certificate_.primal
@@ -114,7 +114,7 @@ def test_one_clock_for_outputs_of_the_lasso():
     assert watch(Progress(0, 0.0, 1.0, 0.0, 1.0)) is not None
     assert watch.seconds_left() == 0.0
     model = Lasso(radius=0.1, tol=1e-16, max_time=1e-9)
-    with pytest.warns(ConvergenceWarning, match="max_time=1e-09 seconds were over"):
+    with pytest.warns(ConvergenceWarning, match="max_time=1e-09 s were reached"):
         model.fit(X, TWO)
     assert model.certificate_.gap >= -1e-12
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 import clarabel
 import numpy as np
 import pytest
-from experiments.comparisons.sparse import ParkKim, sparse_ridge
+from experiments.comparisons.sparse import (
+    ParkKim,
+    largest_penalty,
+    sparse_quantile,
+    sparse_ridge,
+)
 from experiments.epsilon_common import LEVELS, mapped, quantile_problem
 from experiments.epsilon_table2 import GAMMA
 from experiments.harness import VARIANTS, standardized
 from scipy import sparse
+from scipy.optimize import linprog
 
 from experiments import epsilon_interior_point, harness
 from experiments_cases import quick_form
 from fenchel.design import Plain
+from fenchel.kernels import Gaussian
 from fenchel.losses import Pinball
 from fenchel.problem import Problem
 from fenchel.solvers import Newton
@@ -72,6 +79,31 @@ def test_comparisons(tmp_path):
     for _, group in results.groupby(["pair", "split", "method"]):
         ordered = group.sort_values("epsilon")
         assert ordered.support_percent.iloc[-1] < ordered.support_percent.iloc[0]
+
+
+def test_sparse_quantiles_against_their_conditions():
+    """The objective is that of the dual program: max <β, y>, |Kβ| <= λ, with β in its box."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(31, 1))
+    y = np.sin(6.0 * X[:, 0]) + 0.3 * rng.normal(size=31)
+    gram, level = Gaussian(0.3)(X), 0.3
+    most = largest_penalty(gram, y, level)
+    alone = sparse_quantile(gram, y, level, 1.001 * most)
+    assert not alone.coefficients.any()
+    assert alone.offset == pytest.approx(np.sort(y)[9])  # 9.3 of 31 rows
+    assert sparse_quantile(gram, y, level, 0.999 * most).coefficients.any()
+    found = sparse_quantile(gram, y, level, 0.02 * most)
+    assert 0 < np.count_nonzero(found.coefficients) < 15
+    penalty, two = 0.02 * most, np.vstack([gram, -gram])
+    box = ((level - 1.0) / 31, level / 31)  # β over n, of the dual program
+    dual = linprog(
+        -y, A_ub=two, b_ub=np.full(62, penalty), A_eq=np.ones((1, 31)), b_eq=[0.0], bounds=box
+    )
+    left = y - gram @ found.coefficients - found.offset
+    value = np.maximum(level * left, (level - 1.0) * left).mean()
+    value += penalty * np.abs(found.coefficients).sum()
+    assert value == pytest.approx(-dual.fun, rel=1e-6)
+    assert abs(found.relative_gap) <= 1e-8
 
 
 def test_dual_vectors_are_those_of_the_paper():

@@ -7,7 +7,7 @@ import wave
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.functional_common import Curves, Points
+from experiments.functional_common import Curves, Points, make_loss
 from experiments.functional_speech import FUNCTIONS_BY_NAME, main, output_kernel, whole
 from experiments.functional_speech_page import FUNCTIONS, cells, pairs_in_order, printed
 from experiments.functional_speech_paths import SELECTION_TOL, Fold, coordinates, search
@@ -60,6 +60,31 @@ def test_paths_have_the_errors_of_single_fits(name):
     assert usual.solved < surface.errors.size
     i, j = alphas.index(surface.chosen.alpha), list(values).index(surface.chosen.value)
     assert expected[i][j] <= 1.02 * np.min(expected)
+
+
+@pytest.mark.parametrize("name", ["H1", "H2", "eps2", "epsinf"])
+def test_every_point_of_a_path_has_a_small_gap(name):
+    """Points that were made of others too, whose products with the kernel are sums of theirs."""
+    (alphas, _), n_components = grid(name), M if name in ("H2", "eps2") else None
+    values = np.geomspace(1e-3, 0.3, 40)
+    own = fold(n_components)
+    search([own], name, alphas, values, robust=False, hopeless=np.inf)
+    alpha, n = min(alphas), len(own.Y)
+    assert len(own.now) > 20
+    assert own.solved < len(alphas) * len(own.now)
+    for place, point in own.now:
+        value = np.exp(place) * (alpha if name.startswith("H") else 1.0)
+        scale = value if name.startswith("H") else alpha
+        loss, B = make_loss(name, value, own.outputs.measure), own.outputs.coupling
+        model, dual = (scale / (n * alpha) * part for part in (point.model, point.dual))
+        fitted, image = (own.gram @ part @ B @ B.T for part in (model, dual))
+        np.testing.assert_allclose(scale / (n * alpha) * point.fitted, fitted, atol=1e-9)
+        primal = np.mean(loss.value(own.targets - fitted)) + 0.5 * alpha * np.vdot(model, fitted)
+        earned = np.sum(scale * point.dual * own.targets, axis=1)
+        lower = np.mean(earned - loss.conjugate(scale * point.dual))
+        lower -= 0.5 * alpha * np.vdot(dual, image)
+        # the solver's unit is the objective that it starts from
+        assert -1e-9 <= (primal - lower) / primal <= 1.05 * SELECTION_TOL
 
 
 def test_paths_are_left_where_errors_grow():

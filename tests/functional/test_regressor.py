@@ -198,7 +198,7 @@ def test_callback_and_verbose(data, capsys):
         assert len(seen) == 3
         assert seen == solution.history
         assert not solution.status.converged
-        assert "the callback asked for it" in solution.status.message
+        assert "the callback returned a true value" in solution.status.message
         gaps = [p.relative_gap for p in seen]
         # the function zero, whose gap is at most 1, is returned where nothing is better
         assert solution.certificate.relative_gap == min(*gaps, 1.0)

@@ -41,13 +41,14 @@ def group_norms(
     """L_{q,p} of groups of rows of W, and L_{q*,p*}."""
 
     def conjugate(order: float) -> float:
-        return {1.0: np.inf, 2.0: 2.0, np.inf: 1.0}[float(order)]
+        return np.inf if order == 1 else 1.0 if order == np.inf else order / (order - 1.0)
 
     def length(values: np.ndarray, order: float) -> Any:
         values = np.abs(values)
-        if order == 1:
-            return values.sum()
-        return np.sqrt((values**2).sum()) if order == 2 else values.max(initial=0.0)
+        largest = values.max(initial=0.0)
+        if order == np.inf or largest == 0.0:
+            return largest
+        return largest * ((values / largest) ** order).sum() ** (1.0 / wide(order))
 
     def mixed(inner: float, outer: float) -> Callable[[np.ndarray], Any]:
         return lambda w: length(wide([length(w[labels == g], inner) for g in set(labels)]), outer)

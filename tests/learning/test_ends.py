@@ -75,7 +75,7 @@ def test_time_ends_learning_after_one_evaluation(estimator):
 def test_half_of_the_time_is_for_learning():
     """Each evaluation takes a tenth of a second, and there is a second for all."""
     model = fitted(KernelRidge(), callback=lambda progress: time.sleep(0.1), max_time=1.0)
-    assert model.learned_.message.endswith(": half of max_time was over")
+    assert model.learned_.message.endswith(": half of max_time was used")
     assert len(model.learned_.history) <= 6 < len(fitted(KernelRidge()).learned_.history)
     assert model.status_.converged
 

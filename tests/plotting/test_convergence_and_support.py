@@ -37,7 +37,7 @@ def test_history_is_drawn(mcycle, ax, against, place):
         "relative duality gap",
     )
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == ["QuantileRegressor", "asked for: 1e-07"]
+    assert texts == ["QuantileRegressor", "tol: 1e-07"]
 
 
 def test_inside_of_pipelines_and_searches(mcycle, ax):

@@ -48,7 +48,7 @@ def test_what_is_left_is_one_pale_bar(ax):
     assert widths == pytest.approx([0.35, 0.3, 0.35])
     colors = [bar.get_facecolor() for bar in display.bars_]
     assert colors[0] == colors[1] != colors[2]
-    assert ax.get_title(loc="left") == "1 of 6 features not read: c"
+    assert ax.get_title(loc="left") == "1 of 6 features not used: c"
     assert ax.get_xlim()[1] > 0.35
 
 
@@ -71,7 +71,7 @@ def test_constant_predictions_read_nothing(ax):
     display = ImportanceDisplay.from_estimator(KernelRidge().fit(X, np.ones(80)), ax=ax)
     assert len(display.bars_) == 0
     assert display.idle == ["x0", "x1", "x2", "x3"]
-    assert ax.get_title(loc="left") == "predictions are constant: no feature is read"
+    assert ax.get_title(loc="left") == "predictions are constant: no feature is used"
 
 
 def test_bad_input(ax):

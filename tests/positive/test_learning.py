@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import cauchy, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import KernelRidge, QuantileRegressor
@@ -142,7 +143,7 @@ def test_one_clock_for_learning_and_the_fit(estimator):
     assert [progress.primal for progress in learning] == model.learned_.history
     assert seen[: len(learning)] == learning
     assert len(seen) > len(learning)
-    with pytest.warns(ConvergenceWarning, match="the callback asked for it"):
+    with pytest.warns(ConvergenceWarning, match="the callback returned a true value"):
         ended = given(estimator, callback=lambda progress: np.isnan(progress.dual)).fit(X, Y)
     assert len(ended.learned_.history) == 1
 
@@ -163,6 +164,68 @@ def test_searches_learn_nothing():
     )
 
 
-def test_a_density_has_no_targets_to_learn_from():
-    assert "learn" not in DensityEstimator().get_params()
-    assert DensityEstimator().fit(X[:, :1]).alpha_ == 1e-2
+def two_modes(n, seed=0):
+    random = np.random.default_rng(seed)
+    return np.where(random.random(n) < 0.4, random.normal(size=n), random.normal(40.0, 2.0, n))
+
+
+def left_out(x, weight, bandwidth):
+    """Minus the mean log-likelihood of rows left out, by its definition."""
+    total, n = 0.0, len(x)
+    scale = np.median(x), np.std(x)
+    for i, value in enumerate(x):
+        rest = np.arange(n) != i
+        near = np.average(norm.pdf(value, x[rest], bandwidth), weights=weight[rest])
+        far = cauchy.pdf(value, *scale)
+        total += weight[i] * np.log((1.0 - n**-3.0) * near + n**-3.0 * far)
+    return -total / weight.sum()
+
+
+def test_the_width_of_a_density_is_of_the_highest_likelihood_of_rows_left_out():
+    x = two_modes(60)
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 60)
+    density = DensityEstimator().fit(x, sample_weight=weight)
+    bandwidth = density.kernel_.length_scale[0] / 2.0
+    assert density.learned_.criterion == pytest.approx(left_out(x, weight, bandwidth), rel=1e-9)
+    best = min(left_out(x, weight, bandwidth * share) for share in np.geomspace(0.02, 50.0, 80))
+    assert density.learned_.criterion < best + 1e-2
+    assert density.learned_.n_rows == 60
+    assert density.alpha_ == 0.1
+
+
+def test_a_density_with_a_learned_width_has_narrow_modes():
+    x, new = two_modes(300), two_modes(3000, seed=1)
+    by_rule = DensityEstimator(learn=False).fit(x)
+    assert by_rule.learned_ is None
+    assert by_rule.alpha_ == 1e-2
+    assert DensityEstimator().fit(x).score(new) > by_rule.score(new) + 0.3
+
+
+def test_learning_a_density_knows_no_order_units_or_repeats():
+    rows = np.column_stack([two_modes(80), two_modes(80, seed=1) ** 2])
+    count = np.random.default_rng(0).integers(1, 4, 80)
+    scale = DensityEstimator().fit(rows, sample_weight=count).kernel_.length_scale
+    repeated = np.repeat(rows, count, axis=0)[::-1] * [1e5, 1e-3] + [7.0, 0.0]
+    other = DensityEstimator().fit(repeated).kernel_.length_scale
+    assert other == pytest.approx(scale * [1e5, 1e-3], rel=1e-9)
+
+
+def test_one_row_far_out_does_not_decide_the_width_of_a_density():
+    x = np.random.default_rng(0).normal(size=300)
+    alone = DensityEstimator().fit(x).kernel_.length_scale[0]
+    both = DensityEstimator().fit(np.append(x, 1000.0)).kernel_.length_scale[0]
+    assert 0.5 * alone < both < 2.0 * alone
+
+
+def test_what_a_density_does_not_learn():
+    x = two_modes(100)
+    assert DensityEstimator().fit(x[:11]).learned_ is None  # too few rows
+    assert DensityEstimator(kernel=Gaussian(3.0)).fit(x).learned_ is None
+    assert DensityEstimator(0.5).fit(x).alpha_ == 0.5
+    once = DensityEstimator().fit(x)
+    again = once.with_learned().fit(x)
+    assert again.learned_ is None
+    assert again.score(x) == once.score(x)
+    search = PathSearchCV(DensityEstimator(), {"alpha": [0.1, 0.01]}, cv=2).fit(x[:, None])
+    rule = DensityEstimator(learn=False).fit(x).kernel_.length_scale
+    assert search.best_estimator_.kernel_.length_scale == pytest.approx(rule)

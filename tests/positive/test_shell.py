@@ -94,7 +94,7 @@ def test_fits_on_prepared_rows_start_from_one_another(name):
     X, y = data(estimator)
     estimator.fit(X, y)
     prepared = estimator.prepare(X, y)
-    stronger = given(name, alpha=3.0 * estimator.alpha)
+    stronger = given(name, alpha=3.0 * estimator.alpha_)
     stronger.check_parameters()
     for attribute in ("n_features_in_", "_flat"):
         if hasattr(estimator, attribute):

@@ -186,7 +186,7 @@ def test_a_callback_stops_it():
         seen.append(progress.relative_gap)
         return len(seen) == 2
 
-    with pytest.warns(UserWarning, match="the callback asked for it"):
+    with pytest.warns(UserWarning, match="the callback returned a true value"):
         model = case("quantiles", radius=3.0, callback=callback).fit(X, Y)
     assert len(seen) == 2
     assert model.norm_ <= 3.0 * (1 + 1e-9)

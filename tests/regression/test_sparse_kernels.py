@@ -12,7 +12,7 @@ from sklearn.svm import SVR as TheirSVR
 
 import fenchel
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
-from fenchel.features import KernelRows, Nystroem
+from fenchel.features import KernelRowLimits, KernelRows, Nystroem, PivotedCholesky
 from fenchel.kernels import (
     Decomposable,
     DistanceQuantile,
@@ -119,6 +119,17 @@ def test_length_scales_are_those_of_the_dense_rows(rule, repeats):
         found = resolve(Gaussian(rule), SparsePoints(rows), own).length_scale
         dense = resolve(Gaussian(rule), rows.toarray(), own).length_scale
         np.testing.assert_allclose(found, dense, rtol=1e-12)
+
+
+@pytest.mark.parametrize("model", [SVR(alpha=1e-2), KernelRidge(1e-2)], ids=["svr", "ridge"])
+def test_kernel_values_are_stored(model, monkeypatch):
+    """They are not computed anew in each pass; of more rows than are stored, features are."""
+    monkeypatch.setattr("fenchel.regression._base._SPARSE_ROWS", KernelRowLimits(100, 0))
+    rough = Gaussian(0.1)
+    assert model.set_params(kernel=rough).fit(X[:80], Y[:80]).feature_map_.stored
+    many = model.fit(X, Y)
+    assert isinstance(many.feature_map_, PivotedCholesky)
+    np.testing.assert_allclose(many.predict(NEW), model.fit(DENSE, Y).predict(NEW), atol=1e-3)
 
 
 def test_values_of_equal_and_of_near_rows():

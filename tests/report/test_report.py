@@ -179,7 +179,7 @@ def test_crossings_are_counted(rows):
     found, share, largest = page.numbers["crossings"]
     assert (found, share) == (count, count / 120)
     assert largest == pytest.approx(-np.diff(curves, axis=1).min())
-    assert "Nothing in this model forbids" in page.sections["crossings"]
+    assert "This model does not prevent crossings" in page.sections["crossings"]
     assert any(f"cross at {count} of 120 rows" in item for item in page.items)
 
 

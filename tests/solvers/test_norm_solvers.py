@@ -88,7 +88,7 @@ def test_the_callback_sees_the_history_and_stops():
     assert solution.history == seen
     assert [line.iteration for line in seen] == [0, 20, 40]
     assert not solution.status.converged
-    assert "the callback asked for it" in solution.status.message
+    assert "the callback returned a true value" in solution.status.message
 
 
 def test_least_squares_on_few_rows_is_that_on_all():

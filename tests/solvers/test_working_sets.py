@@ -132,14 +132,33 @@ def test_a_warm_start_needs_no_other():
     assert again.n_iter == 0
 
 
-def test_coupled_outputs_by_newton():
+@pytest.mark.parametrize("kernel", ["matern", "laplacian"])
+@pytest.mark.parametrize("loss", [Pinball, SquaredPinball], ids=["pinball", "expectile"])
+def test_coupled_outputs(loss, kernel):
+    """400 rows have 1200 coordinates, more than a set; Newton alone on stored values judges."""
     levels = [0.1, 0.5, 0.9]
     coupling = np.linalg.cholesky(np.exp(-(np.subtract.outer(levels, levels) ** 2)))
-    stored, computed, _ = problems(Pinball(levels), Gaussian(3.0), coupling=coupling)
-    assert isinstance(make_solver("auto", computed, 1e-6, 10), Newton)
-    found, expected = Newton().solve(computed), Newton().solve(stored)
-    assert found.status.converged
-    assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=2e-6)
+    stored, *others = problems(loss(levels), KERNELS[kernel], c=30.0, coupling=coupling)
+    expected = Newton(1e-8).solve(stored)
+    for problem in (stored, *others):
+        assert isinstance(make_solver("auto", problem, 1e-6, 10), SMO)
+        found = SMO(1e-7).solve(problem)
+        assert found.status.converged, found.status.message
+        apart = found.certificate.primal - expected.certificate.primal
+        assert abs(apart) <= 1.1e-7 * stored.baseline
+        assert found.certificate.primal == pytest.approx(
+            stored.primal(found.weights, found.offset), rel=1e-11
+        )
+        assert found.certificate.dual == pytest.approx(stored.dual(found.dual), rel=1e-11)
+
+
+def test_coupled_tubes_by_newton():
+    """The length of a row of two is no sum over coordinates."""
+    loss = Pinball([0.1, 0.9]).insensitive(0.1)
+    _, computed, _ = problems(loss, Gaussian(3.0), coupling=np.array([[1.0, 0.0], [0.6, 0.8]]))
+    solver = make_solver("auto", computed, 1e-6, 1000)
+    assert isinstance(solver, Newton)
+    assert solver.solve(computed).status.converged
 
 
 def test_what_needs_all_values_says_so():

@@ -68,6 +68,4 @@ __all__ = [
     "truncation_bound",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

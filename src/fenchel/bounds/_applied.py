@@ -137,7 +137,7 @@ def _assumptions(
     shared: bool,
 ) -> tuple[str, ...]:
     listed = [IID, "features, kernel, coupling and loss were fixed without looking at the sample"]
-    paid = "the norm may depend on the sample: a union over balls of sizes 2^k is paid"
+    paid = "the norm may depend on the sample: the bound is a union bound over balls of sizes 2^k"
     listed += [paid if shared else "the norm was fixed in advance", fit.assumption]
     if interval is not None:
         listed.append(f"y is always in [{interval[0]:g}, {interval[1]:g}]")

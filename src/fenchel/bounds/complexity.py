@@ -108,6 +108,10 @@ def kernel_ball(gram: npt.ArrayLike, norm: float) -> Oracle:
     norm : float
         Λ.
 
+    Returns
+    -------
+    Oracle
+
     Examples
     --------
     >>> import numpy as np
@@ -140,6 +144,10 @@ def l1_ball(X: npt.ArrayLike, norm: float) -> Oracle:
     norm : float
         Λ₁.
 
+    Returns
+    -------
+    Oracle
+
     Examples
     --------
     >>> import numpy as np
@@ -159,6 +167,10 @@ def finite_class(values: npt.ArrayLike) -> Oracle:
     ----------
     values : array-like of shape (n_hypotheses, n)
         h(x_i), a row for each function.
+
+    Returns
+    -------
+    Oracle
 
     Examples
     --------
@@ -188,6 +200,10 @@ def kernel_ball_complexity(trace: float, norm: float, n: int) -> float:
         Λ.
     n : int
         Number of rows.
+
+    Returns
+    -------
+    float
 
     References
     ----------
@@ -222,6 +238,10 @@ def l1_ball_complexity(radius: float, norm: float, n_features: int, n: int) -> f
     n : int
         Number of rows.
 
+    Returns
+    -------
+    float
+
     References
     ----------
     Mohri, Rostamizadeh, Talwalkar, theorem 11.15.
@@ -255,6 +275,10 @@ def positive_model_complexity(norm: float, radius: float, n: int) -> float:
     n : int
         Number of rows.
 
+    Returns
+    -------
+    float
+
     References
     ----------
     Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions,
@@ -283,6 +307,10 @@ def affine_pseudo_dimension(n_features: int, fit_intercept: bool = True) -> int:
         d.
     fit_intercept : bool
         Whether there is an offset.
+
+    Returns
+    -------
+    int
 
     References
     ----------
@@ -316,6 +344,10 @@ def fat_shattering_dimension(norm: float, radius: float, margin: float) -> int:
         r.
     margin : float
         γ > 0.
+
+    Returns
+    -------
+    int
 
     References
     ----------

@@ -51,6 +51,11 @@ def finite_class_bound(
     two_sided : bool, default=False
         Whether \|R - R̂\| is bounded, with log(2/δ).
 
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
+
     References
     ----------
     Theorem 11.1 of the book.
@@ -112,6 +117,11 @@ def lipschitz_bound(
         μ, a Lipschitz constant of the loss in the prediction, over all residuals that occur.
     empirical : bool, default=False
         Whether ``rademacher`` is of this sample (the second formula).
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
 
     References
     ----------
@@ -184,6 +194,11 @@ def pseudo_dimension_bound(
         unless predictions are clipped, which does not raise D.
     of : {"losses", "functions"}, default="losses"
         Whose dimension it is.
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
 
     References
     ----------

@@ -150,6 +150,11 @@ def excess_bound(
     radius : float, or array-like of shape (n_outputs,), optional
         r, as in :func:`bound`.
 
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
+
     References
     ----------
     Sangnier, Fercoq, d'Alché-Buc (2017), theorem 2, with offsets and with a certified fit in place

@@ -29,6 +29,11 @@ def positive_excess_bound(n: int, *, norm: float, radius: float, lipschitz: floa
     lipschitz : float
         G, a bound on the slopes of the loss in the prediction.
 
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
+
     References
     ----------
     Marteau-Ferey, Bach, Rudi (2020), (12), with half the constant.

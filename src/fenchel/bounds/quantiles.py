@@ -75,6 +75,11 @@ def joint_quantile_bound(
     contraction : {"outputs", "vector"}, default="outputs"
         Which of the two.
 
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
+
     References
     ----------
     Theorem 4.1 (A.3) of the paper of 2016.
@@ -284,6 +289,11 @@ def insensitive_excess_bound(
         p.
     delta : float, default=0.05
         Probability of failure.
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
 
     References
     ----------

@@ -54,6 +54,11 @@ def kernel_ridge_bound(
     delta : float, default=0.05
         Probability of failure.
 
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
+
     References
     ----------
     Theorem 11.11 of the book.
@@ -95,6 +100,11 @@ def svr_bound(
         ε, chosen without the sample.
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
 
     References
     ----------
@@ -138,6 +148,11 @@ def quadratic_svr_bound(
         ε, chosen without the sample; 0 is :func:`kernel_ridge_bound`.
     n, norm, radius, residual_bound, trace, delta
         As in :func:`kernel_ridge_bound`.
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
 
     References
     ----------
@@ -186,6 +201,11 @@ def lasso_bound(
         d.
     residual_bound : float
         M, with \|wᵀx - y\| <= M for all functions of the class, and everywhere.
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
 
     References
     ----------
@@ -250,6 +270,11 @@ def perturbed_kernel_bound(
     strength : float
         λ > 0: alpha times n.
 
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
+
     References
     ----------
     Exercise 11.4 of the book.
@@ -298,6 +323,11 @@ def squared_loss_bound(
         Mean *absolute* residual on the sample.
     n, norm, radius, residual_bound, delta
         As in :func:`kernel_ridge_bound`; for \|y\| <= r Λ, M = 2rΛ.
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
 
     References
     ----------

@@ -67,6 +67,4 @@ def _complain(sentence: str) -> int:
 
 __all__ = ["main"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

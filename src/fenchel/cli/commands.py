@@ -15,13 +15,13 @@ from fenchel.cli import checks, data_io, fitting, measures, models, on_disk, pla
 from fenchel.cli.errors import InputError, as_input_errors, listed, one_line
 from fenchel.cli.progress import shown
 from fenchel.cli.roles import Roles
-from fenchel.cli.settings import DENSITY, Settings
+from fenchel.cli.settings import DENSITY, EXPECTILE, Settings
 from fenchel.datasets import list_datasets
 from fenchel.inspection import levels_of
 from fenchel.report import Training
 
 _MOST_TOLD = 5  # warnings on blocks of rows
-_MANY_ROWS = 5000
+_MANY_ROWS, _MANY_FREE_ROWS = 20_000, 5000  # those of expectiles are all in the last system
 _HINT = (
     "{} rows take minutes with a rough kernel: --rank 500 is several times faster, and the "
     "relative gap then says what it costs"
@@ -62,7 +62,8 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     if picture is not None:
         _check_plot_feature(outputs.plot_feature, columns)
     hidden = outputs.quiet or outputs.as_json
-    hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= _MANY_ROWS else ""
+    many = _MANY_FREE_ROWS if settings.model == EXPECTILE else _MANY_ROWS
+    hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= many else ""
     with shown(hidden=hidden, max_time=settings.max_time, hint=hint) as show:
         fitted = fitting.fit(settings, X, y, show)
     fitted = replace(fitted, warnings=[*left_out, *fitted.warnings])
@@ -137,7 +138,7 @@ def predict(
     """Predict the rows of a table."""
     place = places.check_output(out, "--out", checks.PREDICTIONS)
     saved = models.load_model(model)
-    _check_interval(saved.model, interval)
+    _check_interval(saved, interval)
     if on_disk.is_large(Path(data)):
         predict_from_disk(saved, Path(data), place, interval, ids)
         return
@@ -191,7 +192,8 @@ def predicted(
         try:
             ends = saved.model.predict_interval(encoded, interval)
         except ValueError as error:
-            raise InputError(one_line(error).replace("coverage=", "--interval ")) from error
+            told = one_line(error).replace("coverage=", "--interval ")
+            raise InputError(f"{told}{_other_intervals(saved, interval)}") from error
         columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
     frame = pd.DataFrame(columns)
     for name in reversed(kept):
@@ -214,13 +216,25 @@ def _ids(
     return kept, [f"{table.label} lacks the columns of --ids: {listed(missing)}"]
 
 
-def _check_interval(model: Any, interval: float | None) -> None:
+def _check_interval(saved: models.Saved, interval: float | None) -> None:
     if interval is None:
         return
-    if not hasattr(model, "predict_interval"):
-        raise InputError("--interval needs a model of quantiles (fenchel fit --model quantile)")
     if not 0.0 < interval < 1.0:
         raise InputError(f"--interval must lie strictly between 0 and 1, got {interval:g}")
+    if not hasattr(saved.model, "predict_interval"):
+        name = type(saved.model).__name__
+        others = _other_intervals(saved, interval)
+        raise InputError(f"--interval: a {name} has no interval of its own{others}")
+
+
+def _other_intervals(saved: models.Saved, coverage: float) -> str:
+    """Where intervals of a coverage come from, if not from ``predict_interval``."""
+    ways = []
+    if not saved.has_density and len(saved.targets) == 1:
+        ways.append(f"'fenchel fit --coverage {coverage:g}' fits a calibrated one")
+    if hasattr(saved.model, "predict_distribution"):
+        ways.append(f"predict_distribution(X).interval({coverage:g}) in Python has one")
+    return "; " * bool(ways) + ", and ".join(ways)
 
 
 def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> None:
@@ -278,10 +292,7 @@ def rows(
     known = {*encoder.feature_names_in_, *saved.targets, *saved.ids, *saved.dropped, *beside}
     others = [name for name in table.names if name not in known]
     if others:
-        messages.append(
-            f"{table.label} has columns that the model does not know and does not read: "
-            f"{listed(others)}"
-        )
+        messages.append(f"{table.label} has columns that the model does not use: {listed(others)}")
     return X, [one_line(message) for message in messages]
 
 

@@ -240,7 +240,7 @@ def _print(results: list[Result], levels: list[float], of: str, n_rows: tuple[in
     console.print(table)
     if inside > 0.0:
         ends = f"{percent(min(levels))} and {percent(max(levels))}"
-        console.print(f" covered: held-out rows between {ends}, {percent(inside)} if all is well")
+        console.print(f" covered: held-out rows between {ends}, ideally {percent(inside)}")
     for result in results:
         if result.note:
             console.print(f" {result.method}: {result.note}", markup=False)

@@ -21,8 +21,7 @@ from fenchel.inspection import Importances, importances_of, model_title, percent
 from fenchel.tables.describing import AS_IT_IS, LEFT_OUT
 
 _WIDEST = 24  # letters of names that are put in line
-_CONSTANT = "the best constant's"
-_CERTIFIED = ": none with this kernel and alpha is better by more"
+_CERTIFIED = ": at most this far from the optimum"
 _TITLES = {
     "NonCrossingQuantileRegressor": "Quantiles that never cross",
     "HeteroscedasticRegressor": "Mean and standard deviation",
@@ -272,9 +271,10 @@ def _strength(model: Any) -> list[tuple[str, str]]:
     if learned is None:
         by_rule = ", by rule: nothing was learned" if model.alpha is None else ""
         return [("alpha", f"{alpha}{by_rule}")]
+    what = f"{alpha}; the width is" if learned.in_nats else f"{alpha},"
     return [
-        ("alpha", f"{alpha}, learned from {learned.n_rows} rows"),
-        ("held-out loss", f"{learned.criterion:.3f} of {_CONSTANT}"),
+        ("alpha", f"{what} learned from {learned.n_rows} rows"),
+        ("held-out loss", learned.said),
     ]
 
 
@@ -313,7 +313,7 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     facts += _read(fit)
     facts += _scores(measures)
     gap = model.certificate_.relative_gap
-    met = "" if gap <= model.tol else f", above the {model.tol:g} asked for"
+    met = "" if gap <= model.tol else f", above tol={model.tol:g}"
     if model.certified_kernel_ == "features" and model.kernel_error_ > 0.0:
         met += ", of the approximated kernel"
     error = f", kernel error {model.kernel_error_:.1e}" if model.kernel_error_ > 0.0 else ""

@@ -11,6 +11,4 @@ from fenchel.dask.estimators import (
 
 __all__ = ["DaskExpectileRegressor", "DaskKernelRidge", "DaskQuantileRegressor", "DaskSVR"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

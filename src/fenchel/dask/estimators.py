@@ -21,7 +21,7 @@ _OF_ROWS = ("support_", "dual_coef_", "_kept", "_last", "_train", "_train_weight
 
 
 class OnCluster:
-    """What the estimators of this room add to those that they are derived from.
+    """What the estimators of this module add to those that they are derived from.
 
     The parameters are those of the other, and ``client``.
     """
@@ -101,7 +101,18 @@ class OnCluster:
         return data
 
     def predict(self, X: Any) -> Any:
-        """Predict: lazily, and in the kind of X, for a collection of Dask, else as ever."""
+        """Predict; for a Dask collection lazily.
+
+        Parameters
+        ----------
+        X : Dask array or data frame, or as in the estimator without a cluster
+            Rows.
+
+        Returns
+        -------
+        Dask array for a Dask collection, else ndarray
+            Predictions as of the estimator without a cluster.
+        """
         if not is_collection(X):
             return super().predict(X)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
@@ -111,7 +122,7 @@ class OnCluster:
         return lazily(X, values, None if flat else n_outputs, fitted.n_features_in_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """As without a cluster; workers predict, and targets and predictions are judged here."""
+        """The ``score`` without a cluster; workers predict, and the client scores."""
         if not is_collection(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
@@ -158,29 +169,52 @@ def _decided(fitted: Any, X: Any) -> FloatArray:
 
 
 class DaskQuantileRegressor(OnCluster, QuantileRegressor):
-    """:class:`fenchel.QuantileRegressor` of collections of Dask.
-
-    Its parameters and fitted attributes, and what this room adds: see :class:`OnCluster`.
+    """:class:`fenchel.QuantileRegressor` of collections of Dask, see :class:`OnCluster`.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        The cluster; by default the one that Dask has.
+        The cluster; by default the current client of Dask.
+    others
+        As in :class:`fenchel.QuantileRegressor`.
     """
 
 
 class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
-    """:class:`fenchel.ExpectileRegressor` of collections of Dask, see the class for quantiles."""
+    """:class:`fenchel.ExpectileRegressor` of collections of Dask, see :class:`OnCluster`.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; by default the current client of Dask.
+    others
+        As in :class:`fenchel.ExpectileRegressor`.
+    """
 
 
 class DaskSVR(OnCluster, SVR):
-    """:class:`fenchel.SVR` of collections of Dask, see the class for quantiles."""
+    """:class:`fenchel.SVR` of collections of Dask, see :class:`OnCluster`.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; by default the current client of Dask.
+    others
+        As in :class:`fenchel.SVR`.
+    """
 
 
 class DaskKernelRidge(OnCluster, KernelRidge):
-    """:class:`fenchel.KernelRidge` of collections of Dask, see the class for quantiles.
+    """:class:`fenchel.KernelRidge` of collections of Dask, see :class:`OnCluster`.
 
     Solved by Newton's method, and without leave-one-out residuals.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; by default the current client of Dask.
+    others
+        As in :class:`fenchel.KernelRidge`.
     """
 
 

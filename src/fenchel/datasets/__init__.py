@@ -35,6 +35,4 @@ __all__ = [
     "swap_outliers",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -85,7 +85,7 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
     return_X_y : bool, default=False
         Return ``(data, target)`` instead of a bunch.
     as_frame : bool, default=False
-        Give pandas objects. Categorical columns then carry their labels.
+        Give pandas objects. Categorical columns then have their labels as values.
 
     Returns
     -------
@@ -179,6 +179,10 @@ def load_engel(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | _
     return_X_y, as_frame : bool, default=False
         As in :func:`load`, whose results these are.
 
+    Returns
+    -------
+    Bunch or (data, target)
+
     Examples
     --------
     >>> from fenchel.datasets import load_engel
@@ -206,6 +210,10 @@ def load_mcycle(*, return_X_y: bool = False, as_frame: bool = False) -> Bunch | 
     ----------
     return_X_y, as_frame : bool, default=False
         As in :func:`load`, whose results these are.
+
+    Returns
+    -------
+    Bunch or (data, target)
 
     Examples
     --------

@@ -81,7 +81,7 @@ class Design:
     mask: FloatArray | None = None
     is_gram: bool = False
     spent: bool = False
-    refusal: str = "needs plain features, which this design has not; solver='newton' takes any"
+    refusal: str = "needs plain features, which this design lacks; solver='newton' takes any"
 
     @property
     def gram(self) -> FloatArray | None:
@@ -272,7 +272,7 @@ class Coupled(Design):
         return self._with(np.array([[np.linalg.norm(self.coupling[j])]]))
 
     def spectrum(self, sample_weight: FloatArray) -> Spectrum:
-        if self._spectrum is None or self._spectrum[0] is not sample_weight:
+        if self._spectrum is None or not np.array_equal(self._spectrum[0], sample_weight):
             root = np.sqrt(sample_weight / sample_weight.sum())[:, None]
             self._spectrum = sample_weight, self._decomposed(root)
         return self._spectrum[1]

@@ -7,6 +7,4 @@ from fenchel.distributions.quantiles import QuantileDistribution
 
 __all__ = ["Distribution", "GridDistribution", "NormalDistribution", "QuantileDistribution"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -110,7 +110,7 @@ class Distribution(ABC):
                 f"{array.shape}"
             )
         if not np.all((array >= 0.0) & (array <= 1.0)):
-            raise ValueError("levels must be in [0, 1], got some that are not")
+            raise ValueError("levels must be in [0, 1], got values outside of it")
         found = self._ppf(np.broadcast_to(array, shape))
         return found[:, 0] if array.ndim == 0 else found
 

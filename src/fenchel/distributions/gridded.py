@@ -13,6 +13,16 @@ _NODES = np.array([-np.sqrt(0.6), 0.0, np.sqrt(0.6)])  # exact for squares of qu
 _WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
 
 
+def within_cell(
+    left: FloatArray, right: FloatArray, step: float | FloatArray, rest: FloatArray
+) -> FloatArray:
+    """The t <= step with left t + (right - left) t² / (2 step) = rest, without cancellation."""
+    root = np.sqrt(np.maximum(left**2 + 2.0 * (right - left) * rest / step, 0.0))
+    total = left + root
+    move = np.divide(2.0 * rest, total, out=np.zeros_like(rest), where=total > 0.0)
+    return np.minimum(move, step)
+
+
 class GridDistribution(Distribution):
     r"""Distributions whose density is linear between the points of a grid, one for each row.
 
@@ -119,11 +129,7 @@ class GridDistribution(Distribution):
         rest = np.maximum(levels - self._taken(self._below, cell), 0.0)
         left, right = self._taken(self.density, cell), self._taken(self.density, cell + 1)
         step = self._step[cell]
-        # left t + (right - left) t² / (2 step) = rest, in the form without cancellation
-        root = np.sqrt(np.maximum(left**2 + 2.0 * (right - left) * rest / step, 0.0))
-        total = left + root
-        move = np.divide(2.0 * rest, total, out=np.zeros_like(rest), where=total > 0.0)
-        return np.asarray(self.grid[cell] + np.minimum(move, step))
+        return np.asarray(self.grid[cell] + within_cell(left, right, step, rest))
 
     def _crps(self, y: FloatArray) -> FloatArray:
         cell = self._cell(y)

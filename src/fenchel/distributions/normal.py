@@ -49,7 +49,7 @@ class NormalDistribution(Distribution):
                 f"and {self.scale.shape}"
             )
         if not np.all(self.scale > 0.0):
-            raise ValueError("scale must be > 0 for each row, got one that is not")
+            raise ValueError("scale must be > 0 for each row, got a value that is not")
 
     def __len__(self) -> int:
         return len(self.loc)

@@ -308,7 +308,7 @@ def _ordered(
             f"{given.shape}"
         )
     if not np.isfinite(given).all():
-        raise ValueError(f"{name} must be finite, got some that are not")
+        raise ValueError(f"{name} must be finite, got values that are not")
     if len(taus) < 2:
         raise ValueError(
             f"levels must be at least two for a distribution, got {taus.tolist()}: fit with "

@@ -184,6 +184,4 @@ __all__ = [
     "warn_of_truncation",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

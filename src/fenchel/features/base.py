@@ -85,7 +85,24 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         raise NotImplementedError
 
     def fit(self, X: AnyArray, y: Any = None) -> Self:
-        """Choose the map for the kernel on these rows."""
+        """Choose the map for the kernel on these rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the Gram matrix if ``kernel="precomputed"``.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the message names which.
+        """
         self.fit_transform(X)
         return self
 
@@ -223,7 +240,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         no combinations of kernel values at landmarks.
         """
         raise NotImplementedError(
-            f"the features of {type(self).__name__} are no combinations of kernel values at "
+            f"the features of {type(self).__name__} are not combinations of kernel values at "
             "landmarks: predict with transform(X) @ weights"
         )
 

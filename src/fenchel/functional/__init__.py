@@ -19,6 +19,4 @@ __all__ = [
     "robustness_ratio",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

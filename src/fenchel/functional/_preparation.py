@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import check_length, check_targets, rows_of
+from fenchel._validation import ORDER, check_length, check_targets, rows_of
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of
 from fenchel.functional._learning import (
     coordinates_of,
@@ -20,7 +20,6 @@ from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.learning import DEFAULT_STRENGTH, Data
-from fenchel.losses.curves import check_order
 from fenchel.problem import Problem
 from fenchel.solvers import Solver
 
@@ -120,7 +119,7 @@ class CurvesFromRows(SearchableCurves):
     def _choice(self, spread: float) -> LossChoice:
         kappa = _LINEAR * spread if self.kappa is None else float(self.kappa)
         epsilon = _TUBE * spread if self.epsilon is None else float(self.epsilon)
-        return LossChoice(self.loss, check_order(self.norm), kappa, epsilon, float(self.level))
+        return LossChoice(self.loss, ORDER(self.norm, "norm"), kappa, epsilon, float(self.level))
 
 
 def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:

@@ -17,6 +17,7 @@ from fenchel._validation import (
     COUNT,
     NONE,
     NOT_NEGATIVE,
+    ORDER,
     POSITIVE,
     WITH_DATA,
     OneOf,
@@ -40,7 +41,6 @@ from fenchel.functional._representation import (
 )
 from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
 from fenchel.kernels import as_kernel
-from fenchel.losses.curves import check_order
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import explained_share
 from fenchel.named_kernel import solve_named
@@ -210,7 +210,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     _multi_output = True
     constraints = declared(
         loss=loss_choice(),
-        norm=check_order,
+        norm=ORDER,
         kappa=NONE | POSITIVE,
         epsilon=NONE | NOT_NEGATIVE,
         kernel=as_kernel,
@@ -292,8 +292,12 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
         Returns
         -------
-        FunctionalRegressor
-            The fitted estimator.
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the message names which.
         """
         self.check_parameters()
         watch = self._callback()
@@ -423,11 +427,19 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self.loss_ = problem.loss
 
     def predict(self, X: Any, theta: Any = None) -> Any:
-        """Predict curves for rows X, at points theta or those of the training grid.
+        """Predict curves.
 
-        In the form in which curves were given to :meth:`fit`, (n, m'), (n,) or an FDataGrid; an
-        array for pairs. The points of an array may be in any order, and a number is one point,
-        (n,); those of an FDataGrid increase.
+        Parameters
+        ----------
+        X : as in ``fit``
+            Rows.
+        theta : float or array-like of shape (m',), optional
+            Points, in any order (increasing for an FDataGrid); None for the training grid.
+
+        Returns
+        -------
+        ndarray of shape (n, m') or (n,), or FDataGrid
+            In the form in which curves were given to :meth:`fit`; an array for pairs.
         """
         check_is_fitted(self)
         functions = self._given == "fdatagrid"

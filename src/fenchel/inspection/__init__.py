@@ -14,9 +14,9 @@ from fenchel.inspection.tables import (
     FeatureSlice,
     FeatureTable,
     PartialDependence,
-    crowded_range,
     feature_slice,
     partial_dependence,
+    robust_range,
 )
 from fenchel.inspection.text import percent, short_name, target_name_of
 
@@ -25,7 +25,6 @@ __all__ = [
     "FeatureTable",
     "Importances",
     "PartialDependence",
-    "crowded_range",
     "feature_slice",
     "final_estimator",
     "fitted_model",
@@ -35,12 +34,11 @@ __all__ = [
     "model_title",
     "partial_dependence",
     "percent",
+    "robust_range",
     "rows_for_final",
     "short_name",
     "statistic_of",
     "target_name_of",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

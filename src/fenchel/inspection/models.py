@@ -152,6 +152,10 @@ def statistic_of(estimator: Any) -> str:
     ----------
     estimator : estimator
         Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    str
     """
     model = final_estimator(estimator)
     elicited = getattr(getattr(model, "loss_", None), "statistic", "levels")

@@ -160,6 +160,10 @@ def feature_slice(
     grid_resolution : int, default=300
         Number of rows, evenly from its least to its largest value.
 
+    Returns
+    -------
+    FeatureSlice
+
     Raises
     ------
     ValueError
@@ -229,6 +233,10 @@ def partial_dependence(
     random_state : int, RandomState or None, default=0
         Draws these rows.
 
+    Returns
+    -------
+    PartialDependence
+
     Raises
     ------
     ValueError
@@ -270,8 +278,8 @@ def some_rows(n: int, most: int, random_state: Any = 0) -> IntArray:
     return np.sort(check_random_state(random_state).permutation(n)[:most])
 
 
-def crowded_range(values: FloatArray) -> tuple[float, float] | None:
-    """Where nearly all of some values are, if a few others are so far that pictures hide it.
+def robust_range(values: FloatArray) -> tuple[float, float] | None:
+    """Range of values without a few outliers that would hide the others in a picture.
 
     Parameters
     ----------
@@ -287,10 +295,10 @@ def crowded_range(values: FloatArray) -> tuple[float, float] | None:
     Examples
     --------
     >>> import numpy as np
-    >>> from fenchel.inspection import crowded_range
-    >>> crowded_range(np.append(np.arange(20.0), 1e6))
+    >>> from fenchel.inspection import robust_range
+    >>> robust_range(np.append(np.arange(20.0), 1e6))
     (0.0, 28.0)
-    >>> crowded_range(np.arange(20.0)) is None
+    >>> robust_range(np.arange(20.0)) is None
     True
     """
     ordered = np.sort(values[np.isfinite(values)])
@@ -311,7 +319,7 @@ def _grid(values: FloatArray, n_points: int) -> FloatArray:
     if n_points < 2:
         raise ValueError(f"grid_resolution must be at least 2, got {n_points!r}")
     finite = values[np.isfinite(values)]
-    crowd = crowded_range(finite)
+    crowd = robust_range(finite)
     if crowd is None or n_points < _LEAST_CROWD:
         return np.linspace(finite.min(), finite.max(), n_points)
     inside = np.linspace(*crowd, n_points - n_points // 2)

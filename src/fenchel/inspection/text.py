@@ -17,6 +17,10 @@ def percent(share: float, digits: int = 6) -> str:
     digits : int, default=6
         Significant digits.
 
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> from fenchel.inspection import percent
@@ -35,6 +39,10 @@ def short_name(name: object, width: int = _NAME_WIDTH) -> str:
         Anything with a ``str``.
     width : int, default=48
         Letters at most.
+
+    Returns
+    -------
+    str
 
     Examples
     --------
@@ -59,6 +67,10 @@ def target_name_of(y: Any, output: int = 0) -> str:
         Targets.
     output : int, default=0
         Which of several.
+
+    Returns
+    -------
+    str
 
     Examples
     --------

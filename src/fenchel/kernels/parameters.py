@@ -52,6 +52,10 @@ def opened(
     random_state : int, RandomState or None
         Seed of the pairs where there are many rows.
 
+    Returns
+    -------
+    kernel
+
     Examples
     --------
     >>> import numpy as np

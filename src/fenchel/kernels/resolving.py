@@ -50,6 +50,10 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     name : str
         What to call it in errors.
 
+    Returns
+    -------
+    kernel
+
     Examples
     --------
     >>> from fenchel.kernels import as_kernel
@@ -81,6 +85,10 @@ def as_scalar_kernel(kernel: Kernel) -> ScalarKernel:
         A :class:`ScalarKernel` is returned as it is. Of scikit-learn's kernels, ``RBF`` and
         ``Matern`` become those of the same values here; all others are wrapped in
         :class:`Callable`, of which only the values are known.
+
+    Returns
+    -------
+    kernel
 
     Examples
     --------
@@ -131,6 +139,10 @@ def resolve(
         Their weights.
     random_state : int, RandomState or None
         Seed of the pairs where there are many rows; None is the fixed seed 0.
+
+    Returns
+    -------
+    kernel
 
     Examples
     --------

@@ -136,9 +136,9 @@ class Learned:
     kernel : kernel
         With numbers in it, all fixed.
     alpha : float
-        For all rows.
+        Strength of the regularization, for all rows.
     criterion : float
-        Held-out loss in units of the best constant's.
+        Held-out loss in units of the best constant's; of densities in nats a row.
     history : list of float
         The criterion at each evaluation: first on few rows and of smoother losses, so that
         entries of the two descents do not compare.
@@ -146,6 +146,8 @@ class Learned:
         Distinct rows that were used.
     message : str
         How it ended.
+    in_nats : bool
+        Whether the criterion is minus a log-likelihood.
     """
 
     kernel: Any
@@ -154,6 +156,13 @@ class Learned:
     history: list[float] = field(repr=False)
     n_rows: int = 0
     message: str = ""
+    in_nats: bool = False
+
+    @property
+    def said(self) -> str:
+        """The criterion in words."""
+        unit = "nats a row" if self.in_nats else "of the best constant's"
+        return f"{self.criterion:.3f} {unit}"
 
 
 LEARNING = That("a Learning", lambda value: isinstance(value, Learning))
@@ -250,7 +259,7 @@ class _End:
             if answer:
                 self.reason = reason_of(answer)
             elif left < spent:
-                self.reason = "half of max_time was over"
+                self.reason = "half of max_time was used"
         return self.reached
 
     @property

@@ -45,6 +45,4 @@ __all__ = [
     "parameters_of",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import Number
+from fenchel._validation import ORDER
 from fenchel.losses._norm_balls import project, project_jacobian
 from fenchel.losses.atoms import Huber, check_kappa
 from fenchel.losses.base import Loss, check_epsilon
@@ -41,7 +41,7 @@ class _CurveLoss(_MeasuredLoss):
     smoothness = 1.0
 
     def __init__(self, norm: float, measure: npt.ArrayLike) -> None:
-        self.norm = check_order(norm)
+        self.norm = ORDER(norm, "norm")
         self._set_measure(measure)
         self.radial = self.norm == 2.0
 
@@ -300,11 +300,6 @@ class Pointwise(_MeasuredLoss):
         root, column, step = self._inside(point, step)
         jacobian = self.loss.conjugate_prox_jacobian(column, step).reshape(root.shape)
         return np.where(root > 0.0, jacobian, 0.0)
-
-
-def check_order(norm: float, name: str = "norm") -> float:
-    """Return the order of a norm as a float, or say what is allowed."""
-    return Number(1.0, infinite=True)(norm, name)
 
 
 def check_measure(measure: npt.ArrayLike) -> FloatArray:

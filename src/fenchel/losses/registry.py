@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel._validation import Constraint, OneOf, That
+from fenchel._validation import ORDER, Constraint, OneOf, That
 from fenchel.losses.atoms import (
     Absolute,
     Huber,
@@ -26,7 +26,6 @@ from fenchel.losses.curves import (
     CurveInsensitive,
     Pointwise,
     check_measure,
-    check_order,
 )
 
 
@@ -217,7 +216,7 @@ def curve_loss(
     >>> curve_loss("huber", np.full(4, 0.25), norm=1, kappa=2.0)
     CurveHuber(kappa=2, norm=1, measure of 4 points)
     """
-    weights, order = check_measure(measure), check_order(norm)
+    weights, order = check_measure(measure), ORDER(norm, "norm")
     parameters = _checked(kappa, epsilon, level)
     if not isinstance(loss, Loss):
         named = _named(loss)

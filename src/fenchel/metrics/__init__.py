@@ -50,6 +50,4 @@ __all__ = [
     "total_effects",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

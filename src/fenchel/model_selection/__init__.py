@@ -14,6 +14,4 @@ __all__ = [
     "RidgeCV",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -153,7 +153,17 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return [self.estimator_, *getattr(self._held_out, "models", [])]
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict with ``estimator_`` for rows X (n_samples, n_features), (n_samples,)."""
+        """Predict with ``estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
 

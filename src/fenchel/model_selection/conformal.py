@@ -196,8 +196,10 @@ class ConformalQuantileRegressor(Conformal):
         The fitted model of several levels.
     levels_ : ndarray of shape (n_levels,) or None
         Its levels, where they are known.
-    conformity_scores_, calibration_indices_, n_calibration_, quantile_, n_features_in_, \
-feature_names_in_
+    conformity_scores_, calibration_indices_, n_calibration_, quantile_, n_features_in_
+        As in :class:`ConformalRegressor`: with "split" the interval is
+        [l(x) - ``quantile_``, u(x) + ``quantile_``].
+    feature_names_in_
         As in :class:`ConformalRegressor`: with "split" the interval is
         [l(x) - ``quantile_``, u(x) + ``quantile_``].
 
@@ -283,9 +285,18 @@ feature_names_in_
         return found
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict the median, at level 0.5, for rows X (n_samples, n_features), (n_samples,).
+        """Predict the median.
 
         Where levels are not known, the quantile in the middle, or the mean of the middle two.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
         """
         prediction = super().predict(X)
         if self.levels_ is None and prediction.ndim > 1:

@@ -62,6 +62,11 @@ class KernelRidgeCV(_ByRows[KernelRidge]):
     scoring, selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
+    Attributes
+    ----------
+    alpha_, best_estimator_, best_params_, best_score_, cv_results_
+        As in :class:`PathSearchCV`.
+
     Examples
     --------
     >>> from fenchel.datasets import make_sine_quantiles

@@ -11,6 +11,4 @@ from fenchel.online.linear import OnlineLasso, OnlineRidge, WidrowHoff
 
 __all__ = ["OnlineLasso", "OnlineQuadraticSVR", "OnlineRidge", "OnlineSVR", "WidrowHoff"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -33,7 +33,7 @@ class Coordinates:
 
     @property
     def dual(self) -> FloatArray:
-        """α', α and the sum over iterates, (m, 3), of the points and the new rows."""
+        """a', a and the sum over iterates, (m, 3), of the points and the new rows."""
         return self._dual[: max(self.count, len(self.stored))]
 
     @property

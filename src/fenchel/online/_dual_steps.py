@@ -82,8 +82,8 @@ def dual_steps(
 
     ``kernel`` are its values (b, m) for the rows and all points that may be stored, and whether
     these are logarithms; ``data`` its diagonal, targets and weights of the rows. Of the
-    ``points``, ``own`` (b,) is the one that a row is, ``dual`` (m, 3) holds α', α and the sum of
-    α' - α over the averaged iterates, ``stored`` says which have any. ``shape`` is (ε, C, bend,
+    ``points``, ``own`` (b,) is the one that a row is, ``dual`` (m, 3) holds a', a and the sum of
+    a' - a over the averaged iterates, ``stored`` says which have any. ``shape`` is (ε, C, bend,
     offset): the bound of a row of weight s is C s, and the dual objective has bend/s and the
     kernel plus offset on its diagonal. ``limit`` is the number of points, and whether the oldest
     is given up. Returns the place of the row at which the coefficients diverge, or -1.

@@ -12,11 +12,11 @@ class OnlineSVR(DualLearner):
     r"""Online support vector regression: a step in one coordinate of the dual for each row.
 
     .. math::
-        \hat y_t &= \sum_s (\alpha'_s - \alpha_s)\, k(x_s, x_t) \\
-        \alpha'_t &\leftarrow \alpha'_t + \min(\max(\eta_t (y_t - \hat y_t - \epsilon),
-                              -\alpha'_t),\; C s_t - \alpha'_t) \\
-        \alpha_t &\leftarrow \alpha_t + \min(\max(\eta_t (\hat y_t - y_t - \epsilon),
-                              -\alpha_t),\; C s_t - \alpha_t)
+        \hat y_t &= \sum_s (a'_s - a_s)\, k(x_s, x_t) \\
+        a'_t &\leftarrow a'_t + \min(\max(\eta_t (y_t - \hat y_t - \epsilon),
+                              -a'_t),\; C s_t - a'_t) \\
+        a_t &\leftarrow a_t + \min(\max(\eta_t (\hat y_t - y_t - \epsilon),
+                              -a_t),\; C s_t - a_t)
 
     from zero, with s_t the weight of the row. Going through the same rows again and again
     (``fit`` with many epochs), it converges to the minimizer of
@@ -47,10 +47,10 @@ class OnlineSVR(DualLearner):
         has every point in it.
     removal : {"smallest", "oldest"}, default="smallest"
         Which point is given up, never the one just learned: the one with the smallest
-        \|α' - α\|, or the one that has been stored longest.
+        \|a' - a\|, or the one that has been stored longest.
     fit_intercept : bool, default=True
         Whether a constant is added to the functions. It is penalized as they are, unlike the free
-        offset of :class:`fenchel.SVR`: the kernel is then k + 1, and the offset Σ (α' - α). The
+        offset of :class:`fenchel.SVR`: the kernel is then k + 1, and the offset Σ (a' - a). The
         textbook has none.
     verbose : int, default=0
         If positive, a line for each epoch.
@@ -60,7 +60,7 @@ class OnlineSVR(DualLearner):
     support_vectors_ : ndarray of shape (n_support, n_features)
         The points that are stored, in the order in which they came.
     dual_coef_ : ndarray of shape (n_support,)
-        α' - α, or its mean.
+        a' - a, or its mean.
     intercept_ : float
         The offset; 0.0 without.
     kernel_ : kernel
@@ -77,7 +77,7 @@ class OnlineSVR(DualLearner):
     Time and memory grow with the number of points: a row costs as many kernel values as there
     are points, computed for blocks of rows at once.
 
-    α' and α may both move in one step, in opposite directions, so that their difference moves by
+    a' and a may both move in one step, in opposite directions, so that their difference moves by
     twice as much: this is why the safe step is 1 / k(x, x) and not 2 / k(x, x).
 
     A given step is reported as diverging, with a ValueError, when a row for which it is too
@@ -87,7 +87,7 @@ class OnlineSVR(DualLearner):
     References
     ----------
     Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.6 and Figure
-    11.8; its α'_{t+1} is the coefficient of row t after the step, and its sum runs over the rows.
+    11.8; its a'_{t+1} is the coefficient of row t after the step, and its sum runs over the rows.
     Vijayakumar and Wu (1999), Sequential support vector classifiers and regression. On
     budgets: Kivinen, Smola, Williamson (2004), Online learning with kernels ("oldest"); Wang,
     Crammer, Vucetic (2012), Breaking the curse of kernelization ("smallest").
@@ -113,10 +113,10 @@ class OnlineQuadraticSVR(DualLearner):
     r"""Online support vector regression with the squared ε-insensitive loss.
 
     .. math::
-        \hat y_t &= \sum_s (\alpha'_s - \alpha_s)\, k(x_s, x_t) \\
-        r_t &= y_t - \hat y_t - \frac{\alpha'_t - \alpha_t}{2 C s_t} \\
-        \alpha'_t &\leftarrow \max(0,\; \alpha'_t + \eta_t (r_t - \epsilon)) \\
-        \alpha_t &\leftarrow \max(0,\; \alpha_t + \eta_t (-r_t - \epsilon))
+        \hat y_t &= \sum_s (a'_s - a_s)\, k(x_s, x_t) \\
+        r_t &= y_t - \hat y_t - \frac{a'_t - a_t}{2 C s_t} \\
+        a'_t &\leftarrow \max(0,\; a'_t + \eta_t (r_t - \epsilon)) \\
+        a_t &\leftarrow \max(0,\; a_t + \eta_t (-r_t - \epsilon))
 
     from zero, with s_t the weight of the row. Going through the same rows again and again
     (``fit`` with many epochs), it converges to the minimizer of
@@ -133,8 +133,9 @@ class OnlineQuadraticSVR(DualLearner):
     step : float, optional
         η > 0; below 1 / (k(x_t, x_t) + 1/(2 C s_t)), with intercept k + 1 in place of k, a step
         never makes the dual objective smaller. None is half of that, for each row its own.
-    epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs, \
-shuffle, random_state, verbose
+    epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs
+        As in :class:`OnlineSVR`.
+    shuffle, random_state, verbose
         As in :class:`OnlineSVR`.
 
     Attributes

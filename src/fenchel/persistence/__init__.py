@@ -7,6 +7,4 @@ from fenchel.persistence._writing import write_whole
 
 __all__ = ["load", "load_metadata", "save", "trusted_types", "write_whole"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -257,7 +257,7 @@ def _record(path: Path, content: bytes) -> dict[str, Any]:
         if not isinstance(record["versions"]["fenchel"], str):
             raise TypeError("its versions are not words")
         if not isinstance(record["metadata"], dict):
-            raise TypeError("its metadata are no table")
+            raise TypeError("its metadata are not a table")
     except Exception as error:  # a damaged file may fail anywhere
         raise ValueError(
             f"{path} is not a model that fenchel saved: {_one_line(error)}"

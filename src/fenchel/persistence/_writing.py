@@ -38,7 +38,7 @@ def _write(target: Path, content: bytes) -> None:
     except FileNotFoundError:
         old = None
     if old is not None and not stat.S_ISREG(old.st_mode):
-        raise OSError(errno.EINVAL, "it is no ordinary file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     # the name says nothing of the target's, which may be as long as names can be
     temporary = target.with_name(f".fenchel-{uuid4().hex}.tmp")
     try:

@@ -28,6 +28,4 @@ __all__ = [
     "SupportDisplay",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -113,7 +113,7 @@ class QuantileCalibrationDisplay(Display):
         if statistic_of(model) == "expectiles":
             raise ValueError(
                 "estimator must be a model of quantiles, got "
-                f"{type(model).__name__}: the level of an expectile is no share of rows"
+                f"{type(model).__name__}: the levels of expectiles are not shares of rows"
             )
         return cls.from_predictions(
             y, estimator.predict(X), levels=model.levels_, confidence=confidence, ax=ax

@@ -151,7 +151,7 @@ class ConvergenceDisplay(Display):
         shown = list(zip(self.lines_, self.histories, strict=True))
         if self.tol is not None:
             self.tol_line_ = ax.axhline(self.tol, color=_style.GREY, lw=1, ls="--", zorder=2)
-            shown.append((self.tol_line_, f"asked for: {self.tol:g}"))
+            shown.append((self.tol_line_, f"tol: {self.tol:g}"))
         ax.set_yscale("log")
         _style.label_axes(ax, AXES[self.against], "relative duality gap")
         _style.legend(ax, shown)

@@ -10,12 +10,12 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.inspection import (
     FeatureTable,
-    crowded_range,
     feature_slice,
     final_estimator,
     levels_of,
     partial_dependence,
     percent,
+    robust_range,
     statistic_of,
     target_name_of,
 )
@@ -297,7 +297,7 @@ class FanDisplay(Display):
         """Choose the axes so that a few values do not squeeze all others; what is not shown."""
         ax = self.ax_
         x, y = (self.grid, self.curves.ravel()) if self.data is None else self.data
-        along, up = crowded_range(x), crowded_range(y)
+        along, up = robust_range(x), robust_range(y)
         inside = np.isfinite(x) & np.isfinite(y) if self.data is not None else np.zeros(0, bool)
         shown = inside.copy()
         if along is not None:

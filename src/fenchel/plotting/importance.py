@@ -158,6 +158,6 @@ class ImportanceDisplay(Display):
         if not number:
             return ""
         if number == len(self.names):
-            return "predictions are constant: no feature is read"
+            return "predictions are constant: no feature is used"
         named = ", ".join(short_name(name, _NAME) for name in self.idle)
-        return f"{number} of {len(self.names)} features not read: {named}"
+        return f"{number} of {len(self.names)} features not used: {named}"

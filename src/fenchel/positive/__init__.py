@@ -48,6 +48,4 @@ __all__ = [
     "solve",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

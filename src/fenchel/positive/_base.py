@@ -191,10 +191,25 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
     """The parameter that is the kernel of the non-negative functions, where they may have one."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows X (n_samples, n_features), or a square Gram matrix, and targets y.
+        """Fit all outputs at once.
 
-        y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
-        is the same as repeating the row.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the message names which.
         """
         return self._fit(X, y, sample_weight)
 

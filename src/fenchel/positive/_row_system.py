@@ -7,7 +7,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from fenchel._typing import FloatArray
 from fenchel.positive._cone import Spectra
-from fenchel.positive.problem import PSDProblem
+from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
 
 _FEW = 400  # dual entries that are worth it anyhow: 300 cost as much as 80 columns
 _MOST_FEATURES = 64  # all products of two of them are made
@@ -53,7 +53,7 @@ class RowSystem:
     def _gram(self, spectra: Spectra, p: int) -> FloatArray:
         """Q Qᵀ, output by output, (p n, p n)."""
         problem, n = self.problem, len(self.root)
-        parts = [*problem.psd, *problem.linear]
+        parts: list[PSDPart | LinearPart] = [*problem.psd, *problem.linear]
         along = np.array([problem.direction(part) for part in parts])
         grams = np.empty((len(parts), n, n))
         for k, part in enumerate(problem.psd):
@@ -72,11 +72,11 @@ class RowSystem:
     def solve(self, rest: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """δ (n, p) and b (m,) for the right-hand sides r and β."""
         inner = self._solved((self.root * rest).T.ravel())
-        offset = np.zeros(self.border.shape[1])
+        offset: FloatArray = np.zeros(self.border.shape[1])
         weight = self.problem.weight
         if len(offset):
             missing = self.problem.outward.T @ (weight @ dual) + self.border.T @ inner
-            offset = -np.linalg.solve(self.border.T @ self.reduced, missing)
-            inner = inner + self.reduced @ offset
+            offset = np.asarray(-np.linalg.solve(self.border.T @ self.reduced, missing))
+            inner = np.asarray(inner + self.reduced @ offset)
         change = self.root * inner.reshape(rest.shape[1], -1).T / weight[:, None]
         return change, offset

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
+from fenchel.distributions.gridded import within_cell
 from fenchel.features import FeatureMap
 from fenchel.kernels import Box, as_box, as_scalar_kernel
 from fenchel.positive._forms import product_form, root_of
@@ -128,8 +129,4 @@ def _inverse(grid: FloatArray, density: FloatArray, uniform: FloatArray) -> Floa
     cell = np.clip(cell, 0, len(grid) - 2)
     left, right = density[row, cell], density[row, cell + 1]
     rest = np.maximum(target - cumulated[row, cell], 0.0)
-    # left t + (right - left) t² / (2 step) = rest, in the form without cancellation
-    root = np.sqrt(np.maximum(left**2 + 2.0 * (right - left) * rest / step, 0.0))
-    total = left + root
-    move = np.divide(2.0 * rest, total, out=np.zeros_like(rest), where=total > 0.0)
-    return np.asarray(grid[cell] + np.minimum(move, step))
+    return np.asarray(grid[cell] + within_cell(left, right, step, rest))

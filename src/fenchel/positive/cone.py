@@ -51,6 +51,10 @@ def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
     non_negative : bool
         Whether the first output must be >= 0 as well.
 
+    Returns
+    -------
+    ndarray of shape (n_outputs - 1, n_outputs)
+
     Examples
     --------
     >>> from fenchel.positive import monotone_cone
@@ -133,8 +137,9 @@ class ConeRegressor(PositiveRegressor):
         The loss of residuals in the units of y.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Dual points times the weights; zero for rows without weight.
-    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, \
-n_features_in_, feature_names_in_
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
+        As in :class:`NonNegativeRegressor`.
+    n_features_in_, feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Raises
@@ -232,7 +237,17 @@ n_features_in_, feature_names_in_
         self.max_time = max_time
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict outputs in the cone for rows X, (n_samples,) or (n_samples, n_outputs)."""
+        """Predict outputs in the cone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
         features = with_constant(self._features_of(X))
         if self.generators_ is not None:
             sizes = [quadratic_forms(features, factor) for factor in self.factors_]

@@ -11,13 +11,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import WITH_DATA, check_weights, declared, rows_of
+from fenchel._validation import (
+    BOOLEAN,
+    NONE,
+    POSITIVE,
+    WITH_DATA,
+    check_weights,
+    declared,
+    rows_of,
+)
 from fenchel.certificate import Callback, Status
 from fenchel.distributions import GridDistribution
 from fenchel.features import FeatureMap, Nystroem
-from fenchel.kernels import Box, Gaussian, as_box, resolve
+from fenchel.kernels import Box, Gaussian, as_box, resolve, settled
+from fenchel.learning import LEARNING, Learning
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._conditional import conditional_density
+from fenchel.positive._left_out import learned_width
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import check_conditions
 from fenchel.positive.integrals import moment
@@ -25,12 +35,14 @@ from fenchel.positive.losses import LogLikelihood
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import Constraint, PSDPart, PSDProblem
 
-# The defaults of alpha, trace_penalty and this are those, of 32 combinations, of the highest mean
+# Without learning, alpha, trace_penalty and this are those of 32 combinations of the highest mean
 # held-out log-likelihood on eight distributions (normal, mixture, claw, gamma, uniform, Student's
 # t with 3 degrees, a ring, a mixture beside a gamma) with 50, 200 and 1000 rows: on average 0.03
 # nats a row below a Gaussian kernel density whose bandwidth was chosen on the held-out rows.
 # The same holds for both columns of the Old Faithful data; narrow modes want a smaller width.
 _WIDTH = 2.0
+# With a learned width 0.1 is as good as 0.01 and 0.001, and better where the width is too small.
+_STRENGTH, _STRENGTH_LEARNED = 1e-2, 1e-1
 # In ten columns, two normal clusters and 1000 rows, 50 greedy pivots lose 2.1 nats a row against
 # as many centres of clusters; in four columns (a ring, Student's t) 0.1 to 0.2. There few centres
 # also do better than 300 pivots. In two columns the pivots are exact.
@@ -52,16 +64,24 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
 
     Parameters
     ----------
-    alpha : float, default=1e-2
-        Strength of the squared norm of A, > 0 (λ₂ of the paper).
+    alpha : float, optional
+        Strength of the squared norm of A, > 0 (λ₂ of the paper); by default 0.1 where the width
+        was learned, and 0.01 where it was not.
     trace_penalty : float, default=1e-3
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel whose length scale is,
-        for each feature, its standard deviation times 2 n^(-1/(4 + n_features)), where n is the
+        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel whose length scales are
+        a multiple of the standard deviations times 2 n^(-1/(4 + n_features)), where n is the
         effective number (Σ s)² / Σ s² of different rows: equal rows count as one with the sum of
         their weights. So neither the scale of weights matters nor whether rows are repeated or
         weighted, and the weights of a survey make the density as smooth as their spread says.
+        The multiple is learned; it is one without learning. A kernel that is given stays as it
+        is, with what is left open read off the rows by rules.
+    learn : bool or Learning, default=True
+        Whether the multiple is learned: the normal kernel density of half these length scales
+        gives rows that are left out of it, with their repeats, the highest likelihood. It has a
+        closed form, and looks at no more different rows than :class:`fenchel.learning.Learning`
+        says. Below 12 different rows nothing is learned.
     conditions : sequence of Condition, default=()
         Linear conditions that the density must meet besides its integral, see
         :class:`Condition`: other integrals, values, derivatives and moments, such as a mean.
@@ -98,8 +118,12 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         least ``integral_error_``, which ``status_`` says in words.
     dual_coef_ : ndarray of shape (n_samples,)
         Minus the weights over the densities of the rows, zero for rows without weight.
-    kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_, \
-feature_names_in_
+    learned_ : Learned or None
+        How the width was learned; ``criterion`` is minus the mean log-likelihood of rows left
+        out, in nats. None where nothing was.
+    alpha_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_
+        As in :class:`NonNegativeRegressor`.
+    feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Raises
@@ -127,14 +151,20 @@ feature_names_in_
     candidate_tol = 1e-4  # of a nat: far below the standard error of a fold
     _most_features = MOST_FEATURES
     feature_parameters = (*PositiveEstimator.feature_parameters, "support")
-    constraints = declared(support=WITH_DATA, conditions=check_conditions)
+    constraints = declared(
+        support=WITH_DATA,
+        conditions=check_conditions,
+        alpha=NONE | POSITIVE,
+        learn=BOOLEAN | LEARNING,
+    )
 
     def __init__(
         self,
-        alpha: float = 1e-2,
+        alpha: float | None = None,
         *,
         trace_penalty: float = 1e-3,
         kernel: Any = None,
+        learn: Any = True,
         features: Any = "auto",
         rank: int | None = None,
         support: Any = None,
@@ -151,6 +181,7 @@ feature_names_in_
         self.alpha = alpha
         self.trace_penalty = trace_penalty
         self.kernel = kernel
+        self.learn = learn
         self.features = features
         self.rank = rank
         self.support = support
@@ -165,9 +196,25 @@ feature_names_in_
         self.max_time = max_time
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the density to rows X (n_samples, n_features), or to numbers (n_samples,).
+        """Fit the density.
 
-        ``y`` is ignored; where one is given, X must have two dimensions as elsewhere.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_samples,)
+            Rows, or numbers.
+        y : None
+            Ignored; where it is given, X must have two dimensions.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the message names which.
         """
         return self._fit(X, y, sample_weight)
 
@@ -175,8 +222,28 @@ feature_names_in_
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
+        self._learned = None
+        return self._prepared(X, y, sample_weight, False)
+
+    def _prepared_for_fit(
+        self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, watch: Callback | None
+    ) -> Prepared:
+        self._learned = None
+        prepared = self._prepared(X, y, sample_weight, bool(self.learn))
+        self.learned_ = self._learned
+        return prepared
+
+    def _prepared(
+        self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, learns: bool
+    ) -> Prepared:
         X = rows_of(self, _as_column(X) if y is None else X, least=2)
         support = self._checked_support(X)
+        if learns and self.kernel is None and getattr(self.features, "kernel", None) is None:
+            weight = check_weights(X, sample_weight)
+            options = self.learn if isinstance(self.learn, Learning) else Learning()
+            rows, weight = X[weight > 0.0], weight[weight > 0.0]
+            alpha = _STRENGTH_LEARNED if self.alpha is None else float(self.alpha)
+            self._learned = learned_width(rows, weight, _length_scales, options, alpha)
         inputs = self._mapped(X, sample_weight)
         with threads_that_pay(max(inputs.features.shape)):
             found = moment(inputs.feature_map, support)
@@ -191,7 +258,7 @@ feature_names_in_
     def _problem(self, prepared: Prepared) -> PSDProblem:
         assert prepared.integrals is not None
         inputs = prepared.inputs
-        part = PSDPart(inputs.features, float(self.alpha), float(self.trace_penalty))
+        part = PSDPart(inputs.features, self._strength(), float(self.trace_penalty))
         loss = LogLikelihood(float(prepared.scale[0]))
         one = Constraint([prepared.integrals], 1.0)
         scale = float(prepared.scale[0])
@@ -286,8 +353,18 @@ feature_names_in_
         check_is_fitted(self)
         return self.model_.integral(domain)
 
+    def _strength(self) -> float:
+        if self.alpha is not None:
+            return float(self.alpha)
+        return _STRENGTH if self._learned is None else self._learned.alpha
+
+    def with_learned(self) -> Self:
+        """Return an unfitted copy with kernel and strength of the last fit as its parameters."""
+        check_is_fitted(self)
+        return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
+
     def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
-        if self.kernel is not None:
+        if self.kernel is not None or self._learned is not None:
             return super()._resolved_kernel(rows, weight)
         scales = _length_scales(rows, weight)
         return resolve(Gaussian(scales), rows, weight, self.random_state)

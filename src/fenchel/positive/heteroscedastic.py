@@ -198,8 +198,9 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, 2)
         Dual points times the weights, for η and θ; zero for rows without weight.
-    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, \
-n_features_in_, feature_names_in_
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
+        As in :class:`NonNegativeRegressor`.
+    n_features_in_, feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Notes
@@ -279,18 +280,39 @@ n_features_in_, feature_names_in_
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean for rows X (n_samples, n_features), (n_samples,).
+        """Predict the mean, and the standard deviation of y on request.
 
-        With ``return_std=True`` also the standard deviation of y, of the same shape.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        return_std : bool, default=False
+            Whether the standard deviations are returned as well.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), or two of them
+            Means; with ``return_std=True`` means and standard deviations.
         """
         mean, std = self._distribution(X)
         return (mean, std) if return_std else mean
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> FloatArray:
-        """Predict the central interval of a probability in (0, 1) of the normal distributions.
+        """Predict the central interval of the normal distributions.
 
-        Lower and upper ends, (n_samples, 2). It holds y so often as far as y is normal, with this
-        mean and deviation.
+        It has this coverage as far as y is normal with the predicted mean and deviation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, default=0.95
+            In (0, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
         """
         reach = norm.ppf(0.5 + 0.5 * SHARE(coverage, "coverage"))
         mean, std = self._distribution(X)
@@ -306,7 +328,17 @@ n_features_in_, feature_names_in_
         return mean[:, None] + std[:, None] * norm.ppf(levels)
 
     def predict_distribution(self, X: ArrayLike) -> NormalDistribution:
-        """Predict the normal distributions of the targets at rows X, one for each row."""
+        """Predict the normal distributions of the targets, one for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        NormalDistribution
+        """
         return NormalDistribution(*self._distribution(X))
 
     def log_likelihood(

@@ -98,8 +98,9 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
         Dual points times the weights, in the order of ``levels``; zero for rows without weight.
     loss_ : Pinball
         The pinball loss of the levels.
-    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, \
-n_features_in_, feature_names_in_
+    alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
+        As in :class:`NonNegativeRegressor`.
+    n_features_in_, feature_names_in_
         As in :class:`NonNegativeRegressor`.
 
     Raises
@@ -195,9 +196,16 @@ n_features_in_, feature_names_in_
         self.max_time = max_time
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict every level for rows X (n_samples, n_features), in the order of ``levels``.
+        """Predict all levels, in the order of ``levels``.
 
-        (n_samples, n_levels), or (n_samples,) where there is one level.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_levels), or (n_samples,) for one level
         """
         features, own = self._both_features(X)
         gaps = self._gaps(own)
@@ -224,17 +232,45 @@ n_features_in_, feature_names_in_
     def predict_distribution(self, X: ArrayLike) -> QuantileDistribution:
         """Predict the distributions with these quantiles, one for each row.
 
-        Two levels or more must have been fitted; see
-        :class:`fenchel.distributions.QuantileDistribution` for what is between and beyond them.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        QuantileDistribution
+            See :class:`fenchel.distributions.QuantileDistribution` for values between and
+            beyond the levels.
+
+        Raises
+        ------
+        ValueError
+            If only one level was fitted.
         """
         curves = np.asarray(self.predict(X)).reshape(-1, len(self.levels_))
         return QuantileDistribution.from_quantiles(self.levels_, curves)
 
     def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
-        """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
+        """Predict the central interval of a coverage.
 
-        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted;
-        without a coverage they are the outermost such pair.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, optional
+            In (0, 1). The levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted; None
+            takes the outermost such pair.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+
+        Raises
+        ------
+        ValueError
+            If the levels were not fitted.
         """
         return central_interval(self.predict(X), self.levels_, coverage)
 

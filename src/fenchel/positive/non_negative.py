@@ -196,7 +196,17 @@ class NonNegativeRegressor(PositiveRegressor):
         self.max_time = max_time
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict for rows X (n_samples, n_features): numbers >= 0, (n_samples,)."""
+        """Predict numbers >= 0.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
         return quadratic_forms(self._features_of(X), self.model_.factor_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -26,6 +26,4 @@ __all__ = [
     "lasso_path",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

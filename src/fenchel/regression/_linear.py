@@ -46,11 +46,25 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows X (n_samples, n_features), which may be sparse, and targets y.
+        """Fit all outputs at once.
 
-        y is (n_samples,) or (n_samples, n_outputs). Weights are non-negative: an integer weight
-        is the same as repeating the row. Parameters or data that are not allowed raise a
-        ValueError or TypeError whose sentence names which.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights: an integer weight is the same as repeating the row.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For parameters or data that are not allowed; the message names which.
         """
         self.check_parameters()
         self.fit_prepared(self.prepare(X, y, sample_weight))
@@ -106,7 +120,17 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         return np.asarray(X.toarray(), order="C")
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict for rows X (n_samples, n_features): (n_samples,), or (n_samples, n_outputs)."""
+        """Predict all outputs.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
         return np.asarray(self._new_rows(X) @ self.coef_.T + self.intercept_)
 
 

@@ -48,9 +48,12 @@ class ExpectileRegressor(LevelRegressor):
 
     Attributes
     ----------
-    dual_coef_, support_, offset_, coupling_, weights_, norm_, certificate_, loss_, status_, \
-kernel_, kernel_error_, feature_map_, levels_, n_iter_, history_, n_features_in_, feature_names_in_
+    dual_coef_, support_, offset_, coupling_, weights_, norm_, certificate_, loss_, status_
         As in :class:`QuantileRegressor`; dual coefficients are not bounded.
+    kernel_, kernel_error_, feature_map_, levels_
+        As in :class:`QuantileRegressor`.
+    n_iter_, history_, n_features_in_, feature_names_in_
+        As in :class:`QuantileRegressor`.
 
     References
     ----------

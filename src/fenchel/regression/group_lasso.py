@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import NONE, POSITIVES, WITH_DATA, Number, OneOf, declared, shown
+from fenchel._validation import NONE, ORDER, POSITIVES, WITH_DATA, OneOf, declared, shown
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
@@ -16,7 +16,6 @@ from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
 from fenchel.solvers import NormFista, Solution
 
-_NORM = Number(1.0, infinite=True)
 _WEIGHTS = NONE | OneOf(("size",)) | POSITIVES
 
 
@@ -103,7 +102,7 @@ class GroupLasso(NormModel):
     True
     """
 
-    constraints = declared(groups=WITH_DATA, group_weights=_WEIGHTS, q=_NORM, p=_NORM)
+    constraints = declared(groups=WITH_DATA, group_weights=_WEIGHTS, q=ORDER, p=ORDER)
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ class LassoPath(NamedTuple):
         Parameters
         ----------
         alpha, radius : float
-            One of the two, >= 0. Beyond the ends of the path it is that end.
+            Penalty or bound, one of the two, >= 0. Beyond the ends of the path it is that end.
 
         Returns
         -------

@@ -89,8 +89,8 @@ class QuantileRegressor(LevelRegressor):
         Cap on the rank of the feature map.
     solver : str or Solver, default="auto"
         A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "smo", finished by
-        "newton", for one output on kernel rows; independent outputs one by one where a joint
-        system would be large; and "newton" elsewhere.
+        "newton", on kernel rows with ``epsilon=0`` or one level; independent outputs one by one
+        where a joint system would be large; and "newton" elsewhere.
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=1000
@@ -110,8 +110,8 @@ class QuantileRegressor(LevelRegressor):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_levels)
-        α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_ and
-        C s_i (τ_j - 1) <= α_ij <= C s_i τ_j. See Notes. Of y with several columns, here and in
+        Coefficients a: h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_ and
+        C s_i (τ_j - 1) <= a_ij <= C s_i τ_j. See Notes. Of y with several columns, here and in
         what follows, all of them at the first level come first: (n_support, n_levels * n_outputs).
     support_ : ndarray of shape (n_support,)
         Rows with a dual coefficient that is not zero.
@@ -333,13 +333,28 @@ class QuantileRegressor(LevelRegressor):
         return QuantileDistribution.from_quantiles(self.levels_, curves)
 
     def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
-        """Predict the central interval of a coverage, lower and upper ends, (n_samples, 2).
+        """Predict the central interval of a coverage.
 
-        The levels (1 - coverage)/2 and (1 + coverage)/2, which bound it, must have been fitted,
-        with ``epsilon=0`` or with ``refit_offsets=True``; without a coverage they are the
-        outermost such pair. See the notes for how many training rows it holds, and
-        :meth:`predict_distribution` for other coverages. Of y with several columns, an interval
-        for each of them by itself, (n_samples, 2, n_outputs).
+        See the notes of the class for how many training rows it contains, and
+        :meth:`predict_distribution` for coverages whose levels were not fitted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        coverage : float, optional
+            In (0, 1). The levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted; None
+            takes the outermost such pair.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2), or (n_samples, 2, n_outputs) for y with several columns
+            Lower and upper ends.
+
+        Raises
+        ------
+        ValueError
+            If the levels were not fitted, or with ``epsilon`` > 0 without ``refit_offsets``.
         """
         ends = [central_interval(curves, self.levels_, coverage) for curves in self._by_column(X)]
         self._check_shares("intervals")

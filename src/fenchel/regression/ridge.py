@@ -80,7 +80,7 @@ class KernelRidge(KernelRegressor):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_outputs)
-        α with h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_; with an operator-valued
+        Coefficients a: h(x) = k(x, X[support_]) @ dual_coef_ @ coupling_; with an operator-valued
         kernel K, h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i]. See the notes of
         :class:`QuantileRegressor`.
     support_ : ndarray of shape (n_support,)
@@ -93,8 +93,9 @@ class KernelRidge(KernelRegressor):
         y_i minus the prediction at x_i of the model fitted without row i, see Notes.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
-    weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_, \
-history_, n_features_in_, feature_names_in_
+    weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_
+        As in :class:`QuantileRegressor`.
+    history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     Notes
@@ -293,6 +294,8 @@ history_, n_features_in_, feature_names_in_
 
     def _kernel_rows(self) -> KernelRowLimits:
         """As many as a matrix is factored of, and as products take some twenty seconds for."""
+        if self._sparse:
+            return super()._kernel_rows()
         once = self.radius is None and not self._for_searches
         by_products = isinstance(self.solver, str) and self.solver in _BY_PRODUCTS
         return KernelRowLimits(10_000, 50_000 if once and by_products else 0)

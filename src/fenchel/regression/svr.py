@@ -65,14 +65,15 @@ class SVR(KernelRegressor):
         As in :class:`QuantileRegressor`.
     radius : float, optional
         Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`.
-    fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose, \
-callback, max_time
+    fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
+        As in :class:`QuantileRegressor`.
+    callback, max_time
         As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n_support, n_outputs)
-        α with h(x) = k(x, X[support_]) @ dual_coef_; with an operator-valued kernel K,
+        Coefficients a: h(x) = k(x, X[support_]) @ dual_coef_; with an operator-valued kernel K,
         h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i]. See the notes of
         :class:`QuantileRegressor`.
     support_ : ndarray of shape (n_support,)
@@ -81,8 +82,11 @@ callback, max_time
         The offsets b.
     epsilon_, kappa_ : float
         As given, or as read off y.
-    weights_, norm_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_, \
-status_, kernel_, kernel_error_, feature_map_, n_iter_, history_, n_features_in_, feature_names_in_
+    weights_, norm_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_
+        As in :class:`QuantileRegressor`.
+    status_, kernel_, kernel_error_, feature_map_
+        As in :class:`QuantileRegressor`.
+    n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     Notes

@@ -5,6 +5,4 @@ from fenchel.report._training import Training
 
 __all__ = ["Report", "Training", "make_report"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

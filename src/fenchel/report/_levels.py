@@ -90,8 +90,8 @@ def _guarantee(model: Any) -> str:
                 "that they cross nowhere."
             )
     return (
-        "Nothing in this model forbids crossing. The count is of the rows of this report, and "
-        "says nothing certain of others."
+        "This model does not prevent crossings. The count is for the rows of this report; "
+        "other rows may differ."
     )
 
 

@@ -51,7 +51,7 @@ def _head(title: str, facts: Facts) -> Iterator[h.Html]:
     if found:
         yield h.element("ul", *(h.element("li", w) for w in found), class_="warnings")
     else:
-        yield h.element("p", "None: nothing that this report looks for was found.", class_="fine")
+        yield h.element("p", "None: no check of this report found a problem.", class_="fine")
 
 
 def _fitted(facts: Facts) -> Iterator[h.Html]:
@@ -104,7 +104,7 @@ def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
 def _scores(facts: Facts) -> Iterator[h.Html]:
     yield h.element("h2", "Scores", id="scores")
     of_fit = facts.training is not None
-    whose = "the rows of the fit" if of_fit else "these very rows, an advantage to it"
+    whose = "the rows of the fit" if of_fit else "these rows, which favours the constant"
     yield h.element(
         "p",
         f"Mean loss of the model and of a constant, the best one of {whose}. The gain is the mean "
@@ -163,7 +163,7 @@ def _calibration(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
         return
     yield h.element("h2", "Calibration", id="calibration")
     by_construction = (
-        " Rows of the fit are no evidence: levels suit them better than new rows."
+        " Training rows do not show this: levels fit them better than new rows."
         if facts.kind_of_rows in ("training", "mixed")
         else ""
     )
@@ -218,7 +218,7 @@ def _certificate(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     gap = float(certificate.relative_gap)
     rows: list[tuple[object, object]] = [("relative gap", h.number(gap, f"{gap:.1e}"))]
     if hasattr(model, "tol"):
-        rows.append(("asked for", h.number(model.tol, f"{model.tol:g}")))
+        rows.append(("tolerance", h.number(model.tol, f"{model.tol:g}")))
     rows += [
         ("objective of the model", h.number(certificate.primal, f"{certificate.primal:.8g}")),
         ("no model goes below", h.number(certificate.dual, f"{certificate.dual:.8g}")),

@@ -64,14 +64,14 @@ def about_certificate(facts: Facts) -> list[str]:
         f"the rows of the fit, by at most {_small(float(certificate.relative_gap))} of {unit}. "
         "This is proved: a feasible point of the dual problem is a bound that no model of this "
         "kind, with this kernel and this strength, can go below.",
-        "It is a statement on the optimization. How well the model does on new rows is told by "
-        "scores, not by a certificate.",
+        "It is a statement on the optimization. How well the model predicts new rows is measured "
+        "by scores, not by a certificate.",
     ]
     error = getattr(facts.model, "kernel_error_", 0.0)
     if error > 1e-8 and facts.model.certified_kernel_ == "features":
         sentences.append(
             f"It holds for the kernel as it was computed with, which leaves out {error:.2g} of "
-            "the trace of the kernel that was asked for."
+            "the trace of the given kernel."
         )
     return sentences
 

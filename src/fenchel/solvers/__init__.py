@@ -68,13 +68,13 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
             return squared
     design = problem.design
     on_gram = design.is_gram
-    greedy = SMO(tol, max_iter)
-    if on_gram and greedy.requires(problem) is None:
-        return greedy
     one_by_one = Outputwise(lambda part: _automatic(part, tol, max_iter), tol)
     large = on_gram or design.zero().size > _MANY_UNKNOWNS
     if large and one_by_one.requires(problem) is None:
         return one_by_one
+    greedy = SMO(tol, max_iter)
+    if on_gram and greedy.requires(problem) is None:
+        return greedy
     return Newton(tol, max_iter)
 
 
@@ -86,9 +86,9 @@ def first_that_can(solvers: Sequence[Solver], problem: Problem) -> Solver:
 def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: int) -> Solver:
     """Return the solver of that name, or the given one, if it can solve the problem.
 
-    ``"auto"`` takes the closed form where the loss is plainly squared; SMO for one output on
-    a Gram matrix (kernels of nearly full rank); each output by itself where several do not
-    interact and one system for all would be large; and Newton elsewhere.
+    ``"auto"`` takes the closed form where the loss is plainly squared; each output by itself where
+    several do not interact and one system for all would be large; SMO on a Gram matrix (kernels
+    of nearly full rank), for one output or coupled ones; and Newton elsewhere.
     """
     SOLVER_CHOICE(solver, "solver")
     if solver == "auto":
@@ -138,6 +138,4 @@ __all__ = [
     "takes_gram",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

@@ -1,6 +1,6 @@
 """Compiled loops of greedy dual ascent, in single precision.
 
-Minimizes, over a in a box and (with an offset) of sum zero,
+Minimizes, over a in a box and (with offsets) of sum zero within each output,
 
     ½ aᵀKa + Σ_i ½ q_i^± a_i² - yᵀa + ε Σ_i |a_i|,
 
@@ -12,23 +12,34 @@ of the floats, read as integers in the same order.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 
 _FAR = np.float32(1e30)
-_ZERO, _TWO = np.float32(0.0), np.float32(2.0)
+_ZERO, _TWO, _TEN = np.float32(0.0), np.float32(2.0), np.float32(10.0)
 _CURVED = np.float32(1e-6)  # least curvature of a step, in units of the kernel
 Costs = tuple[AnyArray, AnyArray, AnyArray, AnyArray, AnyArray]
 _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
 
 
+_HOW: Any = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
+_ALONE: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
-    return njit(cache=True, nogil=True, fastmath=True, error_model="numpy")(function)
+    return njit(**_HOW)(function)
 
 
-@_compiled
+def _inside(function):  # type: ignore[no-untyped-def]
+    """For compiled functions alone, which spares what Python would call it by."""
+    return njit(**_HOW, **_ALONE)(function)
+
+
+@_inside
 def _largest(bits: IntArray) -> np.int32:
     most = _LEAST
     for k in range(bits.size):
@@ -36,7 +47,7 @@ def _largest(bits: IntArray) -> np.int32:
     return most
 
 
-@_compiled
+@_inside
 def _place(bits: IntArray, value: np.int32) -> np.int32:
     """Last place of a value that is there."""
     place = np.int32(-1)
@@ -45,7 +56,7 @@ def _place(bits: IntArray, value: np.int32) -> np.int32:
     return place
 
 
-@_compiled
+@_inside
 def _make_comparable(bits: IntArray) -> None:
     """Bits of floats to integers in the same order."""
     for k in range(bits.size):
@@ -53,7 +64,7 @@ def _make_comparable(bits: IntArray) -> None:
         bits[k] = np.int32(bits[k] ^ flip)
 
 
-@_compiled
+@_inside
 def _steepest(
     pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
 ) -> tuple[np.int32, np.int32]:
@@ -68,7 +79,26 @@ def _steepest(
     return _place(grow, _largest(grow)), _place(shrink, _largest(shrink))
 
 
-@_compiled
+@_inside
+def _widest(
+    ends: IntArray, pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
+) -> tuple[np.int32, np.int32, int, int]:
+    """Of the outputs, the one whose steepest pair gains most; that pair, and its coordinates."""
+    found, widest, start = (np.int32(0), np.int32(0), 0, 0), -_TEN * _FAR, 0
+    for k in range(ends.size):
+        stop = ends[k]
+        if stop > start:
+            own = slice(start, stop)
+            i, j = _steepest(pull[own], up[own], down[own], first[own], second[own])
+            i, j = np.int32(start + i), np.int32(start + j)
+            width = pull[j] + down[j] - pull[i] - up[i]
+            if width > widest:
+                found, widest = (i, j, start, stop), width
+        start = stop
+    return found
+
+
+@_inside
 def _partner(
     pull: AnyArray,
     down: AnyArray,
@@ -86,7 +116,7 @@ def _partner(
     return _place(bits, _largest(bits))
 
 
-@_compiled
+@_inside
 def _alone(pull: AnyArray, costs: Costs, gain: AnyArray) -> np.int32:
     """Coordinate with the largest gain by itself."""
     _, up, down, bend_up, bend_down = costs
@@ -98,20 +128,22 @@ def _alone(pull: AnyArray, costs: Costs, gain: AnyArray) -> np.int32:
     return _place(bits, _largest(bits))
 
 
-@_compiled
+@_inside
 def _shift(pull: AnyArray, size: np.float32, plus: AnyArray, minus: AnyArray) -> None:
     for k in range(pull.size):
         pull[k] += size * (plus[k] - minus[k])
 
 
-@_compiled
+@_inside
 def _shift_alone(pull: AnyArray, size: np.float32, row: AnyArray) -> None:
     for k in range(pull.size):
         pull[k] += size * row[k]
 
 
-@_compiled
-def _settle(k: int, dual: FloatArray, box: FloatArray, epsilon: np.float32, costs: Costs) -> None:
+@_inside
+def _settle(
+    k: np.int32, dual: FloatArray, box: FloatArray, epsilon: np.float32, costs: Costs
+) -> None:
     """What a coordinate allows and costs from where it is; box has rows l, u, q⁻, q⁺."""
     diagonal, up, down, bend_up, bend_down = costs
     here = dual[k]
@@ -121,7 +153,7 @@ def _settle(k: int, dual: FloatArray, box: FloatArray, epsilon: np.float32, cost
     bend_down[k] = max(diagonal[k] + np.float32(box[3 if here > 0.0 else 2, k]), _CURVED)
 
 
-@_compiled
+@_inside
 def _settled(gram: AnyArray, dual: FloatArray, box: FloatArray, epsilon: np.float32) -> Costs:
     """Diagonal of the kernel, and up, down and their curvatures for all coordinates."""
     n = dual.size
@@ -129,14 +161,27 @@ def _settled(gram: AnyArray, dual: FloatArray, box: FloatArray, epsilon: np.floa
     costs = diagonal, up, down, np.empty(n, np.float32), np.empty(n, np.float32)
     for k in range(n):
         diagonal[k] = gram[k, k]
-        _settle(k, dual, box, epsilon, costs)
+        _settle(np.int32(k), dual, box, epsilon, costs)  # compiled once, for one type
     return costs
 
 
 @_compiled
-def _curvature(k: int, here: float, grows: bool, box: FloatArray) -> float:
-    above = here >= 0.0 if grows else here > 0.0
-    return box[3, k] if above else box[2, k]
+def _couple(
+    gram: AnyArray, rows: IntArray, coupling: AnyArray, outputs: IntArray, values: AnyArray
+) -> None:
+    n, row = rows.size, np.empty(values.shape[1], np.float32)
+    for i in range(n):
+        for k in range(row.size):
+            row[k] = np.float32(values[rows[i], k])
+        for j in range(n):
+            gram[i, j] = row[rows[j]] * coupling[outputs[i], outputs[j]]
+
+
+def coupled(values: AnyArray, rows: IntArray, coupling: AnyArray, outputs: IntArray) -> AnyArray:
+    """Kernel values of coordinates, each a row and an output, in single precision."""
+    gram = np.empty((len(rows), len(rows)), np.float32)
+    _couple(gram, rows, coupling, outputs, values)
+    return gram
 
 
 @_compiled
@@ -145,14 +190,16 @@ def ascend_in_pairs(
     dual: FloatArray,
     pull: AnyArray,
     box: FloatArray,
+    ends: IntArray,
     epsilon: float,
     tol: float,
     max_steps: int,
-) -> tuple[int, float, float]:
-    """Steps on pairs, the most violating coordinate and its best partner; sum kept.
+) -> int:
+    """Steps on pairs of one output, the most violating coordinate and its best partner.
 
+    So the sum of each output is kept: they lie one after the other, from 0 to ``ends``.
     ``dual`` and ``pull`` are updated in place. Ends when the largest slope of a pair is
-    ``tol``; returns the number of steps, that slope, and the offset.
+    ``tol``; returns the number of steps.
     """
     n, eps = dual.size, np.float32(epsilon)
     costs = _settled(gram, dual, box, eps)
@@ -160,15 +207,19 @@ def ascend_in_pairs(
     first, second = np.empty(n, np.float32), np.empty(n, np.float32)
     steps = 0
     while True:
-        i, j = _steepest(pull, up, down, first, second)
+        i, j, start, stop = _widest(ends, pull, up, down, first, second)
         slope, top = pull[i] + up[i], pull[j] + down[j]
         if top - slope <= tol or steps >= max_steps:
-            return steps, top - slope, -0.5 * (top + slope)
+            return steps
         row = gram[i]
-        j = _partner(pull, down, bend_down, row, slope, bend_up[i], second)
+        own = slice(start, stop)
+        j = np.int32(start) + _partner(
+            pull[own], down[own], bend_down[own], row[own], slope, bend_up[i], second[own]
+        )
         curvature = max(bend_up[i] + bend_down[j] - _TWO * row[j], _CURVED)
         size = float(pull[j] + down[j] - slope) / curvature
-        qi, qj = _curvature(i, dual[i], True, box), _curvature(j, dual[j], False, box)
+        qi = box[3 if dual[i] >= 0.0 else 2, i]
+        qj = box[3 if dual[j] > 0.0 else 2, j]
         end_i = 0.0 if dual[i] < 0.0 else box[1, i]
         end_j = 0.0 if dual[j] > 0.0 else box[0, j]
         room_i, room_j = end_i - dual[i], dual[j] - end_j
@@ -189,10 +240,11 @@ def ascend_alone(
     dual: FloatArray,
     pull: AnyArray,
     box: FloatArray,
+    ends: IntArray,
     epsilon: float,
     tol: float,
     max_steps: int,
-) -> tuple[int, float, float]:
+) -> int:
     """Steps on the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
     n, eps = dual.size, np.float32(epsilon)
     costs, gain = _settled(gram, dual, box, eps), np.empty(n, np.float32)
@@ -203,10 +255,10 @@ def ascend_alone(
         rise, fall = -(pull[k] + up[k]), pull[k] + down[k]
         # the gain is the squared slope over the curvature: both are needed to stop
         if max(rise, fall) <= tol or steps >= max_steps:
-            return steps, max(rise, fall), 0.0
+            return steps
         grows = rise > fall
         curvature = bend_up[k] if grows else bend_down[k]
-        q = _curvature(k, dual[k], grows, box)
+        q = box[3 if dual[k] > 0.0 or (grows and dual[k] == 0.0) else 2, k]
         if grows:
             end = 0.0 if dual[k] < 0.0 else box[1, k]
             size = min(float(rise) / curvature, end - dual[k])

@@ -1,4 +1,4 @@
-"""Dual coordinates of greedy ascent for one output, in units where nothing has units."""
+"""Dual coordinates of greedy ascent, in units where nothing has units."""
 
 from __future__ import annotations
 
@@ -15,37 +15,39 @@ _NO_BOUND = 1e30
 
 
 class Round(NamedTuple):
-    """What steps among some rows have done: their number, and the rows that moved by how much."""
+    """What steps among some coordinates have done: their number, and those that moved, by what."""
 
     steps: int
-    rows: IntArray
+    places: IntArray
     change: FloatArray
 
 
 class Ascent:
     """Dual coordinates a, bounds and slopes, in units where residuals and kernel are near one.
 
-    ``pull`` is K a + q a - y, the slope of the smooth part, in the precision that it is kept in.
+    Those of one output after the other, p times n of them. ``pull`` is K a + q a - y, the slope of
+    the smooth part, in the precision that it is kept in; K is the kernel of all coordinates.
     """
 
     def __init__(self, problem: Problem, spread: float, precision: type) -> None:
-        coupling, box = problem.design.coupling, problem.loss.box(1)
+        coupling, box = problem.design.coupling, problem.loss.box(problem.n_outputs)
         assert coupling is not None
         assert box is not None
-        output = float(coupling[0] @ coupling[0])
         kernel = float(problem.design.diagonal().mean()) or 1.0  # zero: nothing but the offset
+        p, n = problem.n_outputs, problem.n_rows
         self.problem, self.spread = problem, spread
-        self.scale = output / kernel
-        self.unit = problem.weight * (kernel / spread)
-        lower, upper, below, above = (float(v[0]) for v in box[:4])
-        curved = 1.0 / (problem.weight * kernel)
+        self.outputs = coupling @ coupling.T / kernel
+        self.unit = np.tile(problem.weight * (kernel / spread), p)
+        lower, upper, below, above = (np.repeat(value, n) for value in box[:4])
+        curved = np.tile(1.0 / (problem.weight * kernel), p)
         scaled = np.stack([lower * self.unit, upper * self.unit, below * curved, above * curved])
         self.box = np.clip(scaled, -_NO_BOUND, _NO_BOUND)
         self.epsilon = box.epsilon / spread
-        self.targets = (problem.targets[:, 0] - problem.best_constant[0]) / spread
-        self.dual = np.zeros(problem.n_rows)
+        centred = (problem.targets - problem.best_constant) / spread
+        self.targets = centred.T.ravel()
+        self.dual = np.zeros(p * n)
         self.pull: AnyArray = -self.targets.astype(precision)
-        self.offset = 0.0
+        self.offset = np.zeros(p)
         self.loop = _greedy.ascend_in_pairs if problem.fit_intercept else _greedy.ascend_alone
 
     def times(self, vector: FloatArray) -> AnyArray:
@@ -57,23 +59,33 @@ class Ascent:
         raise NotImplementedError
 
     def start(self, dual: FloatArray) -> None:
-        """Start from a feasible dual vector β."""
-        self.dual = np.clip(self.unit * dual, self.box[0], self.box[1])
+        """Start from feasible dual vectors β, (n, p)."""
+        self.dual = np.clip(self.unit * dual.T.ravel(), self.box[0], self.box[1])
         curved = curvature(self.dual, self.box) * self.dual
         self.pull = (self.times(self.dual) + curved - self.targets).astype(self.pull.dtype)
 
-    def steps_among(self, rows: IntArray, gram: AnyArray, slope: float, limit: int) -> Round:
-        """Ascend on some of the rows, K among them in single precision."""
-        pull = self.pull[rows].astype(np.float32)
-        box, before = self.box[:, rows], self.dual[rows]
+    def steps_among(self, places: IntArray, gram: AnyArray, slope: float, limit: int) -> Round:
+        """Ascend on some coordinates, in increasing order, K among them in single precision."""
+        pull = self.pull[places].astype(np.float32)
+        box, before = self.box[:, places], self.dual[places]
         after = before.copy()
-        steps, _, _ = self.loop(gram, after, pull, box, self.epsilon, slope, limit)
-        self.dual[rows] = after
+        ends = np.searchsorted(places, self.ends)
+        steps = self.loop(gram, after, pull, box, ends, self.epsilon, slope, limit)
+        self.dual[places] = after
         change = after - before
         bent = curvature(after, box) * after - curvature(before, box) * before
-        self.pull[rows] += bent.astype(self.pull.dtype)
+        self.pull[places] += bent.astype(self.pull.dtype)
         moved = change != 0.0
-        return Round(int(steps), rows[moved], change[moved])
+        return Round(int(steps), places[moved], change[moved])
+
+    @property
+    def ends(self) -> IntArray:
+        """Where the coordinates of each output end."""
+        return self.problem.n_rows * np.arange(1, self.problem.n_outputs + 1)
+
+    def by_output(self, vector: AnyArray) -> AnyArray:
+        """A vector of all coordinates with a row for each output, (p, n)."""
+        return vector.reshape(self.problem.n_outputs, self.problem.n_rows)
 
     def edges(self) -> tuple[FloatArray, FloatArray]:
         """Slopes of growing (negative if it gains) and of shrinking (positive if it gains)."""
@@ -85,26 +97,29 @@ class Ascent:
             np.where(a <= self.box[0], -np.inf, shrink),
         )
 
-    def steepest(self) -> tuple[float, float]:
-        """Return the largest slope of a step, and the offset that goes with these slopes."""
-        grow, shrink = self.edges()
+    def steepest(self) -> float:
+        """Return the largest slope of a step; take note of the offsets that go with them."""
+        grow, shrink = (self.by_output(edge) for edge in self.edges())
         if not self.problem.fit_intercept:
-            return max(-float(grow.min()), float(shrink.max())), 0.0
-        return float(shrink.max() - grow.min()), -0.5 * float(shrink.max() + grow.min())
+            return max(-float(grow.min()), float(shrink.max()))
+        least, most = grow.min(axis=1), shrink.max(axis=1)
+        self.offset = -0.5 * (most + least)
+        return float((most - least).max())
 
-    def gains(self) -> FloatArray:
-        """What each row gains per unit, at the present offset; the less, the more negative."""
+    def gains(self) -> tuple[FloatArray, FloatArray]:
+        """What coordinates gain per unit by growing and by shrinking, at the present offsets."""
         grow, shrink = self.edges()
-        return np.maximum(-self.offset - grow, shrink + self.offset)
+        offset = np.repeat(self.offset, self.problem.n_rows)
+        return -offset - grow, shrink + offset
 
     def inside(self) -> AnyArray:
-        """Which rows are neither at a bound nor at zero."""
+        """Which coordinates are neither at a bound nor at zero."""
         return (self.dual > self.box[0]) & (self.dual < self.box[1]) & (self.dual != 0.0)
 
     def result(self) -> WarmStart:
-        """Return the dual vector β and the offset."""
+        """Return the dual vectors β and the offsets."""
         offset = self.problem.best_constant + self.offset * self.spread
-        return WarmStart((self.dual / self.unit)[:, None], offset)
+        return WarmStart(self.by_output(self.dual / self.unit).T.copy(), offset)
 
 
 def curvature(dual: FloatArray, box: FloatArray) -> FloatArray:

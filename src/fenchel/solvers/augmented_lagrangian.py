@@ -24,10 +24,10 @@ _PASSES_BETWEEN = 10  # of the inner solver, before its gap is looked at
 class AugmentedLagrangian(LoopSolver):
     r"""Alternates box-constrained coordinate descent and gradient steps on the offset.
 
-    .. math:: \max_b \min_\alpha\; \tfrac12 \|\Phi^\top \alpha S\|_F^2
-              - \sum_i \langle \alpha_i, y_i - b\rangle + \sum_i (c_i \ell)^*(\alpha_i)
-              + \tfrac{\mu}{2} \Big\| \sum_i \alpha_i \Big\|^2,
-              \qquad b \leftarrow b + \mu \sum_i \alpha_i
+    .. math:: \max_b \min_a\; \tfrac12 \|\Phi^\top a S\|_F^2
+              - \sum_i \langle a_i, y_i - b\rangle + \sum_i (c_i \ell)^*(a_i)
+              + \tfrac{\mu}{2} \Big\| \sum_i a_i \Big\|^2,
+              \qquad b \leftarrow b + \mu \sum_i a_i
 
     The formula is that of the supplement, with the same α and C = 1 / (alpha n). As printed it
     is ``AugmentedLagrangian(mu=10.0, inner=None, block=False)``, but for its start, here the
@@ -41,8 +41,8 @@ class AugmentedLagrangian(LoopSolver):
         Limit on the number of passes over the rows.
     mu : float, optional
         Penalty, and step on the offset, > 0. None is ten times the mean diagonal of the kernel
-        over n: the constraint is about a sum of n terms, and 10 itself, as printed, slows steps
-        down that must move two coordinates of opposite sign.
+        over n. With 10 itself, as printed, steps of the inner solver are eleven times shorter for
+        kernels with diagonal 1: see the page of Table 2 in ``experiments/results``.
     inner : int, optional
         Passes of the inner solver for each step on the offset. None solves the inner problem,
         to a tenth of the gap that the whole one has.
@@ -89,7 +89,7 @@ class AugmentedLagrangian(LoopSolver):
         state = State.of(problem, dual, np.zeros(problem.n_outputs))
         passes = 0
         while True:
-            found = judged(problem, passes, state.alpha / problem.weight[:, None], offset)
+            found = judged(problem, passes, state.coef / problem.weight[:, None], offset)
             yield found
             if passes >= self.max_iter:
                 return
@@ -101,17 +101,17 @@ class AugmentedLagrangian(LoopSolver):
                 look = self.inner is None and done % _PASSES_BETWEEN == 0
                 if look and inner_gap(problem, state, targets, mu) <= enough * problem.baseline:
                     break
-            offset = offset + mu * state.alpha.sum(axis=0)
+            offset = offset + mu * state.coef.sum(axis=0)
 
 
 def inner_gap(problem: Problem, state: State, targets: FloatArray, mu: float) -> float:
     """Duality gap of the inner problem at a state, in the units of the whole one.
 
-    It is the dual of the same problem with an offset μ Σ α that is penalized by half its square
+    It is the dual of the same problem with an offset μ Σ a that is penalized by half its square
     over μ, and ``targets`` less the one that is held.
     """
-    total = state.alpha.sum(axis=0)
-    dual = state.alpha / problem.weight[:, None]
+    total = state.coef.sum(axis=0)
+    dual = state.coef / problem.weight[:, None]
     residual = targets - problem.design.values(state.weights) - mu * total
     square = problem.design.squared_norm(state.weights) + mu * float(total @ total)
     earned = np.einsum("ij,ij->i", dual, np.broadcast_to(targets, dual.shape))

@@ -22,18 +22,18 @@ Three = tuple[FloatArray, FloatArray, FloatArray]
 
 @dataclass
 class State:
-    """Dual coefficients α = c β (n, p), the weights w = Φᵀ α S they stand for, multipliers θ."""
+    """Dual coefficients a = c β (n, p), the weights w = Φᵀ a S they stand for, multipliers θ."""
 
-    alpha: FloatArray
+    coef: FloatArray
     weights: FloatArray
     theta: FloatArray
 
     @classmethod
     def of(cls, problem: Problem, dual: FloatArray, offset: FloatArray) -> State:
         """State of a dual point, with all multipliers at the offset."""
-        alpha = problem.weight[:, None] * dual
-        theta = np.broadcast_to(offset, alpha.shape).copy()
-        return cls(alpha, problem.link(dual), theta)
+        coef = problem.weight[:, None] * dual
+        theta = np.broadcast_to(offset, coef.shape).copy()
+        return cls(coef, problem.link(dual), theta)
 
 
 def unsuitable(problem: Problem) -> str | None:
@@ -93,7 +93,7 @@ class Sweeps:
         problem, free = self._problem, self._problem.fit_intercept and targets is None
         given = problem.targets if targets is None else targets
         rows = self.features, given, self._coupling, problem.weight
-        arrays = state.alpha, state.weights, state.theta
+        arrays = state.coef, state.weights, state.theta
         if self._block:
             coupled = self._box[4] > 0.0 and problem.n_outputs > 1
             _sweep(order, rows, self._box, coupled, self._curvature, free, penalty, arrays)
@@ -109,13 +109,13 @@ def judged(
 
 
 def _block_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
-    """Curvature of the quadratic in each row's α_i, (n,)."""
+    """Curvature of the quadratic in each row's a_i, (n,)."""
     largest = float(np.linalg.eigvalsh(coupling @ coupling.T)[-1])
     return np.maximum(largest * _squares(features), _FLAT)
 
 
 def _coordinate_curvature(features: FloatArray, coupling: FloatArray) -> FloatArray:
-    """Curvature of the quadratic in each coordinate of α, (n, p)."""
+    """Curvature of the quadratic in each coordinate of a, (n, p)."""
     outputs = np.einsum("jq,jq->j", coupling, coupling)
     return np.maximum(np.outer(_squares(features), outputs), _FLAT)
 
@@ -137,22 +137,22 @@ def _sweep(
 ) -> None:
     """Primal-dual coordinate descent over the rows ``order``, block by block.
 
-    With L_i the curvature of the quadratic in α_i, ν_i = 10 L_i and μ_i = 0.95/(L_i + ν_i).
-    The mean of θ + να in the metric 1/ν is kept as two running sums. Without offset it is
+    With L_i the curvature of the quadratic in a_i, ν_i = 10 L_i and μ_i = 0.95/(L_i + ν_i).
+    The mean of θ + νa in the metric 1/ν is kept as two running sums. Without offset it is
     plain proximal coordinate descent with step 1/(L_i + penalty), the objective having the
-    term penalty/2 ||Σ α_i||²; θ must be zero then. ``rows`` are features, targets, coupling and
-    weights, ``state`` is α, the weights of the function and θ.
+    term penalty/2 ||Σ a_i||²; θ must be zero then. ``rows`` are features, targets, coupling and
+    weights, ``state`` is a, the weights of the function and θ.
     """
     features, targets, coupling, weight = rows
-    alpha, weights, theta = state
-    n, p = alpha.shape
+    coef, weights, theta = state
+    n, p = coef.shape
     r, q = weights.shape
     mass = 0.0
-    held = np.zeros(p)  # Σ θ_i/ν_i + Σ α_i
+    held = np.zeros(p)  # Σ θ_i/ν_i + Σ a_i
     for i in range(n):
         mass += 0.1 / curvature[i]
         for j in range(p):
-            held[j] += 0.1 * theta[i, j] / curvature[i] + alpha[i, j]
+            held[j] += 0.1 * theta[i, j] / curvature[i] + coef[i, j]
     image = np.empty(q)
     point = np.empty(p)
     slope = np.empty(p)
@@ -172,7 +172,7 @@ def _sweep(
                 gradient += 2.0 * held[j] / mass - theta[i, j]
             else:
                 gradient += penalty * held[j]
-            point[j] = (alpha[i, j] - step * gradient) / weight[i]
+            point[j] = (coef[i, j] - step * gradient) / weight[i]
         prox_row(point, step / weight[i], box, coupled, slope, bound)
         image[:] = 0.0
         for j in range(p):
@@ -180,9 +180,9 @@ def _sweep(
                 mean = held[j] / mass
                 held[j] += 0.1 * (mean - theta[i, j]) / curvature[i]
                 theta[i, j] = mean
-            change = weight[i] * point[j] - alpha[i, j]
+            change = weight[i] * point[j] - coef[i, j]
             held[j] += change
-            alpha[i, j] += change
+            coef[i, j] += change
             for m in range(q):
                 image[m] += change * coupling[j, m]
         for k in range(r):
@@ -202,16 +202,16 @@ def _coordinate_sweep(
 ) -> None:
     """As :func:`_sweep`, one coordinate i * p + j of ``order`` at a time."""
     features, targets, coupling, weight = rows
-    alpha, weights, theta = state
+    coef, weights, theta = state
     lower, upper, below, above, epsilon = box
-    n, p = alpha.shape
+    n, p = coef.shape
     r, q = weights.shape
     mass = np.zeros(p)
     held = np.zeros(p)
     for i in range(n):
         for j in range(p):
             mass[j] += 0.1 / curvature[i, j]
-            held[j] += 0.1 * theta[i, j] / curvature[i, j] + alpha[i, j]
+            held[j] += 0.1 * theta[i, j] / curvature[i, j] + coef[i, j]
     point = np.empty(1)
     slope = np.empty(1)
     bound = np.empty(1)
@@ -231,13 +231,13 @@ def _coordinate_sweep(
             gradient += 2.0 * mean - theta[i, j]
             held[j] += 0.1 * (mean - theta[i, j]) / curvature[i, j]
             theta[i, j] = mean
-        point[0] = (alpha[i, j] - step * gradient) / weight[i]
+        point[0] = (coef[i, j] - step * gradient) / weight[i]
         mine = slice(j, j + 1)
         own = lower[mine], upper[mine], below[mine], above[mine], epsilon
         prox_row(point, step / weight[i], own, False, slope, bound)
-        change = weight[i] * point[0] - alpha[i, j]
+        change = weight[i] * point[0] - coef[i, j]
         held[j] += change
-        alpha[i, j] += change
+        coef[i, j] += change
         for k in range(r):
             for m in range(q):
                 weights[k, m] += change * features[i, k] * coupling[j, m]

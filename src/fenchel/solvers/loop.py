@@ -162,7 +162,7 @@ class Watch:
                 return reason_of(answer)
             self.reason = reason_of(answer) if answer else None
         if self.reason is None and self.seconds_left() <= 0.0:
-            self.reason = f"max_time={self.max_time:g} seconds were over; increase max_time or tol"
+            self.reason = f"max_time={self.max_time:g} s were reached; increase max_time or tol"
         return self.reason
 
     def reads(self, done: int, total: int | None) -> None:
@@ -198,7 +198,7 @@ def _said(progress: Progress) -> str:
 
 def reason_of(answer: object) -> str:
     """Why a callback stops a solver: what it returned if that is a sentence."""
-    return answer if isinstance(answer, str) else "the callback asked for it"
+    return answer if isinstance(answer, str) else "the callback returned a true value"
 
 
 def credible_gap(certificate: Certificate) -> float:

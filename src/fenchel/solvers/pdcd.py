@@ -26,12 +26,12 @@ class PDCD(LoopSolver):
     For a random row i, with L_i the curvature of the dual objective in its block,
     ν_i = 10 L_i and μ_i = 0.95/(L_i + ν_i):
 
-    .. math:: \bar\theta &= \operatorname{mean}_{1/\nu}(\theta + \nu \alpha), \\
-              d_i &= \nabla_i s(\alpha) + 2 \bar\theta - \theta_i, \\
-              \alpha_i &\leftarrow \operatorname{prox}_{\mu_i (c_i \ell)^*}(\alpha_i - \mu_i d_i),
+    .. math:: \bar\theta &= \operatorname{mean}_{1/\nu}(\theta + \nu a), \\
+              d_i &= \nabla_i s(a) + 2 \bar\theta - \theta_i, \\
+              a_i &\leftarrow \operatorname{prox}_{\mu_i (c_i \ell)^*}(a_i - \mu_i d_i),
               \qquad \theta_i \leftarrow \bar\theta
 
-    A step costs r q operations, as w = Φᵀ α S is held. It needs many passes where the kernel
+    A step costs r q operations, as w = Φᵀ a S is held. It needs many passes where the kernel
     is ill-conditioned; ``Newton`` is the faster choice nearly always.
 
     Parameters
@@ -90,7 +90,7 @@ class PDCD(LoopSolver):
         passes = 0.0
         active = np.arange(n)
         while True:
-            dual = state.alpha / problem.weight[:, None]
+            dual = state.coef / problem.weight[:, None]
             yield judged(problem, int(np.ceil(passes)), dual, state.theta.mean(axis=0))
             if passes >= self.max_iter:
                 return
@@ -108,7 +108,7 @@ def _active(problem: Problem, state: State) -> IntArray:
     """Rows that do not satisfy their optimality condition strictly."""
     box = problem.loss.box(problem.n_outputs)
     assert box is not None
-    dual: FloatArray = state.alpha / problem.weight[:, None]
+    dual: FloatArray = state.coef / problem.weight[:, None]
     residual = problem.targets - problem.design.values(state.weights) - state.theta
     length = np.linalg.norm(dual, axis=1)
     at_zero = (length == 0.0) & (np.linalg.norm(residual, axis=1) < box.epsilon)

@@ -61,17 +61,8 @@ class Adjoint:
         return -float(np.vdot(self.push, change))
 
 
-def kinks_of(
-    problem: Problem, dual: FloatArray, residual: FloatArray, step: float, *, smoothed: bool
-) -> Kinks:
-    """Rows whose dual vectors move with their residuals, and how stiffly: c_i J_i."""
-    anchor = np.zeros_like(dual) if smoothed else dual
-    jacobian = problem.loss.conjugate_prox_jacobian(anchor + step * residual, step)
-    return stiffness(problem, jacobian, step, smoothed=smoothed)
-
-
 def stiffness(problem: Problem, jacobian: FloatArray, step: float, *, smoothed: bool) -> Kinks:
-    """The same, from the Jacobians P' of all rows."""
+    """Rows whose dual vectors move with their residuals, and how stiffly, from Jacobians P'."""
     rows = np.flatnonzero(jacobian.reshape(len(jacobian), -1).any(axis=1))
     jacobian = jacobian[rows]
     if not smoothed:
@@ -187,4 +178,4 @@ def adjoint(problem: Problem, kinks: Kinks, values: FloatArray, total: FloatArra
     return Adjoint(*system_of(problem, kinks).solve(values, total))
 
 
-__all__ = ["Adjoint", "System", "adjoint", "kinks_of", "stiffness", "system_of"]
+__all__ = ["Adjoint", "System", "adjoint", "stiffness", "system_of"]

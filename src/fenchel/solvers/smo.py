@@ -1,4 +1,4 @@
-"""Greedy dual ascent for one output on a dense kernel, finished by Newton."""
+"""Greedy dual ascent on a dense kernel, finished by Newton."""
 
 from __future__ import annotations
 
@@ -40,6 +40,9 @@ class SMO:
     Newton's method in double precision takes over. The cheapest first digits where the kernel
     has full rank. Steps of Newton's method are counted; the ascent is one where it was enough.
 
+    With several outputs, coupled or not, a has a coordinate for each row and output, and K is the
+    kernel of these. The sum of each output is zero, so both of a pair are of the same one.
+
     Parameters
     ----------
     tol : float
@@ -57,21 +60,25 @@ class SMO:
     max_iter: int = 1000
 
     def requires(self, problem: Problem) -> str | None:
-        """Return None for one output of a box loss on a Gram matrix, else what is missing."""
+        """Return None for a box loss on a Gram matrix, else what is missing."""
         missing = needs_scalar_kernel(problem)
         if missing is not None:
             return missing
-        if problem.n_outputs != 1:
-            return f"needs one output, got {problem.n_outputs}; solver='newton' takes any number"
-        if problem.loss.box(1) is None:
+        box = problem.loss.box(problem.n_outputs)
+        if box is None:
             return (
                 "needs a loss whose conjugate is a quadratic on a box (quantile, expectile, SVR, "
                 "Huber or squared loss); solver='newton' takes any loss"
             )
+        if problem.n_outputs > 1 and box.epsilon > 0.0:
+            return (
+                f"needs epsilon=0 where there are several outputs, got {box.epsilon:g}; "
+                "solver='newton' takes any"
+            )
         if problem.design.gram is None and not problem.design.is_gram:
             return (
                 f"needs a dense kernel matrix, which {problem.design.width} features of "
-                f"{problem.n_rows} rows are no reason to form; solver='newton' takes features"
+                f"{problem.n_rows} rows do not need; solver='newton' takes features"
             )
         return None
 
@@ -105,7 +112,7 @@ class _OnMatrix(Ascent):
         gram = problem.design.gram
         assert gram is not None
         self.gram = np.empty(gram.shape, np.float32)
-        np.multiply(gram, self.scale, out=self.gram, casting="same_kind")
+        np.multiply(gram, self.outputs[0, 0], out=self.gram, casting="same_kind")
 
     def times(self, vector: FloatArray) -> AnyArray:
         return self.gram @ vector.astype(np.float32)
@@ -118,7 +125,7 @@ class _OnMatrix(Ascent):
         while True:
             steps = self._round(rows, goal, limit)
             budget -= 1 + steps * len(rows) // n
-            left, self.offset = self.steepest()
+            left = self.steepest()
             if left <= slope or steps == 0 or budget <= 0:
                 return
             rows = self._moving()
@@ -128,15 +135,15 @@ class _OnMatrix(Ascent):
     def _round(self, rows: IntArray, slope: float, limit: int) -> int:
         """Ascend on some of the rows; return the number of steps."""
         if len(rows) == len(self.dual):
-            arguments = self.gram, self.dual, self.pull, self.box
-            return int(self.loop(*arguments, self.epsilon, slope, limit)[0])
+            arguments = self.gram, self.dual, self.pull, self.box, self.ends
+            return int(self.loop(*arguments, self.epsilon, slope, limit))
         done = self.steps_among(rows, self.gram[np.ix_(rows, rows)], slope, limit)
-        self.pull += self.gram[done.rows].T @ done.change.astype(np.float32)
+        self.pull += self.gram[done.places].T @ done.change.astype(np.float32)
         return done.steps
 
     def _moving(self) -> IntArray:
         """As many rows as are free and some more: those that gain most, or lose least."""
-        gain = self.gains()
+        gain = np.maximum(*self.gains())
         size = min(len(gain), _FEWEST_ROWS + int(np.count_nonzero(self.inside())))
         if 2 * size > len(gain):
             return np.arange(len(gain))
@@ -146,16 +153,17 @@ class _OnMatrix(Ascent):
 def ascend(
     problem: Problem, warm_start: WarmStart | None, slope: float, loop: Loop[Certified]
 ) -> WarmStart | None:
-    """Dual point and offset where no pair gains by more than ``slope`` spreads of y per unit."""
-    centred = problem.targets[:, 0] - problem.best_constant[0]
-    spread = float(np.sqrt(np.average(centred**2, weights=problem.weight)))
+    """Dual point and offsets where no pair gains by more than ``slope`` spreads of y per unit."""
+    centred = problem.targets - problem.best_constant
+    spread = float(np.sqrt(np.average((centred**2).mean(axis=1), weights=problem.weight)))
     if not spread > 0.0:
         return warm_start
     stored = problem.design.gram is not None
     if warm_start is None and not stored:
         warm_start = low_rank_start(problem, loop)
-    ascent = _OnMatrix(problem, spread) if stored else OnSets(problem, spread)
+    whole = stored and problem.n_outputs == 1
+    ascent = _OnMatrix(problem, spread) if whole else OnSets(problem, spread)
     if warm_start is not None:
-        ascent.start(problem.feasible(warm_start.dual)[:, 0])
+        ascent.start(problem.feasible(warm_start.dual))
     ascent.run(slope)
     return ascent.result()

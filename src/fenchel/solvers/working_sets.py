@@ -6,16 +6,17 @@ from math import fsum
 
 import numpy as np
 
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import KernelValues
 from fenchel.problem import Problem
+from fenchel.solvers import _greedy
 from fenchel.solvers.ascent import Ascent
 from fenchel.solvers.base import WarmStart
 
 _SET = 1024
 _SHARE = 0.1  # of the slope among all rows that steps within a set leave
 _TURNS = 20  # steps for each row of a set
-_WORK = 10  # kernel values that sets may take, for each value of the matrix
+_WORK = 10  # kernel values that sets may take, for each value of the matrix and each output
 
 
 class OnSets(Ascent):
@@ -34,58 +35,72 @@ class OnSets(Ascent):
 
     def times(self, vector: FloatArray) -> FloatArray:
         """K times a vector, each value once; kept as the image of the dual vector."""
-        self.image = self.scale * self.values.times(vector[:, None])[:, 0]
+        self.image = self._mixed(self.values.times(self.by_output(vector).T))
         return self.image
 
+    def _mixed(self, product: FloatArray) -> FloatArray:
+        """Products (n, p) with kernel values, coupled, as one vector."""
+        return (self.outputs @ product.T).ravel()
+
     def run(self, slope: float) -> None:
-        """Half of each set are the rows that gain most, half those of the sets before."""
+        """Half of each set are the coordinates that gain most, half those of the sets before."""
         work = self._ascend(slope, _WORK * len(self.dual))
         self.values = self.exact
-        self.start(self.dual / self.unit)
+        self.start(self.by_output(self.dual / self.unit).T)
         self._ascend(slope, work)
 
     def _ascend(self, slope: float, work: int) -> int:
         """Ascend with the present values; return what is left of the work."""
-        rows = np.empty(0, dtype=np.intp)
-        left, self.offset = self.steepest()
+        places, n = np.empty(0, dtype=np.intp), self.problem.n_rows
+        left = self.steepest()
         while left > slope and work > 0:
-            rows = self._next_set(rows)
-            gram = (self.scale * self.values.block(rows, rows)).astype(np.float32)
+            places = self._next_set(places)
             goal = max(_SHARE * left, 0.5 * slope)
-            done = self.steps_among(rows, gram, goal, _TURNS * len(rows))
+            done = self.steps_among(places, self._among(places), goal, _TURNS * len(places))
             if done.steps == 0:
                 break
-            moved = self.scale * self.values.times(done.change[:, None], done.rows)[:, 0]
+            rows, where = np.unique(done.places % n, return_inverse=True)
+            change = np.zeros((len(rows), self.problem.n_outputs))
+            change[where, done.places // n] = done.change
+            moved = self._mixed(self.values.times(change, rows))
             self.image = self.image + moved
             self.pull += moved
             work -= len(rows)
-            left, self.offset = self.steepest()
+            left = self.steepest()
         return work
 
+    def _among(self, places: IntArray) -> AnyArray:
+        """K among some coordinates, in single precision."""
+        n = self.problem.n_rows
+        rows, where = np.unique(places % n, return_inverse=True)
+        values, coupling = self.values.block(rows, rows), self.outputs.astype(np.float32)
+        return _greedy.coupled(values, where, coupling, places // n)
+
     def _next_set(self, before: IntArray) -> IntArray:
-        """Rows that gain most by growing and by shrinking, and the best of those before."""
-        grow, shrink = self.edges()
+        """Coordinates that gain most by growing and by shrinking, the best of those before."""
+        grow, shrink = self.gains()
         quarter = min(_SET // 4, len(self.dual) // 4)
-        up = np.argpartition(grow, quarter)[:quarter]
+        up = np.argpartition(-grow, quarter)[:quarter]
         down = np.argpartition(-shrink, quarter)[:quarter]
         chosen = np.union1d(up, down)
         kept = np.setdiff1d(before, chosen, assume_unique=True)
         room = _SET - len(chosen)
         if len(kept) > room:
-            gains = self.gains()[kept]
+            gains = np.maximum(grow, shrink)[kept]
             kept = kept[np.argpartition(-gains, room)[:room]]
         return np.union1d(chosen, kept)
 
     def result(self) -> WarmStart:
-        """The dual vector and the offset; the design takes note of what function it is."""
+        """The dual vectors and offsets; the design takes note of what function they are."""
         if self.problem.fit_intercept:
             self._balance()
         found = super().result()
         push = self.problem.weight[:, None] * found.dual
-        self.problem.design.remember(push, self.spread * self.image[:, None])
+        self.problem.design.remember(push, self.spread * self.by_output(self.image).T)
         return found
 
     def _balance(self) -> None:
-        """Take the rounding errors of the sum off the coordinate with most room."""
+        """Take the rounding errors of the sums off the coordinates with most room."""
         room = np.minimum(self.dual - self.box[0], self.box[1] - self.dual)
-        self.dual[int(np.argmax(room))] -= fsum(self.dual)
+        for own, spare in zip(self.by_output(self.dual), self.by_output(room), strict=True):
+            own[int(np.argmax(spare))] -= fsum(own)

@@ -6,6 +6,4 @@ from fenchel.tables.encoder import TableEncoder, table_encoder
 
 __all__ = ["TableEncoder", "table_encoder"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy

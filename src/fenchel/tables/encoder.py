@@ -40,7 +40,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     dates           days since the first date of the fit; sine and cosine of month, weekday
                     and hour, as far as they vary; missing values take the median day, and a column
                     marks them
-    words           of at most ``max_categories`` values: a column of 0 and 1 for each value,
+    categorical     words of at most ``max_categories`` values: a column of 0 and 1 for each,
                     and for missing values if there are any; another value has 0 in all of them
     words           of more values: ``n_components`` columns that tell which letters follow one
                     another in them

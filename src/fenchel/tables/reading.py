@@ -93,7 +93,7 @@ def _kind_of(column: pd.Series[Any], what: str, most: int) -> tuple[str, str | N
     if n_labels == 1 and len(some) == len(column):
         return kind, form, "the same in every row"
     if kind == CATEGORY and n_labels == len(some) > _FEW and not _has_blanks(labels):
-        return kind, form, "another word in every row"
+        return kind, form, "all values differ"
     return TEXT if kind == CATEGORY and n_labels > most else kind, form, ""
 
 

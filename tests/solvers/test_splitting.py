@@ -1,0 +1,100 @@
+"""The splitting on its own: nearly interpolating fits, known values, the spectrum that is kept."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import lsq_linear
+
+from fenchel.design import Gram, Plain
+from fenchel.losses import CurveHuber
+from fenchel.problem import Problem
+from fenchel.solvers import Splitting
+
+N, P = 14, 10
+
+
+def curves(alpha, kappa, n=N, p=P, seed=0):
+    rng = np.random.default_rng(seed)
+    X, theta = rng.uniform(size=(n, 2)), np.linspace(0.0, 1.0, p)
+    gram = np.exp(-2.0 * np.sum((X[:, None] - X) ** 2, axis=2))
+    coupling = np.linalg.cholesky(np.exp(-10.0 * np.abs(theta[:, None] - theta)) / p)
+    Y = np.sin(6.0 * (theta + X[:, :1])) * X[:, 1:] + 0.05 * rng.standard_normal((n, p))
+    Y[:2] *= -3.0
+    loss = CurveHuber(kappa, 1, np.full(p, 1.0 / p))
+    design = Gram(gram, coupling)
+    return Problem(loss, design, Y / np.sqrt(p), np.ones(n), alpha, fit_intercept=False)
+
+
+def exact_dual(problem):
+    """The dual of Huber losses point by point: least squares between bounds."""
+    n, p = problem.n_rows, problem.n_outputs
+    kernel = np.kron(problem.design.gram, problem.design.coupling @ problem.design.coupling.T)
+    root = np.linalg.cholesky(np.eye(n * p) + kernel / (n * problem.alpha)).T
+    given = np.linalg.solve(root.T, problem.targets.ravel())
+    bound = problem.loss.kappa / np.sqrt(p)
+    found = lsq_linear(root, given, (-bound, bound), method="bvls", tol=1e-14, max_iter=5000)
+    assert found.success
+    beta = found.x
+    value = beta @ problem.targets.ravel() - 0.5 * np.sum((root @ beta) ** 2)
+    return value / n, beta.reshape(n, p)
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-6, 1e-2])
+@pytest.mark.parametrize("share", [0.03, 0.3])
+def test_bounded_duals_are_those_of_least_squares_between_bounds(alpha, share):
+    kappa = share * np.abs(curves(alpha, 1.0).targets).max() * np.sqrt(P)
+    problem = curves(alpha, kappa)
+    best, beta = exact_dual(problem)
+    solution = Splitting(1e-9, 2000).solve(problem)
+    assert solution.status.converged, solution.status.message
+    assert solution.certificate.dual == pytest.approx(best, abs=2e-9 * problem.baseline)
+    assert np.sum((solution.dual - beta) ** 2) <= 2.0 * N * solution.certificate.gap
+
+
+@pytest.mark.parametrize("bound", [3.0, 30.0, 100.0, 1000.0])
+def test_nearly_interpolated_curves_take_few_turns(bound):
+    """Residuals are far larger than dual points there: it took 200 to more than 400 turns."""
+    problem = curves(1e-9, 40 * bound * 1e-9, n=40, p=30)
+    solution = Splitting(1e-3, 100).solve(problem)
+    assert solution.status.converged, solution.status.message
+
+
+@pytest.mark.parametrize(("alpha", "limit"), [(1e-9, 3), (1e-9, 400), (1e-3, 400)])
+def test_the_objective_is_that_of_the_weights(alpha, limit):
+    problem = curves(alpha, 3e3 * alpha, n=40, p=30)
+    solution = Splitting(1e-6, limit).solve(problem)
+    assert solution.status.converged == (limit == 400)
+    residual = problem.targets - problem.design.values(solution.weights.copy())
+    penalty = 0.5 * alpha * np.vdot(solution.weights, problem.targets - residual)
+    size = np.abs(residual) * np.sqrt(30.0)
+    kappa = problem.loss.kappa
+    huber = np.where(size <= kappa, 0.5 * size**2, kappa * (size - 0.5 * kappa))
+    objective = penalty + huber.mean()
+    assert solution.certificate.primal == pytest.approx(objective, abs=1e-9 * problem.baseline)
+
+
+def test_spectrum_is_kept_for_equal_weights():
+    problem = curves(1e-3, 0.1)
+    for design in (problem.design, Plain(problem.design.gram, problem.design.coupling)):
+        kept = design.spectrum(np.ones(N))
+        assert design.spectrum(np.ones(N)) is kept
+        weights = np.linspace(1.0, 2.0, N)
+        other = design.spectrum(weights)
+        root = np.sqrt(weights / weights.sum())[:, None]
+        gram = problem.design.gram
+        matrix = gram @ gram.T if isinstance(design, Plain) else gram
+        again = (other.vectors * other.values) @ other.vectors.T
+        np.testing.assert_allclose(again, root * matrix * root.T, atol=1e-10)
+
+
+def test_known_values_stand_for_a_product():
+    problem = curves(1e-3, 0.1)
+    certified = problem.certify(np.zeros((N, P)))
+    source = np.random.default_rng(1).standard_normal((N, P))
+    values = problem.design.values(problem.link(source))
+    found = problem.with_model(certified, source)
+    known = problem.with_model(certified, source, values)
+    assert known.certificate.primal == pytest.approx(found.certificate.primal, rel=1e-14)
+    twice = problem.with_model(certified, source, 2.0 * values)
+    assert twice.certificate.primal != pytest.approx(found.certificate.primal, rel=1e-3)
