@@ -175,6 +175,11 @@ def terms_of_client(case: dict[str, Any]) -> list[float]:
     return [1.0, float(case["rows"])]
 
 
+def terms_of_rows(case: dict[str, Any]) -> list[float]:
+    """0, n: all of it grows, which is an upper bound where only one number of rows is known."""
+    return [0.0, float(case["rows"])]
+
+
 def terms_of_workers(case: dict[str, Any]) -> list[float]:
     """Workers, n."""
     return [float(case["workers"]), float(case["rows"])]
@@ -185,7 +190,7 @@ def fitted(cases: list[dict[str, Any]], terms: Any, name: str) -> Growth:
     matrix = np.array([terms(case) for case in cases])
     values = np.array([case[name] for case in cases])
     scaled = matrix / values[:, None]
-    sizes = np.abs(scaled).max(axis=0)
+    sizes = np.maximum(np.abs(scaled).max(axis=0), np.finfo(float).tiny)
     found = nnls(scaled / sizes, np.ones(len(values)))[0] / sizes
     return Growth(found.tolist(), float(np.abs(matrix @ found / values - 1.0).max()))
 

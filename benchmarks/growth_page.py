@@ -10,6 +10,7 @@ from benchmarks.growth import (
     fitted,
     terms_of_client,
     terms_of_file,
+    terms_of_rows,
     terms_of_workers,
 )
 
@@ -23,7 +24,8 @@ def page(found: dict[str, Any]) -> str:
     """The page in Markdown."""
     files, workers = found["files"], found["workers"]
     of_files = fitted(files, terms_of_file, "cpu")
-    of_client = fitted(workers, terms_of_client, "cpu")
+    one = len({case["rows"] for case in workers}) == 1
+    of_client = fitted(workers, terms_of_rows if one else terms_of_client, "cpu")
     of_workers = fitted(workers, terms_of_workers, "of_workers")
     base = workers[0]
     return _PAGE.read_text(encoding="utf-8").format(
