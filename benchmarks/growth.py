@@ -165,9 +165,9 @@ def _filled(code: str, values: dict[str, Any]) -> str:
 
 
 def terms_of_file(case: dict[str, Any]) -> list[float]:
-    """1, n, n p, n r, n r p."""
+    """1, n, n p, n r p."""
     n, r, p = float(case["rows"]), case["rank"], case["levels"]
-    return [1.0, n, n * p, n * r, n * r * p]
+    return [1.0, n, n * p, n * r * p]
 
 
 def terms_of_client(case: dict[str, Any]) -> list[float]:

@@ -30,7 +30,7 @@ def test_the_page_is_that_of_the_measurements():
 @pytest.mark.parametrize(
     ("cases", "terms", "planted"),
     [
-        (IN_FILES, terms_of_file, [0.2, 1e-6, 3e-6, 0.0, 4e-8]),
+        (IN_FILES, terms_of_file, [0.2, 1e-6, 3e-6, 4e-8]),
         (ON_WORKERS, terms_of_client, [1.5, 4e-6]),
         (ON_WORKERS, terms_of_workers, [0.5, 2e-5]),
     ],
