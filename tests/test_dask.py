@@ -152,6 +152,18 @@ def test_several_targets(client):
     assert model.predict(dX).compute().shape == (N, 2)
 
 
+@pytest.mark.parametrize("kind", [DaskKernelRidge, DaskSVR])
+def test_predictions_take_nothing_of_the_length_of_the_rows_to_workers(client, kind):
+    model = kind(kernel=Gaussian(0.7), alpha=1e-1, client=client).fit(dX, dY)
+    model.dual_coef_ = np.ones((10**6, 1))
+    assert len(pickle.dumps(model._to_workers())) < 10**5
+    np.testing.assert_allclose(model.predict(dX).compute(), model.predict(X), rtol=1e-12)
+    own = [
+        name for name, value in vars(model._to_workers()).items() if np.shape(value)[:1] == (N,)
+    ]
+    assert own == []
+
+
 def test_chunks_change_nothing_but_the_gap(client):
     local = ExpectileRegressor(0.3, **SETTINGS).fit(X, Y)
     for chunk in (N, 130):
