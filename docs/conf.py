@@ -104,7 +104,12 @@ copyright = "The fenchel developers, BSD-3-Clause"
 def _skip_foreign(
     app: Any, what: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out what a class has from scikit-learn or NumPy: it is documented there."""
+    """Leave out what a class has from scikit-learn or NumPy: it is documented there.
+
+    And ``constraints``, the declaration behind what the parameters say.
+    """
+    if name == "constraints":
+        return True
     home = getattr(obj, "__module__", None) or getattr(
         getattr(obj, "fget", None), "__module__", None
     )

@@ -152,6 +152,18 @@ def test_several_targets(client):
     assert model.predict(dX).compute().shape == (N, 2)
 
 
+@pytest.mark.parametrize("kind", [DaskKernelRidge, DaskSVR])
+def test_predictions_take_nothing_of_the_length_of_the_rows_to_workers(client, kind):
+    model = kind(kernel=Gaussian(0.7), alpha=1e-1, client=client).fit(dX, dY)
+    model.dual_coef_ = np.ones((10**6, 1))
+    assert len(pickle.dumps(model._to_workers())) < 10**5
+    np.testing.assert_allclose(model.predict(dX).compute(), model.predict(X), rtol=1e-12)
+    own = [
+        name for name, value in vars(model._to_workers()).items() if np.shape(value)[:1] == (N,)
+    ]
+    assert own == []
+
+
 def test_chunks_change_nothing_but_the_gap(client):
     local = ExpectileRegressor(0.3, **SETTINGS).fit(X, Y)
     for chunk in (N, 130):
@@ -273,6 +285,9 @@ def test_models_and_predictions_that_are_refused(client):
         DaskSVR(**SETTINGS, solver="augmented_lagrangian", client=client).fit(dX, dY)
     with pytest.raises(TypeError, match="client must be"):
         DaskSVR(client="here").fit(dX, dY)
+    two = da.from_array(np.column_stack([Y, Y]), (CUTS, 2))
+    with pytest.raises(ValueError, match="y must have one column for levels on a cluster, got 2"):
+        DaskQuantileRegressor(LEVELS, **SETTINGS, client=client).fit(dX, two)
     model = DaskSVR(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(ValueError, match="X must have 2 columns"):
         model.predict(dX[:, :1])

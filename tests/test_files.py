@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -365,3 +367,31 @@ def test_searches_that_files_are_not_for():
     weight = np.repeat([1.0, 0.0], 600)
     with pytest.raises(ValueError, match="sample_weight must have a positive entry in each fold"):
         PathSearchCV(MODEL, {"alpha": [1e-3]}, cv=halves).fit(table(), "y", sample_weight=weight)
+
+
+def test_reading_says_how_far_it_is_and_what_is_left(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK_ROWS", 300)
+    monkeypatch.setattr(files, "_READ_ROWS", 1)
+    monkeypatch.setattr("fenchel.solvers.loop._PAUSE", 0.0)
+    told = []
+
+    class Callback:
+        def __call__(self, progress):
+            return None
+
+        def reads(self, done, total):
+            told.append((done, total))
+
+    place = written(tmp_path / "t.parquet", group=300)
+    clone(MODEL).set_params(verbose=1, callback=Callback()).fit(place, "y")
+    assert told == [(300, N), (600, N), (900, N), (N, N)]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "reading" in line]
+    assert re.fullmatch(
+        r"\[QuantileRegressor\] reading: row 600 of 1200, 50 %, after [\d.]+ s, about \d+ s left",
+        lines[1],
+    )
+    assert re.search(r"row 1200 of 1200, 100 %, after [\d.]+ s$", lines[-1])
+    np.save(tmp_path / "X.npy", X)
+    told.clear()
+    clone(MODEL).set_params(callback=Callback()).fit(tmp_path / "X.npy", Y)
+    assert told == [(300, N), (600, N), (900, N), (N, N)]

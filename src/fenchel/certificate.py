@@ -132,6 +132,7 @@ Callback = Callable[[Progress], object]
 """Called for each certificate; a truthy return value stops the solver, and a string says why.
 
 One with a method ``seconds_left`` is asked by solvers that take a limit on their time. One with a
+method ``reads`` is told of tables in files how many rows were read, and of how many. One with a
 true attribute ``asked_again`` that ends learning is asked again whether the fit is to end too.
 """
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import check_weights
+from fenchel._validation import check_magnitude, check_weights
 from fenchel.spool import Spool
 
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
@@ -21,6 +21,10 @@ _BLOCK_ROWS = 2**16
 _READ_ROWS = 2**18
 _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
 _ENDINGS = "X must be a Parquet file, a folder of them, or a file .npy, got {!r}"
+
+
+Told = Callable[[int, "int | None"], object]
+"""Is told how many rows were read, and of how many, None where that is not known."""
 
 
 class Columns(NamedTuple):
@@ -44,7 +48,7 @@ def is_table(X: Any) -> bool:
     return placed or (hasattr(X, "to_batches") and hasattr(X, "schema"))
 
 
-def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
+def read_columns(X: Any, y: Any, sample_weight: Any = None, told: Told | None = None) -> Columns:
     """Read a table once, and keep its numbers on disk.
 
     Parameters
@@ -55,6 +59,8 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
         Name of the column to learn; for an array, the targets or their file .npy.
     sample_weight : str or array-like of shape (n,), optional
         Name of the column of weights, or the weights.
+    told : callable, optional
+        Called after each block.
     """
     table = _opened(X)
     beside = [each for each in (y, sample_weight) if isinstance(each, str) and table.named]
@@ -67,7 +73,7 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
     spool, n = Spool(len(names)), 0
     kept: list[IntArray] = []
     of_rows: tuple[list[FloatArray], list[FloatArray]] = [], []
-    for block in table.blocks([*names, *beside]):
+    for block in table.blocks([*names, *beside], told):
         rows = slice(n, n + len(block))
         y_here = block[:, len(names)] if targets is None else _some(targets, rows, "y")
         chosen = np.arange(len(block))
@@ -78,7 +84,10 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
             of_rows[1].append(mine.copy())
         kept.append(chosen + n)
         of_rows[0].append(y_here[chosen])
-        spool.append(block[chosen, : len(names)])
+        features = block[chosen, : len(names)]
+        if len(features):
+            check_magnitude(features, "X")
+        spool.append(features)
         n += len(block)
     for given, name in ((targets, "y"), (weights, "sample_weight")):
         if given is not None and len(given) != n:
@@ -89,8 +98,8 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None) -> Columns:
     if of_rows[1]:
         weight = check_weights(np.empty((n, 0)), np.concatenate(of_rows[1]))[numbers]
     found = np.concatenate(of_rows[0])[:, None]
-    told = list(names) if table.features_named else None
-    return Columns(spool, found, weight, numbers, n, told)
+    known = list(names) if table.features_named else None
+    return Columns(spool, found, weight, numbers, n, known)
 
 
 def _some(values: FloatArray, rows: slice, name: str) -> FloatArray:
@@ -103,7 +112,9 @@ def _wrong_length(name: str, length: int) -> ValueError:
     return ValueError(f"{name} must have one entry for each row of X, got {length}")
 
 
-def read_blocks(X: Any, names: list[str] | None, n_columns: int) -> Iterator[FloatArray]:
+def read_blocks(
+    X: Any, names: list[str] | None, n_columns: int, told: Told | None = None
+) -> Iterator[FloatArray]:
     """Rows of the named columns of a table, block by block; in an array there are no names."""
     table = _opened(X)
     if names is None and table.named and not table.features_named:
@@ -115,7 +126,7 @@ def read_blocks(X: Any, names: list[str] | None, n_columns: int) -> Iterator[Flo
         table.check_name(name)
     if names is None and len(table.names) != n_columns:
         raise ValueError(f"X has {len(table.names)} features, and the fit had {n_columns}")
-    return table.blocks(list(table.names) if names is None else names)
+    return table.blocks(list(table.names) if names is None else names, told)
 
 
 def _given(values: Any, name: str, table: _Table) -> FloatArray | None:
@@ -161,9 +172,14 @@ class _Table:
             number = "no column" if name not in self.names else "more than one column"
             raise ValueError(f"{self.label} has {number} {name!r}; its columns are {self.names}")
 
-    def blocks(self, names: list[str]) -> Iterator[FloatArray]:
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, where it is known before they are read."""
+        return None
+
+    def blocks(self, names: list[str], told: Told | None = None) -> Iterator[FloatArray]:
         """Numbers of some columns, (m, k), block by block."""
-        row = 0
+        row, n_rows = 0, None if told is None else self.n_rows
         for block in self._read(names):
             finite = np.isfinite(block)
             if not finite.all():
@@ -175,6 +191,8 @@ class _Table:
                 )
             row += len(block)
             yield block
+            if told is not None:
+                told(row, n_rows)
 
     def _read(self, names: list[str]) -> Iterator[FloatArray]:
         raise NotImplementedError
@@ -185,6 +203,11 @@ class _Arrow(_Table):
     """Fragments of a data set of Arrow: files, or a table in memory."""
 
     fragments: list[Any]
+
+    @property
+    def n_rows(self) -> int | None:
+        groups: list[Any] = [getattr(fragment, "row_groups", None) for fragment in self.fragments]
+        return None if None in groups else sum(group.num_rows for each in groups for group in each)
 
     def _read(self, names: list[str]) -> Iterator[FloatArray]:
         for batch in self.batches(names, names):
@@ -240,6 +263,10 @@ class _Encoded(_Table):
     @property
     def features(self) -> list[str]:
         return self.made
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.source.n_rows
 
     def _read(self, names: list[str]) -> Iterator[FloatArray]:
         others = [name for name in names if name not in self.made]
@@ -300,6 +327,11 @@ def read_frames(X: Any, names: list[str]) -> Iterator[Any]:
         yield batch.to_pandas()
 
 
+def n_rows_of(X: Any) -> int | None:
+    """Number of rows of a table, where it is known before they are read."""
+    return _opened(X).n_rows
+
+
 def _with_columns(X: Any) -> _Arrow:
     source = _opened(X)
     if not isinstance(source, _Arrow):
@@ -316,6 +348,10 @@ class _Npy(_Table):
     shape: tuple[int, int]
     offset: int
     named = False
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.shape[0]
 
     def _read(self, names: list[str]) -> Iterator[FloatArray]:
         before = _size_and_time(self.path)

@@ -116,7 +116,8 @@ class Spool(RowsOnDisk):
             done = os.pwrite(self._number, left, place)
             left, place = left[done:], place + done
 
-    def _read(self, start: int, stop: int) -> FloatArray:
+    def read(self, start: int, stop: int) -> FloatArray:
+        """Rows in an array of the caller's, who may write into it."""
         found = np.empty((stop - start, self.shape[1]))
         left = _bytes(found)
         place = _BYTES * start * self.shape[1]
@@ -126,6 +127,8 @@ class Spool(RowsOnDisk):
                 raise OSError("a temporary file is shorter than what was written into it")
             left, place = left[done:], place + done
         return found
+
+    _read = read
 
 
 def _bytes(values: Any) -> memoryview:

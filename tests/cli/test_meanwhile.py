@@ -209,3 +209,17 @@ def test_models_of_folds_are_counted(capsys):
     assert list(dict.fromkeys(counted)) == [0, 1, 2, 3, 4, 5]
     assert counted == sorted(counted)
     assert all(model.callback is None for model in fitted.pipeline[-1].models_)
+
+
+def test_the_time_that_is_left_is_that_of_the_present_count(capsys, monkeypatch):
+    """Rows are read after those of the target were, and take longer."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.shown(hidden=False) as show:
+        for second in range(10):
+            now[0] = float(second)
+            show("reading fare", 10 * (second + 1), 100)
+        for second in range(10, 32):
+            now[0] = float(second)
+            show("reading", second - 9, 40)
+    assert capsys.readouterr().err == "fenchel: reading, 28 % after 20 s, about 26 s left\n"

@@ -34,7 +34,7 @@ def _functions() -> dict[str, object]:
 
 def _parameters(function: object) -> list[str]:
     try:
-        return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+        return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         return []
 

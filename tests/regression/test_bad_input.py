@@ -287,9 +287,14 @@ def test_complex_data(estimator):
 @everyone
 @pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array], ids=lambda m: m.__name__)
 def test_sparse_rows(estimator, make):
-    refused(TypeError, ["sparse", "dense", "X"], lambda: estimator().fit(make(X), Y))
-    model = estimator().fit(X, Y)
-    refused(TypeError, ["sparse", "dense", "X"], lambda: model.predict(make(X)))
+    bad = make(X)
+    bad.data[3] = np.nan
+    refused(ValueError, ["X", "NaN"], lambda: estimator().fit(bad, Y))
+    refused(ValueError, ["y", "one entry", str(len(X))], lambda: estimator().fit(make(X), Y[1:]))
+    model = estimator().fit(make(X), Y)
+    refused(ValueError, ["X", "NaN"], lambda: model.predict(bad))
+    wide = sparse.hstack([make(X), make(X)])
+    refused(ValueError, ["X", f"{2 * X.shape[1]} features"], lambda: model.predict(wide))
 
 
 @with_levels

@@ -180,7 +180,7 @@ def test_what_has_use_for_few_features_gets_them(monkeypatch):
     assert_allclose(model.loo_residuals_, (centred @ y) / centred.diagonal(), atol=2e-3)
     monkeypatch.setattr("fenchel.regression.ridge._MOST_FACTORED", 250)
     with pytest.raises(AttributeError, match=r"loo_residuals_ needs .* at most 250 rows, got 300"):
-        model.fit(X, y).loo_residuals_  # noqa: B018
+        _ = model.fit(X, y).loo_residuals_
 
 
 def test_the_same_digits_for_any_number_of_threads():

@@ -116,6 +116,9 @@ def test_coupled_outputs_agree_with_the_conic_solver(name, c, fit_intercept):
     assert solution.status.converged, solution.status.message
     assert solution.certificate.dual <= optimum.certificate.primal + 1e-9 * unit
     assert solution.certificate.primal <= optimum.certificate.primal + 1e-7 * unit
+    of_features = SMO(tol=1e-7).solve(with_features(problem))
+    assert of_features.status.converged, of_features.status.message
+    assert of_features.certificate.primal <= optimum.certificate.primal + 1e-7 * unit
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -166,12 +166,14 @@ def predict_from_disk(
     read = [name for name in known if name in {*columns.names, *saved.ids}]
     read += [name for name in Roles(ids=ids).names("ids", known, path.name) if name not in read]
     messages: dict[str, None] = {}
+    n_rows = on_disk.n_rows_in(path)
     with shown(hidden=False) as show, places.written_whole(place) as file:
         for start, table in on_disk.blocks(path, read, columns.words, saved.missing):
             frame, new = predicted(saved, table, interval, ids)
             frame.to_csv(file, index=False, header=start == 0, lineterminator="\n")
             messages |= dict.fromkeys(new)
-            show(f"predicted {start + len(frame)} rows", 0, None)
+            done = start + len(frame)
+            show(f"predicted {done} rows", done, n_rows)
     told_of = [*saved.warnings, *messages]
     more = [f"and {len(told_of) - _MOST_TOLD} more"] * (len(told_of) > _MOST_TOLD)
     warn([*told_of[:_MOST_TOLD], *more])

@@ -176,6 +176,10 @@ class _Steps:
         enough = progress.is_learning or progress.relative_gap < _WORTH_HAVING
         return "interrupted" if self.wish.is_there and enough else None
 
+    def reads(self, done: int, total: int | None) -> None:
+        """Show how much of a file was read."""
+        self.show("reading", done, total)
+
     def _count(self, progress: Progress) -> None:
         """Take note of another model: its steps begin anew, after learning if there is any."""
         last, self.last = self.last, progress

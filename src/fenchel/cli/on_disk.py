@@ -20,7 +20,7 @@ from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show
 from fenchel.cli.roles import heading_of
 from fenchel.cli.settings import EXPECTILE, QUANTILE, RIDGE, SUPPORT, Settings, option
-from fenchel.files import only, read_blocks, read_frames
+from fenchel.files import n_rows_of, only, read_blocks, read_frames
 
 SHARE = 0.1
 """Of the free memory: kernels make of a row many times the numbers that it has."""
@@ -62,6 +62,11 @@ def names_in(path: Path) -> list[str]:
     return heading.names
 
 
+def n_rows_in(path: Path) -> int | None:
+    """Number of rows of a table, None where only reading it will tell."""
+    return None if path.suffix.lower() == ".csv" else n_rows_of(str(path))
+
+
 def check_fit(path: Path, settings: Settings, plot: str | None, missing: tuple[str, ...]) -> None:
     """Refuse what needs all rows in memory."""
     start = f"{path.name} is larger than {100.0 * SHARE:g} % of the free memory"
@@ -85,8 +90,8 @@ def fit(
     """Fit to a Parquet file; also the table of the columns that are read, and the targets."""
     with as_input_errors():
         table = only(str(path), [*names, target])
-        y = np.concatenate([block[:, 0] for block in read_blocks(table, [target], 1)])
-        show("reading", 0, None)
+        told = partial(show, f"reading {target}")
+        y = np.concatenate([block[:, 0] for block in read_blocks(table, [target], 1, told)])
         if settings.coverage is None:
             return replace(fitting.fit(settings, table, target, show), on_disk=True), table, y
         return _calibrated(settings, table, target, y, show), table, y

@@ -28,12 +28,19 @@ class Clock:
 
     max_time: float | None = None
     started: float = field(default_factory=_now)
+    begun: float = field(default_factory=_now)
+    """When the present count was, which begins anew where it falls."""
+    counted: int = 0
 
     def left(self, done: int, total: int | None) -> str:
         """Words for the time that is left, empty where it is not known."""
-        elapsed = _now() - self.started
+        now = _now()
+        if done < self.counted:
+            self.begun = now
+        self.counted = done
         if total is not None and 0 < done < total:
-            return f"about {_time(elapsed / done * (total - done))} left"
+            return f"about {_time((now - self.begun) / done * (total - done))} left"
+        elapsed = now - self.started
         if total is None and self.max_time is not None and elapsed < self.max_time:
             return f"at most {_time(self.max_time - elapsed)} left"
         return ""
@@ -102,10 +109,10 @@ class _Lines:
     last: float = field(default_factory=_now)
 
     def show(self, what: str, done: int, total: int | None) -> None:
+        left = self.clock.left(done, total)
         if _now() - self.last < self.pause:
             return
         self.last, self.pause = _now(), _SLOWER * self.pause
-        left = self.clock.left(done, total)
         after = f" after {self.clock.elapsed}" + (f", {left}" if left else "")
         sys.stderr.write(f"fenchel: {what}{_share(done, total)}{after}\n")
         if self.hint:

@@ -17,6 +17,8 @@ from fenchel.dask._collections import OnWorkers, is_collection, lazily
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.regression.elsewhere import Source, check_elsewhere
 
+_OF_ROWS = ("support_", "dual_coef_", "_kept", "_last", "_train", "_train_weight", "_idle")
+
 
 class OnCluster:
     """What the estimators of this module add to those that they are derived from.
@@ -28,6 +30,7 @@ class OnCluster:
     local: ClassVar[Any]
     """The estimator that this one is beside its cluster."""
     client: Any
+    _takes_sparse = False
     _flat: bool
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -113,7 +116,7 @@ class OnCluster:
         """
         if not is_collection(X):
             return super().predict(X)  # type: ignore[misc]  # of a mixin
-        fitted = self.to_local()
+        fitted = self._to_workers()
         n_outputs = len(fitted.offset_)
         flat = n_outputs == 1 and self._flat
         values = partial(_predicted, fitted)
@@ -123,7 +126,7 @@ class OnCluster:
         """The ``score`` without a cluster; workers predict, and the client scores."""
         if not is_collection(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
-        fitted = self.to_local()
+        fitted = self._to_workers()
         decided = lazily(X, partial(_decided, fitted), len(fitted.offset_), fitted.n_features_in_)
         values, y, sample_weight = part_of_dask("dask").compute(decided, y, sample_weight)
         fitted._decision = lambda _: np.asarray(values)
@@ -134,6 +137,13 @@ class OnCluster:
         check_is_fitted(self)
         found = object.__new__(self.local)
         vars(found).update({name: value for name, value in vars(self).items() if name != "client"})
+        return found
+
+    def _to_workers(self) -> Any:
+        """What predictions need of the fitted estimator, and nothing of the length of the rows."""
+        found = self.to_local()
+        for name in _OF_ROWS:
+            vars(found).pop(name, None)
         return found
 
     def __sklearn_clone__(self) -> Any:

@@ -12,12 +12,15 @@ from fenchel.design import RowBlocks
 from fenchel.features.base import FeatureMap
 from fenchel.spool import RowsOnDisk, Spool, fits_on_disk
 
+_FEW_ROWS = 2**13
+
 
 class FeaturesOnDisk(RowsOnDisk):
     """Features (n, r) of rows, less a shift: of these slices, or the numbers of some, are read.
 
     They are written into a temporary file where there is room for it, and else made anew from
-    the rows whenever they are read.
+    the rows whenever they are read. In the file they are less ``centre``, so that those less
+    their centre, which most fits pass over, are read as they are.
 
     Parameters
     ----------
@@ -31,23 +34,31 @@ class FeaturesOnDisk(RowsOnDisk):
         What the features leave out of the diagonal, see :meth:`FeatureMap.residual`.
     kernel_error : float
         Share of the trace of the kernel that they leave out.
+    centre : ndarray of shape (r,) or None
+        See :meth:`FeatureMap.centre`, of a few rows at equal steps: with a free constant any
+        centre leaves the same functions.
     """
 
     def __init__(self, rows: RowsOnDisk, feature_map: FeatureMap) -> None:
         super().__init__(len(rows), feature_map.rank_)
         self._rows, self._map = rows, feature_map
-        self._shift: FloatArray | None = None
+        some = feature_map.transform(rows[np.arange(0, len(rows), -(-len(rows) // _FEW_ROWS))])
+        self.centre = feature_map.centre(some, np.ones(len(some)))
+        none = np.zeros(feature_map.rank_)
+        self._written = none if self.centre is None else self.centre
+        self._shift = none
+        self._beside = None if self.centre is None else -self.centre  # what is taken off yet
         self._spool = Spool(*self.shape[::-1]) if fits_on_disk(*self.shape) else None
         self.left = np.zeros(len(rows))
 
         def task(block: slice) -> tuple[float, float]:
             X = rows[block]
             features = feature_map.transform(X)
-            if self._spool is not None:
-                self._spool.write(block.start, features)
             if feature_map.in_space:
                 self.left[block] = feature_map.residual(X, features)
             squares = float(np.einsum("ij,ij->", features, features))
+            if self._spool is not None:
+                self._spool.write(block.start, features - self._written)
             return float(self.left[block].sum()), squares
 
         left, squares = (float(part) for part in self.blocks.sum(task))
@@ -61,15 +72,18 @@ class FeaturesOnDisk(RowsOnDisk):
     def __sub__(self, shift: FloatArray) -> Self:
         shifted = copy.copy(self)
         shifted.forget()
-        shifted._shift = shift if self._shift is None else self._shift + shift
+        shifted._shift = self._shift + shift
+        beside = shifted._shift - self._written
+        shifted._beside = beside if beside.any() else None
         return shifted
 
     def _read(self, start: int, stop: int) -> FloatArray:
-        if self._spool is not None:
-            found = self._spool[start:stop]
-        else:
-            found = self._map.transform(self._rows[start:stop])
-        return found if self._shift is None else found - self._shift
+        if self._spool is None:
+            return np.asarray(self._map.transform(self._rows[start:stop]) - self._shift)
+        found = self._spool.read(start, stop)
+        if self._beside is not None:
+            found -= self._beside
+        return found
 
 
 __all__ = ["FeaturesOnDisk"]

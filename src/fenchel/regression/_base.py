@@ -201,7 +201,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         if isinstance(X, Source) or not is_table(X):
             return X if isinstance(X, Source) else None
         check_elsewhere(self, f"the table {X!r}")
-        return OnDisk.read(X, y, sample_weight, self.random_state)
+        told = getattr(self._callback(), "reads", None)
+        return OnDisk.read(X, y, sample_weight, self.random_state, told)
 
     def _prepared(
         self, X: FloatArray, targets: FloatArray, sample_weight: ArrayLike | None

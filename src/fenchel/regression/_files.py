@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_magnitude, check_targets
-from fenchel.design import Design, RowBlocks, Streamed
+from fenchel._validation import check_targets
+from fenchel.design import Design, Streamed
 from fenchel.features import FeatureMap, FeaturesOnDisk
-from fenchel.files import read_columns
+from fenchel.files import Told, read_columns
 from fenchel.regression.elsewhere import KeptElsewhere, Source
 
 _BLOCK_ROWS = 2**16
@@ -27,6 +27,12 @@ class KeptOnDisk(KeptElsewhere):
         rows: Any = self.rows
         return FeaturesOnDisk(rows, feature_map)
 
+    def centre(self) -> FloatArray | None:
+        """As it was found when the features were made."""
+        features: Any = self.features
+        found: FloatArray | None = features.centre
+        return found
+
     def design(self, features: Any, coupling: FloatArray) -> Design:
         """The design that reads these features."""
         return Streamed(features, coupling)
@@ -37,12 +43,12 @@ class OnDisk(Source):
     """A table that was read: rows on disk, targets and weights in memory, and a sample."""
 
     @classmethod
-    def read(cls, X: Any, y: Any, sample_weight: Any, random_state: Any) -> OnDisk:
+    def read(
+        cls, X: Any, y: Any, sample_weight: Any, random_state: Any, told: Told | None = None
+    ) -> OnDisk:
         """Read it, and check what is in it as other data are checked."""
-        found = read_columns(X, y, sample_weight)
+        found = read_columns(X, y, sample_weight, told)
         check_targets(found.targets)
-        blocks = RowBlocks(len(found.rows), found.rows.shape[1])
-        blocks.map(lambda rows: check_magnitude(found.rows[rows], "X"))
         return cls(*found, random_state=random_state)
 
     def kept_rows(self, feature_map: FeatureMap) -> KeptElsewhere:

@@ -218,17 +218,18 @@ class LevelRegressor(KernelRegressor):
         constants of ``y`` itself.
         """
         curves = self._by_column(X)
-        columns = np.asarray(y)[:, None]
+        columns: list[Any] = [y]
         if len(curves) > 1:
-            columns = targets_of(type(self).__name__, y, len(curves[0]), several=True)
-            if columns.shape[1:] != (len(curves),):
+            targets = targets_of(type(self).__name__, y, len(curves[0]), several=True)
+            if targets.shape[1:] != (len(curves),):
                 raise ValueError(
-                    f"y must have {len(curves)} columns, as in fit, got shape {columns.shape}"
+                    f"y must have {len(curves)} columns, as in fit, got shape {targets.shape}"
                 )
+            columns = list(targets.T)
         losses = [self._level_loss(level) for level in self.levels_]
         each = [
             float(d2_score(column, mine, losses, sample_weight=sample_weight))
-            for column, mine in zip(columns.T, curves, strict=True)
+            for column, mine in zip(columns, curves, strict=True)
         ]
         return float(np.mean(each))
 

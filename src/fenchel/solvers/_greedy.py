@@ -34,7 +34,7 @@ def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are in
     return njit(**_HOW)(function)
 
 
-def _inside(function):  # type: ignore[no-untyped-def]
+def _inside(function):  # type: ignore[no-untyped-def]  # as above
     """For compiled functions alone, which spares what Python would call it by."""
     return njit(**_HOW, **_ALONE)(function)
 

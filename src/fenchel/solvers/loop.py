@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fenchel.certificate import Callback, Certificate, Progress, Status
 
+_PAUSE = 1.0  # seconds between two lines on rows that are read
 _ROUNDING = 1e-12  # of objectives, in their size: dual points are feasible to that share
 
 
@@ -149,6 +150,7 @@ class Watch:
     max_time: float | None = None
     started: float = field(default_factory=time.perf_counter)
     reason: str | None = None
+    _said: float = field(default_factory=time.perf_counter)
 
     def __call__(self, progress: Progress) -> str | None:
         """Take note of a certificate; return why to stop, or None."""
@@ -162,6 +164,22 @@ class Watch:
         if self.reason is None and self.seconds_left() <= 0.0:
             self.reason = f"max_time={self.max_time:g} s were reached; increase max_time or tol"
         return self.reason
+
+    def reads(self, done: int, total: int | None) -> None:
+        """Take note of rows that were read, with a line each second and one for the last."""
+        now, last = time.perf_counter(), done == total
+        if self.verbose and (last or now - self._said >= _PAUSE):
+            self._said, spent = now, now - self.started
+            share = "" if total is None else f" of {total}, {100.0 * done / total:.0f} %"
+            left = (
+                ""
+                if total is None or last
+                else f", about {spent / done * (total - done):.0f} s left"
+            )
+            line = f"[{self.name}] reading: row {done}{share}, after {spent:.2f} s{left}"
+            print(line)  # noqa: T201  (asked for)
+        if (told := getattr(self.callback, "reads", None)) is not None:
+            told(done, total)
 
     def seconds_left(self) -> float:
         """Until ``max_time``."""

@@ -7,7 +7,7 @@ from math import fsum
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel.design import KernelValues
+from fenchel.design import Gram, KernelValues
 from fenchel.problem import Problem
 from fenchel.solvers import _greedy
 from fenchel.solvers.ascent import Ascent
@@ -28,8 +28,12 @@ class OnSets(Ascent):
 
     def __init__(self, problem: Problem, spread: float) -> None:
         super().__init__(problem, spread, np.float64)
-        assert problem.design.kernel_values is not None
-        self.exact: KernelValues = problem.design.kernel_values
+        design = problem.design
+        if not design.is_gram:
+            assert design.gram is not None
+            assert design.coupling is not None
+            design = Gram(design.gram, design.coupling)
+        self.exact: KernelValues = design.kernel_values
         self.values = self.exact.in_single
         self.image = np.zeros(len(self.dual))
 
