@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 from experiments.functional_common import Curves, Points, make_loss
 from experiments.functional_speech import FUNCTIONS_BY_NAME, main, output_kernel, whole
-from experiments.functional_speech_page import FUNCTIONS, cells, pairs_in_order, printed
+from experiments.functional_speech_page import (
+    FUNCTIONS,
+    cells,
+    on_common_splits,
+    pairs_in_order,
+    printed,
+)
+from experiments.functional_speech_page import page as speech_page
 from experiments.functional_speech_paths import SELECTION_TOL, Fold, coordinates, search
 
 from experiments import functional_speech_data as data
@@ -187,6 +194,9 @@ def test_quick_form(made_up, tmp_path):
     assert "not run" not in page
     assert "not complete" not in page
     assert "15.06 ± 2.22" in page
+    some = results[(results.loss != "H1") | (results.function != "LP")].assign(seconds=3600.0)
+    partial = " ".join(speech_page(some, TABLES, (12, 24), 60, quick=True).split())
+    assert "108 of 112 cells times splits; the rest takes about 4.0 more hours" in partial
     speech = data.load(40)
     m = int(speech.lengths.max())
     assert speech.curves.shape == (40, 8, m)
@@ -213,6 +223,14 @@ def test_published_tables():
         "type3_all": 24,
     }
     assert set(published.function) == set(FUNCTIONS)
+
+
+def test_losses_are_ordered_on_common_splits():
+    runs = [("type1", k, loss) for k in range(3) for loss in ("square", "H2", "H1")]
+    runs += [("none", 0, loss) for loss in ("square", "H2", "H1")] + [("type1", 3, "square")]
+    results = pd.DataFrame(runs[:8] + runs[9:], columns=["outliers", "split", "loss"])
+    kept = on_common_splits(results.assign(function="LP"))
+    assert set(zip(kept.outliers, kept.split, kept.loss, strict=True)) == set(runs[:6])
 
 
 def test_cells_complete_what_was_run_on_fewer_splits():
