@@ -323,7 +323,7 @@ def test_names_may_be_as_long_as_they_can(unnamed, tmp_path, monkeypatch):
 @pytest.mark.parametrize("place", ["/dev/null", "."])
 def test_devices_and_folders_are_not_replaced(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(OSError, match="no ordinary file") as caught:
+    with pytest.raises(OSError, match="not a regular file") as caught:
         fenchel.save(SVR(), place)
     assert caught.value.filename == place
 

@@ -82,13 +82,13 @@ def tables(folder: Path) -> dict[str, tuple[str, ...]]:
     for name, cell in {"inf": "inf", "ninf": "-inf", "1e999": "1e999"}.items():
         put(f"{name}.csv", _cell(good, "z", 9, cell), "row 9")
         put(f"target {name}.csv", _cell(good, "y", 9, cell), "row 9")
-    for name, cell in {"gap": "", "na": "NA"}.items():
-        put(f"target {name}.csv", _cell(good, "y", 9, cell), "row 9")
     dates = pd.date_range("1968-12-01", periods=ROWS).strftime("%Y-%m-%d")
     put("date.csv", _cell(good.assign(x=dates), "x", 5, "soon"), "'soon' in row 5", "row 1")
     put("days.csv", _cell(good.assign(x=dates), "x", 5, "1969-02-30"), "row 5", "row 1")
     put("huge.csv", _cell(good, "z", 9, "1e200"), "'z'")
-    put("target nothing.csv", good.assign(y=np.nan).to_csv(index=False), "y (24", "target")
+    put(
+        "target nothing.csv", good.assign(y=np.nan).to_csv(index=False), "no value in the target y"
+    )
     put("one word.csv", _constant(good).to_csv(index=False), "x is the same", "'x'")
     put("lonely.csv", good[["y"]].to_csv(index=False), "x", "beside the target")
     put("no target.csv", good.drop(columns="y").to_csv(index=False), "'y'")

@@ -352,9 +352,7 @@ def bad(here, houses):
     (here / "folder").mkdir()
     good[["price"]].to_csv("lonely.csv", index=False)
     good.assign(when=pd.Timedelta("1h")).to_parquet("times.parquet")
-    gaps = good.astype({"rooms": float}).copy()
-    gaps.loc[[1, 2], "price"] = np.nan
-    gaps.to_csv("gaps.csv", index=False)
+    good.assign(price=np.nan).to_csv("gaps.csv", index=False)
     good.assign(area=np.inf).to_csv("infinite.csv", index=False)
     good.drop(columns=["area", "town"]).to_csv("short.csv", index=False)
     good.assign(area="large").to_csv("words.csv", index=False)
@@ -385,7 +383,7 @@ BAD = {
     "true": (["fit", "good.csv", "--target", "garden"], "'garden' .* a number .* in row 1"),
     "lonely": (["fit", "lonely.csv", "--target", "price"], "no column beside the target"),
     "times": (["fit", "times.parquet", "--target", "price"], "'when' .* is of type timedelta"),
-    "gaps": (["fit", "gaps.csv", "--target", "price"], r"target price \(2, first in row 2\)"),
+    "gaps": (["fit", "gaps.csv", "--target", "price"], "has no value in the target"),
     "infinite": (["fit", "infinite.csv", "--target", "price"], "infinite values in area"),
     "model": ([*FIT, "--model", "lasso"], "--model must be one of quantile, expectile, svr"),
     "kernel": ([*FIT, "--kernel", "cosine"], "--kernel must be one of gaussian"),
@@ -428,7 +426,7 @@ BAD = {
     "columns": (["predict", "MODEL", "short.csv"], r"short\.csv lacks the columns area, town"),
     "type": (["predict", "MODEL", "words.csv"], r"'area' of words\.csv .*'large' in row 1"),
     "type of flag": (["predict", "MODEL", "yes.csv"], r"'garden' of yes\.csv must be true or"),
-    "gaps in new": (["evaluate", "MODEL", "gaps.csv"], r"gaps\.csv has missing values"),
+    "gaps in new": (["evaluate", "MODEL", "gaps.csv"], "has no value in the target"),
     "interval": (["predict", "MODEL", "good.csv", "--interval", "1"], "--interval must lie"),
     "interval not fitted": (
         ["predict", "MODEL", "good.csv", "--interval", "0.5"],

@@ -195,7 +195,7 @@ def test_explicit_refuses_a_gram_matrix():
 
 @pytest.mark.parametrize("phi", [RandomFourier(), Explicit()], ids=repr)
 def test_coefficients_only_on_landmarks(phi):
-    with pytest.raises(NotImplementedError, match="no combinations of kernel values"):
+    with pytest.raises(NotImplementedError, match="not combinations of kernel values"):
         phi.fit(rows(5, 2)).coefficients(np.ones((2, 1)))
 
 

@@ -156,7 +156,7 @@ def judge_density(
     matrix = model.model_.matrix_
     volume = model.volume_
     trace = model.trace_penalty * volume * np.trace(matrix)
-    square = model.alpha / 2 * volume**2 * (matrix**2).sum()
+    square = model.alpha_ / 2 * volume**2 * (matrix**2).sum()
     primal = float(-(share @ np.log(values)) + trace + square)
     size = abs(trace) + square + float(share @ np.abs(np.log(values)))
     if abs(primal - numbers.primal) > (1e-9 + blur) * size:

@@ -66,7 +66,9 @@ def test_equals_grid_search(plain, grid):
     ):
         assert score == pytest.approx(expected.pop(key_of(params)), abs=2e-3)
     assert not expected
-    assert {name for name in theirs.cv_results_ if "time" not in name} == set(ours.cv_results_)
+    names = {name for name in theirs.cv_results_ if "time" not in name}
+    gaps = {f"split{k}_relative_gap" for k in range(4)}
+    assert names | gaps == set(ours.cv_results_)
     assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=2e-3)
     refit = clone(plain).set_params(**ours.best_params_).fit(X, y)
     np.testing.assert_array_equal(ours.predict(X), refit.predict(X))

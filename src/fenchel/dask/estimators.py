@@ -170,7 +170,7 @@ def _decided(fitted: Any, X: Any) -> FloatArray:
 
 
 class DaskQuantileRegressor(OnCluster, QuantileRegressor):
-    """:class:`fenchel.QuantileRegressor` of collections of Dask, see :class:`OnCluster`.
+    """:class:`fenchel.QuantileRegressor` of collections of Dask.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class DaskQuantileRegressor(OnCluster, QuantileRegressor):
 
 
 class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
-    """:class:`fenchel.ExpectileRegressor` of collections of Dask, see :class:`OnCluster`.
+    """:class:`fenchel.ExpectileRegressor` of collections of Dask.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
 
 
 class DaskSVR(OnCluster, SVR):
-    """:class:`fenchel.SVR` of collections of Dask, see :class:`OnCluster`.
+    """:class:`fenchel.SVR` of collections of Dask.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ class DaskSVR(OnCluster, SVR):
 
 
 class DaskKernelRidge(OnCluster, KernelRidge):
-    """:class:`fenchel.KernelRidge` of collections of Dask, see :class:`OnCluster`.
+    """:class:`fenchel.KernelRidge` of collections of Dask.
 
     Solved by Newton's method, and without leave-one-out residuals.
 

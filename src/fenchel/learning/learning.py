@@ -205,7 +205,7 @@ def learn(
     if _perfect_constant(data.loss, rows) or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
     few = rows if len(rows.X) < 1.5 * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
-    end = _End(watch)
+    end = EarlyEnd(watch)
     tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
     for one in tried:
         if not end.reached:
@@ -239,7 +239,7 @@ def _perfect_constant(loss: Loss, rows: Rows) -> bool:
 
 
 @dataclass
-class _End:
+class EarlyEnd:
     """Whether the callback of an estimator wants learning to end; half of its time is for it."""
 
     watch: Callback | None

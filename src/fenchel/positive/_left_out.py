@@ -9,8 +9,9 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.special import logsumexp
 
 from fenchel._typing import FloatArray
+from fenchel.certificate import Callback
 from fenchel.kernels import Gaussian, settled
-from fenchel.learning import Learned, Learning
+from fenchel.learning import EarlyEnd, Learned, Learning
 from fenchel.learning.rows import rows_by_content
 
 _LEAST_ROWS = 12
@@ -25,7 +26,12 @@ Rule = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def learned_width(
-    X: FloatArray, weight: FloatArray, rule: Rule, options: Learning, alpha: float
+    X: FloatArray,
+    weight: FloatArray,
+    rule: Rule,
+    options: Learning,
+    alpha: float,
+    watch: Callback | None,
 ) -> Learned | None:
     r"""Learn what multiplies the length scales of a rule, by the likelihood of rows left out.
 
@@ -63,14 +69,27 @@ def learned_width(
         history.append(value)
         return value
 
-    best = min(_COARSE, key=loss)
-    best = best * min(_FINE, key=lambda share: loss(best * share))
+    end = EarlyEnd(watch)
+
+    def best_of(multiples: FloatArray) -> float:
+        found, least = float(multiples[0]), np.inf
+        for multiple in multiples:
+            value = np.inf if end.reached else loss(multiple)
+            if value < least:
+                found, least = float(multiple), value
+            if not end.reached:
+                end(value)
+        return found
+
+    best = best_of(_COARSE)
+    best = best_of(best * _FINE)
+    ended = f", stopped: {end.reason}" if end.reached else ""
     return Learned(
         kernel=settled(Gaussian(best * rule(X, weight))),
         alpha=alpha,
         criterion=min(history),
         history=history,
         n_rows=n,
-        message="the likelihood of rows left out",
+        message=f"the likelihood of rows left out{ended}",
         in_nats=True,
     )

@@ -223,18 +223,23 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features, integrals."""
         self._learned = None
-        return self._prepared(X, y, sample_weight, False)
+        return self._prepared(X, y, sample_weight, False, None)
 
     def _prepared_for_fit(
         self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, watch: Callback | None
     ) -> Prepared:
         self._learned = None
-        prepared = self._prepared(X, y, sample_weight, bool(self.learn))
+        prepared = self._prepared(X, y, sample_weight, bool(self.learn), watch)
         self.learned_ = self._learned
         return prepared
 
     def _prepared(
-        self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None, learns: bool
+        self,
+        X: ArrayLike,
+        y: Any,
+        sample_weight: ArrayLike | None,
+        learns: bool,
+        watch: Callback | None,
     ) -> Prepared:
         X = rows_of(self, _as_column(X) if y is None else X, least=2)
         support = self._checked_support(X)
@@ -243,7 +248,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
             options = self.learn if isinstance(self.learn, Learning) else Learning()
             rows, weight = X[weight > 0.0], weight[weight > 0.0]
             alpha = _STRENGTH_LEARNED if self.alpha is None else float(self.alpha)
-            self._learned = learned_width(rows, weight, _length_scales, options, alpha)
+            self._learned = learned_width(rows, weight, _length_scales, options, alpha, watch)
         inputs = self._mapped(X, sample_weight)
         with threads_that_pay(max(inputs.features.shape)):
             found = moment(inputs.feature_map, support)
