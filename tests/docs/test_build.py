@@ -114,5 +114,5 @@ def test_excerpts_of_a_search_need_no_server(built: Path) -> None:
 def test_long_names_may_be_split_after_dots_and_brackets(built: Path) -> None:
     """And short ones nowhere."""
     choose = (built / "choose.html").read_text(encoding="utf-8")
-    assert "NonNegativeRegressor(<wbr/>loss=<wbr/>...)" in choose
+    assert "NonNegativeRegressor(<wbr/>loss=...)" in choose
     assert ">QuantileRegressor<" in choose
