@@ -32,7 +32,9 @@ IN_FILES = [
     {**BASE, "levels": 5},
 ]
 ON_WORKERS = [{**BASE, "workers": w} for w in (1, 2, 4)] + [
-    {**BASE, "rows": 100_000, "workers": 1}
+    {**BASE, "rows": 100_000, "workers": 1},
+    {**BASE, "rows": 800_000, "workers": 1},
+    {**BASE, "rows": 800_000, "workers": 4},
 ]
 _ROWS = """
 import json, resource, tempfile, time
