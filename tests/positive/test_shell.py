@@ -78,6 +78,14 @@ def test_progress_is_printed_and_kept(name, capsys):
     X, y = data(estimator)
     estimator.fit(X, y)
     printed = capsys.readouterr().out.splitlines()
+    learned = getattr(estimator, "learned_", None)
+    n_learning = 0 if learned is None else len(learned.history)
+    said = [
+        f"[{type(estimator).__name__}] learning, evaluation {k + 1}: held-out loss "
+        for k in range(n_learning)
+    ]
+    assert all(map(str.startswith, printed, said))
+    printed = printed[n_learning:]
     assert len(printed) == len(estimator.history_)
     assert all(line.startswith(f"[{type(estimator).__name__}] step ") for line in printed)
     gaps = [progress.relative_gap for progress in estimator.history_]

@@ -191,7 +191,7 @@ class Watch:
 def _said(progress: Progress) -> str:
     after = f"after {progress.seconds:.2f} s"
     if progress.is_learning:
-        loss = f"held-out loss {progress.primal:.3f} of the best constant's"
+        loss = f"held-out loss {progress.primal:.3f}"
         return f"learning, evaluation {progress.iteration}: {loss} {after}"
     return f"step {progress.iteration}: relative gap {progress.relative_gap:.2e} {after}"
 
