@@ -173,6 +173,7 @@ def test_tables_that_are_refused(name, row, cell, sentence, here, capsys):
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert sentence in err
+    assert err.endswith("; --missing names words that stand for missing values\n")
     assert not (here / "new.skops").exists()
 
 

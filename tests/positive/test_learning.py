@@ -193,6 +193,26 @@ def test_the_width_of_a_density_is_of_the_highest_likelihood_of_rows_left_out():
     assert density.alpha_ == 0.1
 
 
+@pytest.mark.parametrize("n_evaluations", [1, 5, 24])
+def test_learning_a_width_that_is_ended_keeps_the_best_so_far(n_evaluations):
+    x = np.random.default_rng(0).normal(size=(60, 1))
+    calls = []
+
+    def end(progress):
+        calls.append(progress)
+        return len(calls) == n_evaluations
+
+    with pytest.warns(ConvergenceWarning, match="the callback returned a true value"):
+        density = DensityEstimator(callback=end).fit(x)
+    tried = density.learned_.history
+    assert len(tried) == n_evaluations
+    assert "stopped: the callback" in density.learned_.message
+    by_rule = DensityEstimator(learn=False).fit(x).kernel_.length_scale
+    multiple = np.ravel(density.kernel_.length_scale / by_rule)
+    best = np.geomspace(2.0, 1e-3, 24)[int(np.argmin(tried))]
+    np.testing.assert_allclose(multiple, best, rtol=1e-9)
+
+
 def test_a_density_with_a_learned_width_has_narrow_modes():
     x, new = two_modes(300), two_modes(3000, seed=1)
     by_rule = DensityEstimator(learn=False).fit(x)

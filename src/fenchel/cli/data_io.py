@@ -21,7 +21,7 @@ from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
 from fenchel.tables import TableEncoder
 from fenchel.tables.cells import numbers_of, words_of
-from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, TableError
+from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, OddCellsError, TableError
 from fenchel.tables.reading import frame_of, kinds_of
 
 _LABELS = ("None", "NA")  # words that pandas takes for holes, and that are labels among words
@@ -237,7 +237,11 @@ def features_of(table: Table, names: list[str]) -> tuple[pd.DataFrame, Columns]:
 def columns_of(features: pd.DataFrame, label: str) -> Columns:
     """Sort the columns by what they hold, as an encoder does that is fitted on them."""
     with sentences_of_tables():
-        kinds = kinds_of(frame_of(features), TableEncoder().max_categories, label)
+        try:
+            kinds = kinds_of(frame_of(features), TableEncoder().max_categories, label)
+        except OddCellsError as error:
+            hint = "--missing names words that stand for missing values"
+            raise InputError(f"{one_line(error)}; {hint}") from error
     return Columns(kinds.read)
 
 

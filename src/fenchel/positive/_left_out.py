@@ -74,15 +74,16 @@ def learned_width(
     def best_of(multiples: FloatArray) -> float:
         found, least = float(multiples[0]), np.inf
         for multiple in multiples:
-            value = np.inf if end.reached else loss(multiple)
+            value = loss(multiple)
             if value < least:
                 found, least = float(multiple), value
-            if not end.reached:
-                end(value)
+            if end(value):
+                break
         return found
 
     best = best_of(_COARSE)
-    best = best_of(best * _FINE)
+    if not end.reached:
+        best = best_of(best * _FINE)
     ended = f", stopped: {end.reason}" if end.reached else ""
     return Learned(
         kernel=settled(Gaussian(best * rule(X, weight))),

@@ -198,8 +198,10 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
     def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source | None:
         """Return a table that is read block by block; None for rows in memory."""
-        if isinstance(X, Source) or not is_table(X):
-            return X if isinstance(X, Source) else None
+        if isinstance(X, Source):
+            return X
+        if not is_table(X):
+            return None
         check_elsewhere(self, f"the table {X!r}")
         told = getattr(self._callback(), "reads", None)
         return OnDisk.read(X, y, sample_weight, self.random_state, told)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fenchel._typing import FloatArray
-from fenchel.tables.parts import TableError
+from fenchel.tables.parts import OddCellsError, TableError
 
 _Mask = npt.NDArray[np.bool_]
 _MOST = 0.5  # a column with more numbers than that is one of numbers
@@ -148,7 +148,7 @@ def check_words(column: pd.Series[Any], what: str) -> None:
     bad = not_numbers(column) & ~gaps
     commas = not_numbers(column.astype(str).str.replace(",", "."))
     if bad.any() and np.mean((bad & commas)[~gaps]) < 1.0 - _MOST:
-        raise TableError(
+        raise OddCellsError(
             f"{what} holds numbers but for {but_for(column, bad)}: write numbers there, with a "
             "decimal point, or leave these cells empty, or make every cell a word if they are "
             "labels"

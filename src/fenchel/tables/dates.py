@@ -11,7 +11,7 @@ from pandas.tseries.api import guess_datetime_format
 
 from fenchel._typing import FloatArray
 from fenchel.tables import cells
-from fenchel.tables.parts import TableError
+from fenchel.tables.parts import OddCellsError, TableError
 
 _GUESSED = 20  # cells that are looked at for formats of dates
 _MOST = 0.5  # a column with more dates than that is one of dates
@@ -41,7 +41,7 @@ def format_of(words: pd.Series[Any], what: str) -> str | None:
     bad = ~parsed[best] & words.notna().to_numpy()
     if parsed[best].sum() <= _MOST * len(some):
         return None
-    raise TableError(
+    raise OddCellsError(
         f"{what} holds dates ({best}) but for {cells.but_for(words, bad)}: write dates there in "
         "the same way, or leave these cells empty"
     )

@@ -15,6 +15,10 @@ class TableError(ValueError):
     """What is wrong with a table: one sentence that names the column, and the row where it can."""
 
 
+class OddCellsError(TableError):
+    """Some cells of a column are not what the others are."""
+
+
 class Part(NamedTuple):
     """A part of a column, as an encoder reads it; of what source, in which block of the output."""
 
