@@ -178,8 +178,8 @@ def fit(
 
     With --target alone, length scales and alpha are learned from held-out rows.
 
-    Words, dates, true and false, and missing values become numbers, and lines on the columns
-    say how.
+    Words, dates, true and false, and missing values become numbers; the lines
+    on the columns say how.
     Without --out nothing is kept. Messages count rows from 1, without the header.
     Ctrl-C keeps the best model so far.
     """
@@ -246,7 +246,7 @@ def report(
     target: _Target = None,
     quiet: _Quiet = False,
 ) -> None:
-    """Write a page on a model and a table: scores, calibration, certificate, pictures.
+    """Write a page on a model and a table: scores, calibration, pictures.
 
     Best on rows that the fit has not seen: the page says whether it has.
     """
@@ -274,7 +274,8 @@ def compare(
 ) -> None:
     """Compare quantiles with linear ones and gradient boosting, on held-out rows.
 
-    All have their defaults, and none of them, nor the encoding of columns, sees a held-out row.
+    All have their defaults; none of them, nor the encoding of columns, sees a
+    held-out row.
     """
     settings = Settings(levels=levels, rank=rank, seed=seed, max_time=max_time, n_jobs=n_jobs)
     roles = Roles(target, tuple(columns or ()), tuple(drop or ()), missing=tuple(missing or ()))
