@@ -286,13 +286,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for model in models(dimension)
     ]
     tasks += [(1, "first", seed, asked.quick) for seed in range(min(seeds[1], FRESH))]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
+    results = asked.run(run_one, tasks)
     options = "" if asked.splits == SEEDS else f" --splits {asked.splits}"
-    harness.write_text(asked.out / "page.md", page(results, options))
-    log.unlink()
+    asked.write(results, picture(results), page(results, options))
 
 
 def scores(results: pd.DataFrame, dimension: int) -> pd.DataFrame:
