@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_levels
 from fenchel.bounds._result import (
     AHEAD,
     IID,
@@ -20,7 +21,6 @@ from fenchel.bounds._result import (
     check_real,
 )
 from fenchel.bounds.general import tail
-from fenchel.losses.atoms import check_levels
 
 
 def joint_quantile_bound(
@@ -94,7 +94,7 @@ def joint_quantile_bound(
     Bound(0.695 = empirical risk 0.5, complexity 0.08485, confidence 0.1101; Sangnier, ...)
     """
     n, delta = check_count("n", n), check_delta(delta)
-    tau = check_levels(np.asarray(levels, dtype=np.float64))
+    tau = check_levels(levels)
     kappa = check_diagonal(diagonal, len(tau))
     c, a = check_real("norm", norm), check_real("target_bound", target_bound)
     beta = check_real("offset_bound", offset_bound)

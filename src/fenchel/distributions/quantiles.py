@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
+from fenchel._validation import check_levels
 from fenchel.distributions._expectiles import knots_of_expectiles
 from fenchel.distributions.base import Distribution
-from fenchel.losses.atoms import check_levels
 
 
 class QuantileDistribution(Distribution):
