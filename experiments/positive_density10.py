@@ -167,10 +167,10 @@ def tuned_linear(model: str, X: np.ndarray, quick: bool) -> Any:
     return search.fit(X).best_estimator_
 
 
-def positive_mass(model: Any, X: np.ndarray, number: int = 200_000) -> tuple[float, float]:
+def positive_mass(model: Any, X: np.ndarray) -> tuple[float, float]:
     """∫ f₊ and ∫ f₋ of a density that may be negative, by draws around the rows."""
     random = np.random.default_rng(0)
-    centre, width = X.mean(axis=0), X.std(axis=0)
+    number, centre, width = 200_000, X.mean(axis=0), X.std(axis=0)
     size = np.where(random.random(number) < 0.5, 1.5, 3.0)[:, None]
     points = centre + size * width * random.standard_normal((number, X.shape[1]))
     logs = [norm.logpdf(points, centre, k * width).sum(axis=1) for k in (1.5, 3.0)]

@@ -95,9 +95,9 @@ class Bound:
         return f"Bound({self.value:.4g} = {parts}{note}; {self.source})"
 
 
-def check_real(name: str, value: object, *, low: float = 0.0, open_low: bool = False) -> float:
-    """Return a finite number in range as a float, or say what is allowed."""
-    return Number(low, open_low=open_low)(value, name)
+def check_real(name: str, value: object, *, open_low: bool = False) -> float:
+    """Return a finite number >= 0, or > 0, as a float, or say what is allowed."""
+    return Number(0.0, open_low=open_low)(value, name)
 
 
 def check_count(name: str, value: object, *, low: int = 1) -> int:

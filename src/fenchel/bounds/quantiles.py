@@ -20,7 +20,7 @@ from fenchel.bounds._result import (
     check_delta,
     check_real,
 )
-from fenchel.bounds.general import tail
+from fenchel.bounds.general import risk_bound, tail
 
 
 def joint_quantile_bound(
@@ -119,32 +119,27 @@ def joint_quantile_bound(
         offset = "offsets were fixed in advance, at most target_bound in absolute value"
     else:
         raise ValueError(f"contraction must be 'outputs' or 'vector', got {contraction!r}")
-    return Bound(
-        {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
-            "complexity": complexity,
-            "confidence": most * tail(delta, n),
-        },
+    return risk_bound(
+        empirical_risk,
+        n,
+        complexity,
+        most,
+        delta,
         assumptions=(
-            IID,
-            AHEAD,
             "all functions of the class have a norm of at most norm, and K(x, x)_jj is at most "
             "diagonal_j always",
             "|y| <= target_bound always",
             offset,
         ),
         constants={
-            "n": n,
             "n_levels": p,
             "norm": c,
             "trace": float(kappa.sum()),
             "target_bound": a,
             "offset_bound": beta,
-            "delta": delta,
         },
         source=source,
         risk="E Σ_j pinball_j(y - h_j(x))",
-        trivial=most,
     )
 
 

@@ -119,6 +119,11 @@ def measures_record(model: Any, measures: Measures) -> dict[str, Any]:
     }
 
 
+def print_line(text: str) -> None:
+    """A line as it is, however long."""
+    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+
+
 def print_json(record: Any) -> None:
     """One line of JSON on stdout; numbers that JSON does not have become null or words."""
     sys.stdout.write(json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n")
