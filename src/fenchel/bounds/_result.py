@@ -14,6 +14,7 @@ SPARSE = (
     "Sangnier, Fercoq, d'Alché-Buc (2017), Data sparse nonparametric regression with "
     "ε-insensitive losses"
 )
+POSITIVE = "Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions"
 IID = "the n rows are drawn independently from the distribution that the risk is of"
 AHEAD = "the class of functions was fixed without looking at the sample"
 

@@ -100,6 +100,3 @@ def _rising(values: FloatArray, weights: FloatArray) -> FloatArray:
     for row in np.flatnonzero(np.any(np.diff(values) < 0.0, axis=1)):
         rising[row] = isotonic_regression(values[row], weights=weights[row]).x
     return rising
-
-
-__all__ = ["knots_of_expectiles"]

@@ -371,6 +371,3 @@ def _tail_score(
     """
     score = 0.5 * scale * whole**2
     return score + np.maximum(inside, 0.0) - 2.0 * scale * (whole - beyond) * (inside > 0.0)
-
-
-__all__ = ["QuantileDistribution"]

@@ -492,6 +492,3 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         named = isinstance(self.quadrature, str)
         same = theta is not None and np.array_equal(theta, self.grid_)
         return self.quadrature if named or same else "monte-carlo"
-
-
-__all__ = ["FunctionalRegressor", "PreparedCurves", "Sparsity"]

@@ -358,6 +358,3 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
                 f"{self.anchor!r}"
             )
         self.anchor_ = float(self.levels_[match])
-
-
-__all__ = ["NonCrossingQuantileRegressor"]
