@@ -199,6 +199,14 @@ def test_integers_of_parquet(tmp_path):
     np.testing.assert_array_equal(y, [0.5, 1.0])
 
 
+def test_labels_of_rows_are_no_feature(tmp_path):
+    path = tmp_path / "data.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "y": [3.0, 4.0]}, index=[7, 9]).to_parquet(path)
+    ((X, y),) = stream(path, "y")
+    np.testing.assert_array_equal(X, [[1.0], [2.0]])
+    np.testing.assert_array_equal(y, [3.0, 4.0])
+
+
 def test_without_pyarrow(frame, tmp_path, monkeypatch):
     path = write(frame, tmp_path / "data.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
