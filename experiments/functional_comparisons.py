@@ -246,10 +246,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in data
         for method in NAMES
     ]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
+    results = asked.run(run_one, tasks)
     widths, alphas, n_kappas = grids(asked.quick)
     text = PAGE.format(
         options=options(asked.splits, DRAWS),
@@ -265,8 +262,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         n_kappas=n_kappas,
         seconds=results.seconds.sum(),
     )
-    harness.write_text(asked.out / "page.md", text)
-    log.unlink()
+    asked.write(results, picture(results), text)
 
 
 if __name__ == "__main__":

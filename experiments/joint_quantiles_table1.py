@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
@@ -193,15 +192,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for k in range(asked.splits)
         for name in names
     ]
-    log, table = asked.out / "tasks.jsonl", asked.out / "results.csv"
-    results = harness.run_tasks(one_split, tasks, log, asked.jobs)
-    if table.exists():
-        before = pd.read_csv(table)
-        results = pd.concat([before[~before["method"].isin(asked.methods)], results])
-    harness.write_csv(table, results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", joint_quantiles_page.picture(results))
-    harness.write_text(asked.out / "page.md", joint_quantiles_page.page(results, asked.quick))
+    results = asked.run(one_split, tasks)
+    text = joint_quantiles_page.page(results, asked.quick)
+    asked.write(results, joint_quantiles_page.picture(results), text)
 
 
 if __name__ == "__main__":

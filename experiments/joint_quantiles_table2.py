@@ -352,12 +352,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for n in (QUICK_SIZES if asked.quick else SIZES)
         for k in range(min(asked.splits, MOST_SPLITS.get(n, asked.splits)))
     ]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(one_data_set, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, asked.quick))
+    results = asked.run(one_data_set, tasks)
+    asked.write(results, picture(results), page(results, asked.quick))
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ def fit(
     )
     roles = Roles(target, *(tuple(names or ()) for names in (columns, drop, ids, missing)))
     checks.before_fit(data, roles, settings, out=out, plot=plot)
-    commands = _commands()
+    commands = _room("commands")
     commands.fit(data, roles, settings, commands.Outputs(out, plot, plot_feature, as_json, quiet))
 
 
@@ -228,14 +228,14 @@ def predict(
 ) -> None:
     """Predict the rows of a table, in their order, as CSV."""
     checks.before_using(model, data, out=out, endings=checks.PREDICTIONS)
-    _commands().predict(model, data, out=out, interval=interval, ids=tuple(ids or ()))
+    _room("commands").predict(model, data, out=out, interval=interval, ids=tuple(ids or ()))
 
 
 @app.command()
 def evaluate(model: _Model, data: _Data, target: _Target = None, as_json: _Json = False) -> None:
     """Report loss, coverage and crossing of a model on a table."""
     checks.before_using(model, data, out=None, endings=())
-    _commands().evaluate(model, data, target, as_json=as_json)
+    _room("commands").evaluate(model, data, target, as_json=as_json)
 
 
 @app.command()
@@ -288,7 +288,7 @@ def compare(
 @app.command()
 def datasets(as_json: _Json = False) -> None:
     """List the data sets that can be named instead of a file."""
-    _commands().datasets(as_json=as_json)
+    _room("commands").datasets(as_json=as_json)
 
 
 @app.command()
@@ -296,11 +296,7 @@ def demo(
     out_dir: Annotated[str, typer.Option(help="Folder for the model and the picture.")] = ".",
 ) -> None:
     """Fit quantiles of food expenditure given income, and draw them."""
-    _commands().demo(out_dir)
-
-
-def _commands() -> types.ModuleType:
-    return _room("commands")
+    _room("commands").demo(out_dir)
 
 
 def _room(name: str) -> types.ModuleType:

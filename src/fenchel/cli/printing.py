@@ -22,12 +22,6 @@ from fenchel.tables.describing import AS_IT_IS, LEFT_OUT
 
 _WIDEST = 24  # letters of names that are put in line
 _CERTIFIED = ": at most this far from the optimum"
-_TITLES = {
-    "NonCrossingQuantileRegressor": "Quantiles that never cross",
-    "HeteroscedasticRegressor": "Mean and standard deviation",
-    "DensityEstimator": "Density",
-    "FunctionalRegressor": "Curves",
-}
 _MOST_READ = 8  # features whose importances are told
 _SCREEN = 24  # lines that a table has at most
 _MOST_LEVELS = 7  # of more of them the outermost are shown
@@ -126,6 +120,11 @@ def measures_record(model: Any, measures: Measures) -> dict[str, Any]:
     }
 
 
+def print_line(text: str) -> None:
+    """A line as it is, however long."""
+    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+
+
 def print_json(record: Any) -> None:
     """One line of JSON on stdout; numbers that JSON does not have become null or words."""
     sys.stdout.write(json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n")
@@ -148,14 +147,10 @@ def print_fit(
     names = fit.columns.names
     on = names[0] if len(names) == 1 else f"{len(names)} columns"
     of = f" of {_named(targets)}" if targets else ""
-    title = f"{_title(fit.model)}{of} on {on}: {label}, {measures.n_rows} rows"
+    title = f"{model_title(fit.model)}{of} on {on}: {label}, {measures.n_rows} rows"
     n_lines = _print_tables(title, fit.model, measures, _facts(fit, measures), _IN_SAMPLE)
     if set(fit.encoder.description_.values()) != {AS_IT_IS}:
         _print_columns(fit.encoder.description_, _SCREEN - n_lines - n_more_lines - 1)
-
-
-def _title(model: Any) -> str:
-    return _TITLES.get(type(model).__name__) or model_title(model)
 
 
 def _named(targets: list[str]) -> str:
@@ -191,7 +186,7 @@ def _print_columns(lines: dict[str, str], n_lines: int) -> None:
 def print_measures(model: Any, measures: Measures, label: str, target: str) -> None:
     """Table of an evaluation."""
     of = f" of {target}" if target else ""
-    title = f"{_title(model)}{of}: {label}, {measures.n_rows} rows"
+    title = f"{model_title(model)}{of}: {label}, {measures.n_rows} rows"
     _print_tables(title, model, measures, [*_intervals(measures, None), *_scores(measures)])
 
 
