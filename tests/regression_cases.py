@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,12 @@ def data(n=80, d=2, seed=0, n_targets=None):
 X, Y = data()
 _, Y2 = data(n_targets=2)
 WEIGHT = np.random.default_rng(1).uniform(0.2, 2.0, 80)
+
+
+@cache
+def by_default(estimator):
+    """The estimator fitted with its defaults, once in a process: nobody may change it."""
+    return estimator().fit(X, Y)
 
 
 def uncertainty(model):
