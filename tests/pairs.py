@@ -6,7 +6,11 @@ from itertools import combinations, product
 
 
 def pairs(*choices):
-    """Cases, one value of each choice, in which any two values of two choices meet."""
+    """Cases, one value of each choice, in which any two values of two choices meet.
+
+    >>> pairs("ab", [0, 1], [False, True])
+    [('a', 0, False), ('a', 1, True), ('b', 0, True), ('b', 1, False)]
+    """
     choices = [list(choice) for choice in choices]
     cases = {
         case: set(combinations(enumerate(case), 2))

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.learning import Learning
 
+# Few folds and steps of learning, where what is checked does not depend on how good they are.
+BRIEFLY = Learning(n_folds=2, max_evaluations=2)
 LEVELS = [0.1, 0.5, 0.9]
 TOL = 1e-8
 ALL = [QuantileRegressor, ExpectileRegressor, SVR, KernelRidge]

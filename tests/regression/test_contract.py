@@ -15,13 +15,11 @@ from fenchel import (
     QuantileRegressor,
     Ridge,
 )
-from fenchel.learning import Learning
+from regression_cases import BRIEFLY
 
 # Where a check asks for a score it sets alpha = 0.01, strong for losses of slope below 1: the
 # Huber loss gets a kappa (and the tube an epsilon) with which a good score is possible then.
-# Learning is checked once for each class, with few folds and steps: what is checked does not
-# depend on how good the parameters are, and twenty steps in each of ten folds take minutes.
-BRIEFLY = Learning(n_folds=2, max_evaluations=2)
+# Learning is checked once for each class; with its default folds and steps it takes minutes.
 ESTIMATORS = [
     QuantileRegressor(learn=BRIEFLY),
     QuantileRegressor(epsilon=0.02, learn=False),
