@@ -279,7 +279,7 @@ def test_a_path_has_the_residuals_of_each_fit(kernel, outputs):
     p, coupling = COUPLINGS[outputs]
     X, Y, weight = data(n, p)
     alphas = np.array([1.0, 1e-2, 1e-4])
-    model = KernelRidge(kernel=kernel, coupling=coupling).fit(X, Y, weight)
+    model = KernelRidge(1.0, kernel=kernel, coupling=coupling).fit(X, Y, weight)
     gram = isinstance(model.feature_map_, KernelRows)
     features = model.feature_map_.transform(X)
     path = LeaveOneOutPath(
