@@ -30,6 +30,7 @@ from experiments.functional_synthetic import PROCESSES
 from fenchel.datasets import load_dti, make_functional
 from fenchel.functional import FunctionalRegressor, curve_nmse
 from fenchel.kernels import BetweenCurves, Gaussian
+from fenchel.learning import Learning
 from fenchel.model_selection import PathSearchCV
 
 NAME = "functional_comparisons"
@@ -132,7 +133,8 @@ def candidates(method: str, X: np.ndarray, quick: bool) -> list[Method]:
 def ours(method: str, X: np.ndarray, Y: np.ndarray, robust: bool, quick: bool) -> Any:
     """One of our regressions, fitted."""
     if method == "defaults":
-        return FunctionalRegressor(center="mean").fit(X, Y)
+        learn = Learning(n_folds=2, max_evaluations=5) if quick else True
+        return FunctionalRegressor(center="mean", learn=learn).fit(X, Y)
     widths, alphas, n_kappas = grids(quick)
     middle = "median" if robust else "mean"
 

@@ -37,7 +37,7 @@ STRENGTHS = tuple(float(10.0**k) for k in range(-5, 6))
 GAMMAS = (0.0, *STRENGTHS, np.inf)
 FOLDS = 5
 CV_TOL, TOL = 1e-4, 1e-6
-QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle", "CobarOre"), 3
+QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle"), 3
 QUICK_STRENGTHS, QUICK_GAMMAS = (1e-2, 1.0, 1e2), (0.0, 1.0, np.inf)
 
 Predict = Callable[[np.ndarray], np.ndarray]
