@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design import ByValues, RowBlocks, Streamed
+from fenchel.design import RowBlocks, Streamed
+from fenchel.design.base import ByValues
 
 Rows = slice | IntArray
 Sums = tuple[FloatArray | float, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fenchel.design.base import ByValues, Design, Functions
+from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
 from fenchel.design.factored import Factored
 from fenchel.design.gram import Gram
@@ -15,7 +15,6 @@ from fenchel.design.sparse_rows import SparseRows
 from fenchel.design.streamed import Streamed
 
 __all__ = [
-    "ByValues",
     "CentredRows",
     "Computed",
     "Design",
