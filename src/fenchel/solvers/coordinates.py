@@ -35,14 +35,16 @@ class State:
         return cls(coef, problem.link(dual), theta)
 
 
-def unsuitable(problem: Problem) -> str | None:
-    """Say what is missing for compiled coordinate descent."""
+def unsuitable(problem: Problem, block: bool) -> str | None:
+    """Say what is missing for compiled coordinate descent, of whole rows or not."""
     missing = needs_plain_features(problem)
     if missing is not None:
         return missing
     if problem.loss.box(problem.n_outputs) is None:
         return "needs a loss with a box conjugate (pinball, squared pinball, absolute, squared, \
 Huber with norm 1, or an insensitive version of them); solver='newton' takes any loss"
+    if not block and not problem.separable:
+        return "needs a loss without coupling of the outputs for block=False; use block=True"
     return None
 
 

@@ -64,10 +64,7 @@ class PDCD(LoopSolver):
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses, else a sentence on what is missing."""
-        missing = unsuitable(problem)
-        if missing is None and not self.block and not problem.separable:
-            return "needs a loss without coupling of the outputs for block=False; use block=True"
-        return missing
+        return unsuitable(problem, self.block)
 
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None
