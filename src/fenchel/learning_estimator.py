@@ -102,7 +102,7 @@ class LearningEstimator(KernelEstimator):
 
     def _may_learn(self) -> bool:
         """Whether the criterion can be computed: from kernel values that rows determine."""
-        scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
+        scalar = not isinstance(self.kernel, OperatorKernel) and not self.given_gram
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
 
     def _open_kernels(self, X: FloatArray) -> list[Any]:

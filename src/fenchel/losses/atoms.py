@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import COUNT, POSITIVE, SHARE, check_levels
+from fenchel._validation import COUNT, POSITIVE, check_levels
 from fenchel.losses.base import Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.radial import Radial
@@ -38,7 +38,9 @@ class Squared(BoxQuadratic):
         """Return the Huber loss, the infimal convolution with ``kappa`` times a norm."""
         if self.epsilon != 0.0:
             raise ValueError("huber is for the squared loss itself, not an insensitive version")
-        return Huber(kappa) if check_norm(norm) == 1 else Radial(1.0, check_kappa(kappa))
+        if norm not in (1, 2):
+            raise ValueError(f"norm must be 1 or 2, got {norm!r}")
+        return Huber(kappa) if norm == 1 else Radial(1.0, check_kappa(kappa))
 
 
 class Absolute(BoxQuadratic):
@@ -209,15 +211,3 @@ class L2Norm(Radial):
 def check_kappa(kappa: float) -> float:
     """Return kappa as a float, or say what is allowed."""
     return POSITIVE(kappa, "kappa")
-
-
-def check_level(level: float) -> float:
-    """Return one level as a float, or say what is allowed."""
-    return SHARE(level, "level")
-
-
-def check_norm(norm: int) -> int:
-    """Return the norm of a Huber loss, or say what is allowed."""
-    if norm not in (1, 2):
-        raise ValueError(f"norm must be 1 or 2, got {norm!r}")
-    return norm

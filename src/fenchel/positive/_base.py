@@ -243,7 +243,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         if kernel is None:
             return None
         kernel = as_kernel(kernel, str(name))
-        if self._given_gram() or isinstance(kernel, Precomputed):
+        if self.given_gram or isinstance(kernel, Precomputed):
             raise ValueError(
                 f"{name} must be None or a kernel of rows, and None with kernel='precomputed', "
                 f"got {getattr(self, str(name))!r} with kernel={self.kernel!r}"
