@@ -260,9 +260,22 @@ class PSDProblem:
     def with_loss(self, loss: PredictionLoss) -> PSDProblem:
         """Return the problem with another loss, sharing what does not depend on it."""
         other = replace(self, loss=loss)
-        shared = ("weight", "outward", "cone", "squares")
+        shared = ("weight", "outward", "cone", "squares", "directions")
         vars(other).update({name: getattr(self, name) for name in shared})
+        if "linear_grams" in vars(self):
+            vars(other)["linear_grams"] = self.linear_grams
         return other
+
+    @cached_property
+    def directions(self) -> FloatArray:
+        """The vectors d of all parts, those of matrices first, (parts, p)."""
+        both: list[PSDPart | LinearPart] = [*self.psd, *self.linear]
+        return np.array([self.direction(part) for part in both])
+
+    @cached_property
+    def linear_grams(self) -> list[FloatArray]:
+        """For each linear part the kernel of its rows over alpha, (n, n)."""
+        return [line.features @ line.features.T / line.alpha for line in self.linear]
 
     def direction(self, part: PSDPart | LinearPart) -> FloatArray:
         """The vector d of a part, (p,)."""
@@ -272,10 +285,11 @@ class PSDProblem:
 
     def push(self, dual: FloatArray) -> Push:
         """What a dual point (n, p), or a change of it, does to the parts."""
-        weighted = self.weight[:, None] * dual
-        gram = [_gram(part.features, weighted @ self.direction(part)) for part in self.psd]
-        linear = [part.features.T @ (weighted @ self.direction(part)) for part in self.linear]
-        return Push(gram, linear)
+        along = self.directions @ (self.weight[:, None] * dual).T
+        own, rest = along[: len(self.psd)], along[len(self.psd) :]
+        gram = [_gram(part.features, w) for part, w in zip(self.psd, own, strict=True)]
+        lines = zip(self.linear, rest, strict=True)
+        return Push(gram, [line.features.T @ w for line, w in lines])
 
     def unpenalized(self, push: Push, spectra: Spectra) -> float:
         """Minus the dual value, but for the conjugates."""
@@ -299,28 +313,27 @@ class PSDProblem:
 
     def predictions(self, model: Model) -> FloatArray:
         """z of the rows, (n, p)."""
-        z = np.tile(self.outward @ model.offset, (len(self.weight), 1))
-        for part, factor in zip(self.psd, model.factors, strict=True):
-            z += quadratic_forms(part.features, factor)[:, None] * self.direction(part)
-        for line, weights in zip(self.linear, model.weights, strict=True):
-            z += (line.features @ weights)[:, None] * self.direction(line)
-        return z
+        return self._summed(model.factors, model.weights) + self.outward @ model.offset
 
     def values(self, push: Push, spectra: Spectra) -> FloatArray:
         """Predictions of a dual point's model without offsets, (n, p)."""
-        z = np.zeros((len(self.weight), self.n_outputs))
-        for part, factor in zip(self.psd, spectra.factors(), strict=True):
-            z += quadratic_forms(part.features, factor)[:, None] * self.direction(part)
-        for line, pulled in zip(self.linear, push.linear, strict=True):
-            z += (line.features @ (pulled / -line.alpha))[:, None] * self.direction(line)
-        return z
+        lines = zip(self.linear, push.linear, strict=True)
+        return self._summed(spectra.factors(), [w / -line.alpha for line, w in lines])
+
+    def _summed(self, factors: list[FloatArray], weights: list[FloatArray]) -> FloatArray:
+        """The functions of all parts along their directions, (n, p)."""
+        forms = zip(self.psd, factors, strict=True)
+        lines = zip(self.linear, weights, strict=True)
+        values = [quadratic_forms(part.features, factor) for part, factor in forms]
+        values += [line.features @ w for line, w in lines]
+        return np.asarray(np.array(values).T @ self.directions)
 
     def penalty(self, model: Model) -> float:
         """What is added to the losses."""
         total = 0.0
         for part, factor in zip(self.psd, model.factors, strict=True):
             small = factor.T @ factor
-            total += part.trace_penalty * float(np.trace(small))
+            total += part.trace_penalty * float(np.vdot(factor, factor))
             total += 0.5 * part.alpha * float(np.vdot(small, small))
         for line, weights in zip(self.linear, model.weights, strict=True):
             total += 0.5 * line.alpha * float(weights @ weights)

@@ -96,7 +96,8 @@ class DualNewton(PSDSolver):
         if not problem.loss.smooth:
             nu = point.spectra.multipliers
             inside = _INSIDE if path.barrier < path.unit else _FAR_INSIDE
-            point = point_of(problem, inside * point.dual, None, nu, path.barrier, joint)
+            push = point.push.moved(point.push, inside - 1.0)
+            point = point_of(problem, inside * point.dual, push, nu, path.barrier, joint)
         eased, point = path.eased(point)
         decrease, first = np.inf, 0 if warm_start is None else -1  # it is certified already
         for step in range(self.max_iter + 1):
@@ -373,8 +374,11 @@ def _begin(record: Record, warm_start: Start | None, share: float) -> tuple[_Pat
         point = start_of(problem, warm_start)
         gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
         path.barrier = path.on_grid(_WARM * gap / sum(problem.cone.sizes))
-        warm_start = Start(point.dual, point.spectra.multipliers)
-    return path, start_of(problem, warm_start, path.barrier, record.joint)
+        nu = point.spectra.multipliers
+        return path, point_of(
+            problem, point.dual, point.push, nu, path.barrier, conjugates=point.conjugates
+        )
+    return path, start_of(problem, None, path.barrier, record.joint)
 
 
 def _walk(
