@@ -322,6 +322,8 @@ class PSDSolver:
     ) -> PSDSolution:
         """Return the best certified point."""
         missing = self.requires(problem)
+        if problem.of_traces_alone:
+            missing = "needs alpha > 0; fenchel.positive.solve takes alpha=0 with this solver"
         if missing is not None:
             raise ValueError(f"solver {type(self).__name__} {missing}")
         record = Record(problem, self.tol, callback, self._joint(problem))

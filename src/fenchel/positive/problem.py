@@ -31,8 +31,8 @@ class PSDPart:
     features : ndarray of shape (n, r)
         Features of the rows.
     alpha : float
-        Strength of the squared norm, > 0: without it the dual has no finite value near the
-        optimum, and no certificate could be given.
+        Strength of the squared norm, > 0, or 0 where there is a ``trace_penalty``: the dual is
+        then finite where :math:`G \succeq 0` alone.
     trace_penalty : float
         Strength of the trace, >= 0; it lowers the rank.
     direction : array of shape (p,)
@@ -45,14 +45,15 @@ class PSDPart:
     direction: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha > 0.0):
-            raise ValueError(
-                f"alpha must be a finite number > 0, got {self.alpha!r}: the matrix is recovered "
-                "from the dual by dividing by alpha, so 0 leaves no certificate"
-            )
         if not (np.isfinite(self.trace_penalty) and self.trace_penalty >= 0.0):
             raise ValueError(
                 f"trace_penalty must be a finite number >= 0, got {self.trace_penalty!r}"
+            )
+        free = self.alpha == 0.0 and self.trace_penalty > 0.0
+        if not (free or (np.isfinite(self.alpha) and self.alpha > 0.0)):
+            raise ValueError(
+                f"alpha must be a finite number > 0, got {self.alpha!r}, or 0 with "
+                "trace_penalty > 0: without a penalty there need be no solution"
             )
 
 
@@ -266,6 +267,11 @@ class PSDProblem:
             vars(other)["linear_grams"] = self.linear_grams
         return other
 
+    @property
+    def of_traces_alone(self) -> bool:
+        """Whether a matrix pays for its trace alone, with alpha=0."""
+        return any(part.alpha == 0.0 for part in self.psd)
+
     @cached_property
     def directions(self) -> FloatArray:
         """The vectors d of all parts, those of matrices first, (parts, p)."""
@@ -293,10 +299,12 @@ class PSDProblem:
 
     def unpenalized(self, push: Push, spectra: Spectra) -> float:
         """Minus the dual value, but for the conjugates."""
-        total = spectra.value
-        for part, pulled in zip(self.linear, push.linear, strict=True):
-            total += float(pulled @ pulled) / (2.0 * part.alpha)
-        return total
+        return spectra.value + self._of_lines(push)
+
+    def _of_lines(self, push: Push) -> float:
+        """What linear parts take from the dual."""
+        pairs = zip(self.linear, push.linear, strict=True)
+        return sum(float(pulled @ pulled) / (2.0 * part.alpha) for part, pulled in pairs)
 
     def conjugates(self, dual: FloatArray) -> float:
         """Σ c ℓ*(β), inf outside of the domain."""
@@ -347,8 +355,15 @@ class PSDProblem:
     def dual(self, dual: FloatArray, multipliers: FloatArray) -> float:
         """Objective of a dual point that balances the offsets, at given multipliers."""
         push = self.push(dual)
-        spectra = self.cone.spectra(push.gram, multipliers)
-        return -self.conjugates(dual) - self.unpenalized(push, spectra)
+        total = self.conjugates(dual) + float(multipliers @ self.cone.right)
+        matrices = self.cone.shifted(push.gram, multipliers)
+        for part, matrix in zip(self.psd, matrices, strict=True):
+            negative = np.minimum(np.linalg.eigvalsh(matrix), 0.0)
+            if part.alpha > 0.0:
+                total += float(negative @ negative) / (2.0 * part.alpha)
+            elif negative.any():
+                return -np.inf
+        return -total - self._of_lines(push)
 
     def lower(self, push: Push, spectra: Spectra, conjugates: float) -> float:
         """Dual objective at the multipliers of a barrier problem, which may be any."""

@@ -28,6 +28,7 @@ from fenchel.positive._solution import (
     total,
 )
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
+from fenchel.positive._trace_alone import solve_trace_alone
 from fenchel.positive.problem import PSDProblem
 from fenchel.solvers import Callback
 from fenchel.solvers.loop import Iterate
@@ -428,9 +429,10 @@ def make_solver(
     if not isinstance(solver, str):
         return solver
     if solver == "auto":
-        if not problem.loss.smooth and problem.loss.interior(1.0) is not None:
+        barrier = not problem.loss.smooth and problem.loss.interior(1.0) is not None
+        if barrier and not problem.of_traces_alone:  # the prox is slow where alpha is tiny
             return BarrierFirst(tol=tol, max_iter=max_iter)
-        solver = "newton" if problem.loss.smooth else "proximal_newton"
+        solver = "newton" if problem.loss.smooth or barrier else "proximal_newton"
     made: PSDSolver = SOLVERS[solver](tol=tol, max_iter=max_iter)
     return made
 
@@ -443,10 +445,16 @@ def solve(
     warm_start: Start | None = None,
     callback: Callback | None = None,
 ) -> PSDSolution:
-    """Solve a problem to a relative duality gap."""
+    """Solve a problem to a relative duality gap; this takes matrices with alpha=0 too."""
     chosen = make_solver(solver, problem, tol, max_iter)
     with threads_that_pay(max(problem.cone.sizes)):
-        return chosen.solve(problem, warm_start, callback)
+        if not problem.of_traces_alone:
+            return chosen.solve(problem, warm_start, callback)
+
+        def smoothed(near: PSDProblem, finer: float, start: Start | None) -> PSDSolution:
+            return replace(chosen, tol=finer).solve(near, start or warm_start, callback)
+
+        return solve_trace_alone(problem, smoothed, chosen.tol)
 
 
 __all__ = [
