@@ -56,7 +56,7 @@ class RowSystem:
         problem, n, along = self.problem, len(self.root), self.problem.directions
         grams = np.empty((len(along), n, n))
         for k, part in enumerate(problem.psd):
-            block = PairColumns(spectra, k, spectra.pairs(k), part.features).columns(slice(None))
+            block = PairColumns(spectra, k, spectra.pairs(k), part).columns(slice(None))
             np.matmul(block.T, block, out=grams[k])
         for k, gram in enumerate(problem.linear_grams, start=len(problem.psd)):
             grams[k] = gram

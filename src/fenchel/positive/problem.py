@@ -37,12 +37,16 @@ class PSDPart:
         Strength of the trace, >= 0; it lowers the rank.
     direction : array of shape (p,)
         The predictions move by f(x) times this vector; (1,) by default.
+    combinations : ndarray of shape (m, n), optional
+        The m losses see these combinations of the n values f(x_i), so that a loss may couple rows:
+        that of a pair sees f(x_i) - f(x_j). None for the values themselves.
     """
 
     features: FloatArray
     alpha: float
     trace_penalty: float = 0.0
     direction: FloatArray | None = None
+    combinations: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.trace_penalty) and self.trace_penalty >= 0.0):
@@ -55,6 +59,27 @@ class PSDPart:
                 f"alpha must be a finite number > 0, got {self.alpha!r}, or 0 with "
                 "trace_penalty > 0: without a penalty there need be no solution"
             )
+        shape = np.shape(self.combinations)
+        if self.combinations is not None and shape[1:] != (len(self.features),):
+            raise ValueError(
+                f"combinations must have shape (m, {len(self.features)}), a column for each row "
+                f"of features, got {shape}"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of losses."""
+        return len(self.features if self.combinations is None else self.combinations)
+
+    def combined(self, values: FloatArray) -> FloatArray:
+        """What losses see of something (n, ...) that belongs to the rows, (m, ...)."""
+        if self.combinations is None:
+            return values
+        return np.asarray(np.tensordot(self.combinations, values, 1))
+
+    def spread(self, losses: FloatArray) -> FloatArray:
+        """The adjoint: numbers (m,) of losses on the rows, (n,)."""
+        return losses if self.combinations is None else losses @ self.combinations
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +103,11 @@ class LinearPart:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.alpha) and self.alpha > 0.0):
             raise ValueError(f"alpha must be a finite number > 0, got {self.alpha!r}")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of losses."""
+        return len(self.features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +246,8 @@ class PSDProblem:
         n, p = len(self.sample_weight), self.loss.n_outputs
         parts: list[PSDPart | LinearPart] = [*self.psd, *self.linear]
         for part in parts:
-            if len(part.features) != n:
-                raise ValueError(f"features must have {n} rows, got {len(part.features)}")
+            if part.n_rows != n:
+                raise ValueError(f"features must have {n} rows, got {part.n_rows}")
             if part.direction is None and p != 1:
                 raise ValueError(f"direction must be given where there are {p} outputs, got None")
             if part.direction is not None and np.shape(part.direction) != (p,):
@@ -256,7 +286,13 @@ class PSDProblem:
     @cached_property
     def squares(self) -> list[Compressed | None]:
         """For each PSD part few features whose products are those of the matrices φφᵀ."""
-        return [self.shared.of(part.features) for part in self.psd]
+        found = []
+        for part in self.psd:
+            square = self.shared.of(part.features)
+            if square is not None:
+                square = square._replace(features=part.combined(square.features))
+            found.append(square)
+        return found
 
     def with_loss(self, loss: PredictionLoss) -> PSDProblem:
         """Return the problem with another loss, sharing what does not depend on it."""
@@ -293,7 +329,8 @@ class PSDProblem:
         """What a dual point (n, p), or a change of it, does to the parts."""
         along = self.directions @ (self.weight[:, None] * dual).T
         own, rest = along[: len(self.psd)], along[len(self.psd) :]
-        gram = [_gram(part.features, w) for part, w in zip(self.psd, own, strict=True)]
+        pairs = zip(self.psd, own, strict=True)
+        gram = [_gram(part.features, part.spread(w)) for part, w in pairs]
         lines = zip(self.linear, rest, strict=True)
         return Push(gram, [line.features.T @ w for line, w in lines])
 
@@ -332,7 +369,7 @@ class PSDProblem:
         """The functions of all parts along their directions, (n, p)."""
         forms = zip(self.psd, factors, strict=True)
         lines = zip(self.linear, weights, strict=True)
-        values = [quadratic_forms(part.features, factor) for part, factor in forms]
+        values = [part.combined(quadratic_forms(part.features, factor)) for part, factor in forms]
         values += [line.features @ w for line, w in lines]
         return np.asarray(np.array(values).T @ self.directions)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -446,13 +446,15 @@ def solve(
     callback: Callback | None = None,
 ) -> PSDSolution:
     """Solve a problem to a relative duality gap; this takes matrices with alpha=0 too."""
-    chosen = make_solver(solver, problem, tol, max_iter)
+    chosen: Any = make_solver(solver, problem, tol, max_iter)
     with threads_that_pay(max(problem.cone.sizes)):
         if not problem.of_traces_alone:
-            return chosen.solve(problem, warm_start, callback)
+            found: PSDSolution = chosen.solve(problem, warm_start, callback)
+            return found
 
         def smoothed(near: PSDProblem, finer: float, start: Start | None) -> PSDSolution:
-            return replace(chosen, tol=finer).solve(near, start or warm_start, callback)
+            solution = replace(chosen, tol=finer).solve(near, start or warm_start, callback)
+            return cast(PSDSolution, solution)
 
         return solve_trace_alone(problem, smoothed, chosen.tol)
 
