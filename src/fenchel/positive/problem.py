@@ -59,8 +59,8 @@ class PSDPart:
                 f"alpha must be a finite number > 0, got {self.alpha!r}, or 0 with "
                 "trace_penalty > 0: without a penalty there need be no solution"
             )
-        shape = np.shape(self.combinations)
-        if self.combinations is not None and shape[1:] != (len(self.features),):
+        shape = None if self.combinations is None else np.shape(self.combinations)
+        if shape is not None and shape[1:] != (len(self.features),):
             raise ValueError(
                 f"combinations must have shape (m, {len(self.features)}), a column for each row "
                 f"of features, got {shape}"
