@@ -42,6 +42,8 @@ class Program:
         for k, part in enumerate(problem.psd):
             where, r = self.where[k], part.features.shape[1]
             rows = np.array([triangle(np.outer(f, f)) for f in part.features])
+            if part.combinations is not None:
+                rows = part.combinations @ rows
             matrix[:, where] = np.kron(rows, problem.direction(part)[:, None])
             self.square[where] = part.alpha
             self.linear[where] = part.trace_penalty * triangle(np.eye(r))

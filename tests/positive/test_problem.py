@@ -213,7 +213,7 @@ def test_rank_is_low(solver):
 
 def test_refusals():
     _, _, features, phi, weight, y = setting()
-    with pytest.raises(ValueError, match="alpha must be a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match=r"must be a finite number > 0, got 0\.0, or 0 with"):
         PSDPart(phi, 0.0)
     with pytest.raises(ValueError, match="trace_penalty must be a finite number >= 0"):
         PSDPart(phi, 1.0, -1.0)

@@ -7,7 +7,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from fenchel._typing import FloatArray
 from fenchel.positive._cone import Spectra
-from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
+from fenchel.positive._system import PairColumns
+from fenchel.positive.problem import PSDProblem
 
 _FEW = 400  # dual entries that are worth it anyhow: 300 cost as much as 80 columns
 _MOST_FEATURES = 64  # all products of two of them are made
@@ -52,18 +53,15 @@ class RowSystem:
 
     def _gram(self, spectra: Spectra, p: int) -> FloatArray:
         """Q Qᵀ, output by output, (p n, p n)."""
-        problem, n = self.problem, len(self.root)
-        parts: list[PSDPart | LinearPart] = [*problem.psd, *problem.linear]
-        along = np.array([problem.direction(part) for part in parts])
-        grams = np.empty((len(parts), n, n))
+        problem, n, along = self.problem, len(self.root), self.problem.directions
+        grams = np.empty((len(along), n, n))
         for k, part in enumerate(problem.psd):
-            turned = part.features @ spectra.vectors[k]
-            products = (turned[:, :, None] * turned[:, None, :]).reshape(n, -1)
-            np.matmul(products * spectra.curvature(k).ravel(), products.T, out=grams[k])
-        for k, line in enumerate(problem.linear, start=len(problem.psd)):
-            np.matmul(line.features, line.features.T / line.alpha, out=grams[k])
-        both = (along[:, :, None] * along[:, None, :]).reshape(len(parts), -1)
-        blocks = (both.T @ grams.reshape(len(parts), -1)).reshape(p, p, n, n)
+            block = PairColumns(spectra, k, spectra.pairs(k), part).columns(slice(None))
+            np.matmul(block.T, block, out=grams[k])
+        for k, gram in enumerate(problem.linear_grams, start=len(problem.psd)):
+            grams[k] = gram
+        both = (along[:, :, None] * along[:, None, :]).reshape(len(along), -1)
+        blocks = (both.T @ grams.reshape(len(along), -1)).reshape(p, p, n, n)
         return blocks.swapaxes(1, 2).reshape(p * n, p * n)
 
     def _solved(self, right: FloatArray) -> FloatArray:

@@ -271,7 +271,10 @@ class Record:
 
     def _final(self, seen: Certified) -> Certified:
         """The first of the candidates that is within the tolerance, or else the best."""
-        best, lowest = seen, np.inf
+        best, lowest, own = seen, np.inf, seen.certificate
+        rough = self.loop.tol > _ROUGH  # whose rank would be that of the tolerance
+        if rough and own.feasibility <= _ROUNDED and credible_gap(own) <= self.loop.tol:
+            return seen
         for found in self._candidates(seen):
             certificate = found.certificate
             gap = credible_gap(certificate) if certificate.feasibility <= _ROUNDED else np.inf
@@ -319,6 +322,8 @@ class PSDSolver:
     ) -> PSDSolution:
         """Return the best certified point."""
         missing = self.requires(problem)
+        if problem.of_traces_alone:
+            missing = "needs alpha > 0; fenchel.positive.solve takes alpha=0 with this solver"
         if missing is not None:
             raise ValueError(f"solver {type(self).__name__} {missing}")
         record = Record(problem, self.tol, callback, self._joint(problem))

@@ -33,7 +33,7 @@ class Curvature:
         for k, part in enumerate(problem.psd):
             square = problem.squares[k]
             pairs = self._pairs(spectra, k, blocks) if square is None else spectra.pairs(k)
-            columns = PairColumns(spectra, k, pairs, part.features)
+            columns = PairColumns(spectra, k, pairs, part)
             rows = problem.cone.rows(spectra, k, pairs)[self.active]
             if square is not None and square.features.shape[1] + len(rows) < len(pairs.root):
                 mixed, rows = columns.mixed(square, rows)
@@ -60,8 +60,13 @@ class Curvature:
             weight = blocks @ (along * along)
         else:
             weight = np.einsum("ijk,j,k->i", blocks, along, along)
-        squares = np.square(part.features @ spectra.vectors[k])
-        scale = squares.T @ (weight[:, None] * squares)
+        turned = part.features @ spectra.vectors[k]
+        if part.combinations is None:
+            squares = np.square(turned)
+            scale = squares.T @ (weight[:, None] * squares)
+        else:
+            products = part.combined(turned[:, :, None] * turned[:, None, :])
+            scale = np.einsum("i,ijk->jk", weight, np.square(products))
         vectors, curvature = spectra.vectors[k], spectra.curvature(k)
         for condition in self.problem.cone.moments:
             moment = condition[k]
@@ -131,23 +136,28 @@ class FeatureColumns:
 class PairColumns:
     """Columns that are products of two features, turned to the eigenvectors."""
 
-    def __init__(self, spectra: Spectra, k: int, pairs: Pairs, features: FloatArray) -> None:
-        self.spectra, self.k, self.pairs, self.features = spectra, k, pairs, features
+    def __init__(self, spectra: Spectra, k: int, pairs: Pairs, part: PSDPart) -> None:
+        self.spectra, self.k, self.pairs, self.part = spectra, k, pairs, part
         self.width = len(pairs.root)
 
     def pull(self, weight: FloatArray) -> FloatArray:
         """Columnsᵀ weight."""
-        gram = self.features.T @ (weight[:, None] * self.features)
+        features = self.part.features
+        gram = features.T @ (self.part.spread(weight)[:, None] * features)
         return self.spectra.coordinates(self.k, self.pairs, gram)
 
     def predict(self, w: FloatArray) -> FloatArray:
         """Columns w."""
         matrix = self.spectra.matrix(self.k, self.pairs, w)
-        return np.einsum("ij,ij->i", self.features @ matrix, self.features)
+        features = self.part.features
+        return self.part.combined(np.einsum("ij,ij->i", features @ matrix, features))
 
     def columns(self, rows: IntArray | slice) -> FloatArray:
         """Some rows, (width, rows)."""
-        return self._of(self.features[rows])
+        part = self.part
+        if part.combinations is None:
+            return self._of(part.features[rows])
+        return self._of(part.features) @ part.combinations[rows].T
 
     def _of(self, features: FloatArray) -> FloatArray:
         turned = self.spectra.vectors[self.k].T @ features.T

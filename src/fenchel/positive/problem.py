@@ -31,29 +31,55 @@ class PSDPart:
     features : ndarray of shape (n, r)
         Features of the rows.
     alpha : float
-        Strength of the squared norm, > 0: without it the dual has no finite value near the
-        optimum, and no certificate could be given.
+        Strength of the squared norm, > 0, or 0 where there is a ``trace_penalty``: the dual is
+        then finite where :math:`G \succeq 0` alone.
     trace_penalty : float
         Strength of the trace, >= 0; it lowers the rank.
     direction : array of shape (p,)
         The predictions move by f(x) times this vector; (1,) by default.
+    combinations : ndarray of shape (m, n), optional
+        The m losses see these combinations of the n values f(x_i), so that a loss may couple rows:
+        that of a pair sees f(x_i) - f(x_j). None for the values themselves.
     """
 
     features: FloatArray
     alpha: float
     trace_penalty: float = 0.0
     direction: FloatArray | None = None
+    combinations: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha > 0.0):
-            raise ValueError(
-                f"alpha must be a finite number > 0, got {self.alpha!r}: the matrix is recovered "
-                "from the dual by dividing by alpha, so 0 leaves no certificate"
-            )
         if not (np.isfinite(self.trace_penalty) and self.trace_penalty >= 0.0):
             raise ValueError(
                 f"trace_penalty must be a finite number >= 0, got {self.trace_penalty!r}"
             )
+        free = self.alpha == 0.0 and self.trace_penalty > 0.0
+        if not (free or (np.isfinite(self.alpha) and self.alpha > 0.0)):
+            raise ValueError(
+                f"alpha must be a finite number > 0, got {self.alpha!r}, or 0 with "
+                "trace_penalty > 0: without a penalty there need be no solution"
+            )
+        shape = None if self.combinations is None else np.shape(self.combinations)
+        if shape is not None and shape[1:] != (len(self.features),):
+            raise ValueError(
+                f"combinations must have shape (m, {len(self.features)}), a column for each row "
+                f"of features, got {shape}"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of losses."""
+        return len(self.features if self.combinations is None else self.combinations)
+
+    def combined(self, values: FloatArray) -> FloatArray:
+        """What losses see of something (n, ...) that belongs to the rows, (m, ...)."""
+        if self.combinations is None:
+            return values
+        return np.asarray(np.tensordot(self.combinations, values, 1))
+
+    def spread(self, losses: FloatArray) -> FloatArray:
+        """The adjoint: numbers (m,) of losses on the rows, (n,)."""
+        return losses if self.combinations is None else losses @ self.combinations
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +103,11 @@ class LinearPart:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.alpha) and self.alpha > 0.0):
             raise ValueError(f"alpha must be a finite number > 0, got {self.alpha!r}")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of losses."""
+        return len(self.features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +246,8 @@ class PSDProblem:
         n, p = len(self.sample_weight), self.loss.n_outputs
         parts: list[PSDPart | LinearPart] = [*self.psd, *self.linear]
         for part in parts:
-            if len(part.features) != n:
-                raise ValueError(f"features must have {n} rows, got {len(part.features)}")
+            if part.n_rows != n:
+                raise ValueError(f"features must have {n} rows, got {part.n_rows}")
             if part.direction is None and p != 1:
                 raise ValueError(f"direction must be given where there are {p} outputs, got None")
             if part.direction is not None and np.shape(part.direction) != (p,):
@@ -255,14 +286,38 @@ class PSDProblem:
     @cached_property
     def squares(self) -> list[Compressed | None]:
         """For each PSD part few features whose products are those of the matrices φφᵀ."""
-        return [self.shared.of(part.features) for part in self.psd]
+        found = []
+        for part in self.psd:
+            square = self.shared.of(part.features)
+            if square is not None:
+                square = square._replace(features=part.combined(square.features))
+            found.append(square)
+        return found
 
     def with_loss(self, loss: PredictionLoss) -> PSDProblem:
         """Return the problem with another loss, sharing what does not depend on it."""
         other = replace(self, loss=loss)
-        shared = ("weight", "outward", "cone", "squares")
+        shared = ("weight", "outward", "cone", "squares", "directions")
         vars(other).update({name: getattr(self, name) for name in shared})
+        if "linear_grams" in vars(self):
+            vars(other)["linear_grams"] = self.linear_grams
         return other
+
+    @property
+    def of_traces_alone(self) -> bool:
+        """Whether a matrix pays for its trace alone, with alpha=0."""
+        return any(part.alpha == 0.0 for part in self.psd)
+
+    @cached_property
+    def directions(self) -> FloatArray:
+        """The vectors d of all parts, those of matrices first, (parts, p)."""
+        both: list[PSDPart | LinearPart] = [*self.psd, *self.linear]
+        return np.array([self.direction(part) for part in both])
+
+    @cached_property
+    def linear_grams(self) -> list[FloatArray]:
+        """For each linear part the kernel of its rows over alpha, (n, n)."""
+        return [line.features @ line.features.T / line.alpha for line in self.linear]
 
     def direction(self, part: PSDPart | LinearPart) -> FloatArray:
         """The vector d of a part, (p,)."""
@@ -272,17 +327,21 @@ class PSDProblem:
 
     def push(self, dual: FloatArray) -> Push:
         """What a dual point (n, p), or a change of it, does to the parts."""
-        weighted = self.weight[:, None] * dual
-        gram = [_gram(part.features, weighted @ self.direction(part)) for part in self.psd]
-        linear = [part.features.T @ (weighted @ self.direction(part)) for part in self.linear]
-        return Push(gram, linear)
+        along = self.directions @ (self.weight[:, None] * dual).T
+        own, rest = along[: len(self.psd)], along[len(self.psd) :]
+        pairs = zip(self.psd, own, strict=True)
+        gram = [_gram(part.features, part.spread(w)) for part, w in pairs]
+        lines = zip(self.linear, rest, strict=True)
+        return Push(gram, [line.features.T @ w for line, w in lines])
 
     def unpenalized(self, push: Push, spectra: Spectra) -> float:
         """Minus the dual value, but for the conjugates."""
-        total = spectra.value
-        for part, pulled in zip(self.linear, push.linear, strict=True):
-            total += float(pulled @ pulled) / (2.0 * part.alpha)
-        return total
+        return spectra.value + self._of_lines(push)
+
+    def _of_lines(self, push: Push) -> float:
+        """What linear parts take from the dual."""
+        pairs = zip(self.linear, push.linear, strict=True)
+        return sum(float(pulled @ pulled) / (2.0 * part.alpha) for part, pulled in pairs)
 
     def conjugates(self, dual: FloatArray) -> float:
         """Σ c ℓ*(β), inf outside of the domain."""
@@ -299,28 +358,27 @@ class PSDProblem:
 
     def predictions(self, model: Model) -> FloatArray:
         """z of the rows, (n, p)."""
-        z = np.tile(self.outward @ model.offset, (len(self.weight), 1))
-        for part, factor in zip(self.psd, model.factors, strict=True):
-            z += quadratic_forms(part.features, factor)[:, None] * self.direction(part)
-        for line, weights in zip(self.linear, model.weights, strict=True):
-            z += (line.features @ weights)[:, None] * self.direction(line)
-        return z
+        return self._summed(model.factors, model.weights) + self.outward @ model.offset
 
     def values(self, push: Push, spectra: Spectra) -> FloatArray:
         """Predictions of a dual point's model without offsets, (n, p)."""
-        z = np.zeros((len(self.weight), self.n_outputs))
-        for part, factor in zip(self.psd, spectra.factors(), strict=True):
-            z += quadratic_forms(part.features, factor)[:, None] * self.direction(part)
-        for line, pulled in zip(self.linear, push.linear, strict=True):
-            z += (line.features @ (pulled / -line.alpha))[:, None] * self.direction(line)
-        return z
+        lines = zip(self.linear, push.linear, strict=True)
+        return self._summed(spectra.factors(), [w / -line.alpha for line, w in lines])
+
+    def _summed(self, factors: list[FloatArray], weights: list[FloatArray]) -> FloatArray:
+        """The functions of all parts along their directions, (n, p)."""
+        forms = zip(self.psd, factors, strict=True)
+        lines = zip(self.linear, weights, strict=True)
+        values = [part.combined(quadratic_forms(part.features, factor)) for part, factor in forms]
+        values += [line.features @ w for line, w in lines]
+        return np.asarray(np.array(values).T @ self.directions)
 
     def penalty(self, model: Model) -> float:
         """What is added to the losses."""
         total = 0.0
         for part, factor in zip(self.psd, model.factors, strict=True):
             small = factor.T @ factor
-            total += part.trace_penalty * float(np.trace(small))
+            total += part.trace_penalty * float(np.vdot(factor, factor))
             total += 0.5 * part.alpha * float(np.vdot(small, small))
         for line, weights in zip(self.linear, model.weights, strict=True):
             total += 0.5 * line.alpha * float(weights @ weights)
@@ -334,8 +392,15 @@ class PSDProblem:
     def dual(self, dual: FloatArray, multipliers: FloatArray) -> float:
         """Objective of a dual point that balances the offsets, at given multipliers."""
         push = self.push(dual)
-        spectra = self.cone.spectra(push.gram, multipliers)
-        return -self.conjugates(dual) - self.unpenalized(push, spectra)
+        total = self.conjugates(dual) + float(multipliers @ self.cone.right)
+        matrices = self.cone.shifted(push.gram, multipliers)
+        for part, matrix in zip(self.psd, matrices, strict=True):
+            negative = np.minimum(np.linalg.eigvalsh(matrix), 0.0)
+            if part.alpha > 0.0:
+                total += float(negative @ negative) / (2.0 * part.alpha)
+            elif negative.any():
+                return -np.inf
+        return -total - self._of_lines(push)
 
     def lower(self, push: Push, spectra: Spectra, conjugates: float) -> float:
         """Dual objective at the multipliers of a barrier problem, which may be any."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from fenchel.positive._solution import (
     total,
 )
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
+from fenchel.positive._trace_alone import solve_trace_alone
 from fenchel.positive.problem import PSDProblem
 from fenchel.solvers import Callback
 from fenchel.solvers.loop import Iterate
@@ -96,7 +97,8 @@ class DualNewton(PSDSolver):
         if not problem.loss.smooth:
             nu = point.spectra.multipliers
             inside = _INSIDE if path.barrier < path.unit else _FAR_INSIDE
-            point = point_of(problem, inside * point.dual, None, nu, path.barrier, joint)
+            push = point.push.moved(point.push, inside - 1.0)
+            point = point_of(problem, inside * point.dual, push, nu, path.barrier, joint)
         eased, point = path.eased(point)
         decrease, first = np.inf, 0 if warm_start is None else -1  # it is certified already
         for step in range(self.max_iter + 1):
@@ -373,8 +375,11 @@ def _begin(record: Record, warm_start: Start | None, share: float) -> tuple[_Pat
         point = start_of(problem, warm_start)
         gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
         path.barrier = path.on_grid(_WARM * gap / sum(problem.cone.sizes))
-        warm_start = Start(point.dual, point.spectra.multipliers)
-    return path, start_of(problem, warm_start, path.barrier, record.joint)
+        nu = point.spectra.multipliers
+        return path, point_of(
+            problem, point.dual, point.push, nu, path.barrier, conjugates=point.conjugates
+        )
+    return path, start_of(problem, None, path.barrier, record.joint)
 
 
 def _walk(
@@ -424,9 +429,10 @@ def make_solver(
     if not isinstance(solver, str):
         return solver
     if solver == "auto":
-        if not problem.loss.smooth and problem.loss.interior(1.0) is not None:
+        barrier = not problem.loss.smooth and problem.loss.interior(1.0) is not None
+        if barrier and not problem.of_traces_alone:  # the prox is slow where alpha is tiny
             return BarrierFirst(tol=tol, max_iter=max_iter)
-        solver = "newton" if problem.loss.smooth else "proximal_newton"
+        solver = "newton" if problem.loss.smooth or barrier else "proximal_newton"
     made: PSDSolver = SOLVERS[solver](tol=tol, max_iter=max_iter)
     return made
 
@@ -439,7 +445,15 @@ def solve(
     warm_start: Start | None = None,
     callback: Callback | None = None,
 ) -> PSDSolution:
-    """Solve a problem to a relative duality gap."""
-    chosen = make_solver(solver, problem, tol, max_iter)
+    """Solve a problem to a relative duality gap; this takes matrices with alpha=0 too."""
+    chosen: Any = make_solver(solver, problem, tol, max_iter)
     with threads_that_pay(max(problem.cone.sizes)):
-        return chosen.solve(problem, warm_start, callback)
+        if not problem.of_traces_alone:
+            found: PSDSolution = chosen.solve(problem, warm_start, callback)
+            return found
+
+        def smoothed(near: PSDProblem, finer: float, start: Start | None) -> PSDSolution:
+            solution = replace(chosen, tol=finer).solve(near, start or warm_start, callback)
+            return cast(PSDSolution, solution)
+
+        return solve_trace_alone(problem, smoothed, chosen.tol)
