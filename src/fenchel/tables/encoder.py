@@ -200,7 +200,9 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if _in_files(X):
-            table: FloatArray = encoded(X, list(self.names_out_), self.transform)
+            table: FloatArray = encoded(
+                X, list(self.names_out_), list(self.kinds_), self.transform
+            )
             return table
         reading = _reading()
         parts = reading.parts_of(reading.frame_of(X), self.kinds_, self.dates_)
