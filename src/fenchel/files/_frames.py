@@ -13,17 +13,15 @@ from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened
 from fenchel.files._tables import Passed
 
 
-def encoded(
-    X: Any, made: list[str], read: list[str], encode: Callable[[Any], FloatArray]
-) -> Any:
+def encoded(X: Any, made: list[str], read: list[str], encode: Callable[[Any], FloatArray]) -> Any:
     """A table whose columns ``made`` come from data frames of columns ``read`` of another one."""
     source = _with_columns(X)
     others = [name for name in source.names if name not in made]
     return Encoded(source.label, [*made, *others], source, made, read, encode)
 
 
-def sample_frame(X: Any, target: Any, size: int) -> Any:
-    """A data frame of at most so many rows at equal steps, without the target."""
+def sample_frame(X: Any, target: Any, size: int) -> tuple[Any, str]:
+    """A data frame of at most so many rows at equal steps, without the target, and its label."""
     source = _with_columns(X)
     names = [name for name in source.names if name != target]
     steps = max(1, -(-sum(fragment.count_rows() for fragment in source.fragments) // size))
@@ -35,7 +33,8 @@ def sample_frame(X: Any, target: Any, size: int) -> Any:
         row += batch.num_rows
     if not chosen:
         raise ValueError(f"{source.label} must have at least one row, got an empty table")
-    return _joined(source.label, chosen).to_pandas()
+    of_these = "" if steps == 1 else f" (of which every {steps}th row is looked at)"
+    return _joined(source.label, chosen).to_pandas(), source.label + of_these
 
 
 def _joined(label: str, batches: list[Any]) -> Any:
