@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,12 +49,18 @@ class ArrowTable(Table):
     state: _State = field(default_factory=list)
     """Sizes and times of all files, when they were opened."""
 
+    def count(self) -> int:
+        """Number of rows, if only reading tells."""
+        with self._as_sentences(self.label):
+            return sum(fragment.count_rows() for fragment in self.fragments)
+
     def __post_init__(self) -> None:
         self.state = self.state or self._state()
 
     @property
     def n_rows(self) -> int | None:
-        groups: list[Any] = [getattr(fragment, "row_groups", None) for fragment in self.fragments]
+        with self._as_sentences(self.label):
+            groups: list[Any] = [getattr(each, "row_groups", None) for each in self.fragments]
         return None if None in groups else sum(group.num_rows for each in groups for group in each)
 
     def read(self, names: list[str]) -> Iterator[Piece]:
@@ -92,19 +99,32 @@ class ArrowTable(Table):
 
     def _batches(self, fragment: Any, names: list[str], numbers: list[str]) -> Iterator[Any]:
         label = getattr(fragment, "path", None) or self.label
-        try:
-            schema = _schema_of(fragment)
+        with self._as_sentences(label):
+            schema, of_folder = _schema_of(fragment), _of_folder(fragment)
             for name in names:
-                if name not in schema.names:
+                if name in of_folder:
+                    kind = str(arrow().scalar(of_folder[name]).type)
+                elif name in schema.names:
+                    kind = str(schema.field(name).type)
+                else:
                     raise ValueError(f"{label} has no column {name!r}, which other files have")
-                kind = str(schema.field(name).type)
                 if name in numbers and not kind.startswith(_NUMBERS):
                     raise ValueError(f"{label} must hold numbers in column {name!r}, got {kind}")
             for part in _parts(fragment):
-                yield from part.to_batches(
-                    columns=names, batch_size=BLOCK_ROWS, batch_readahead=1, use_threads=False
-                )
+                for batch in part.to_batches(
+                    columns=[name for name in names if name not in of_folder],
+                    batch_size=BLOCK_ROWS,
+                    batch_readahead=1,
+                    use_threads=False,
+                ):
+                    yield _completed(batch, names, of_folder)
                 arrow().default_memory_pool().release_unused()
+
+    @contextmanager
+    def _as_sentences(self, label: str) -> Iterator[None]:
+        """What Arrow raises, and what is behind it."""
+        try:
+            yield
         except (OSError, arrow().ArrowException) as error:
             if self._state() != self.state:
                 raise changed(self.label) from error
@@ -225,6 +245,27 @@ def _parts(fragment: Any) -> Iterator[Any]:
             chosen, n_rows = [], 0
 
 
+def _of_folder(fragment: Any) -> dict[str, Any]:
+    """Values of the columns that all rows of a file share, from the names of its folders."""
+    known = getattr(fragment, "partition_expression", None)
+    if known is None:
+        return {}
+    found: dict[str, Any] = importlib.import_module("pyarrow.dataset").get_partition_keys(known)
+    return found
+
+
+def _completed(batch: Any, names: list[str], of_folder: dict[str, Any]) -> Any:
+    """A batch with the columns of its folder beside its own."""
+    if not of_folder:
+        return batch
+    pa = arrow()
+    columns = [
+        pa.repeat(of_folder[name], batch.num_rows) if name in of_folder else batch.column(name)
+        for name in names
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
 def _schema_of(fragment: Any) -> Any:
     """The columns of a fragment as they are in its file."""
     own = getattr(fragment, "physical_schema", None)
@@ -251,7 +292,7 @@ def opened(X: Any) -> Table:
     arrow()
     data = importlib.import_module("pyarrow.dataset")
     try:
-        source = data.dataset(path, format="parquet")
+        source = data.dataset(path, format="parquet", partitioning="hive")
     except Exception as error:  # pyarrow raises errors of many kinds
         said = str(error).splitlines()[0]
         raise ValueError(f"{path} cannot be read as a table: {said}") from error
