@@ -36,6 +36,11 @@ def is_table(X: Any) -> bool:
     return placed or (hasattr(X, "to_batches") and hasattr(X, "schema"))
 
 
+def names_of(X: Any) -> list[str]:
+    """Names of the columns of a table; in an array they are numbers."""
+    return opened(X).names
+
+
 def n_rows_of(X: Any) -> int | None:
     """Number of rows of a table, where it is known before they are read."""
     return opened(X).n_rows
