@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, files, spool
 from fenchel.features import FeaturesOnDisk, PivotedCholesky
+from fenchel.files._arrow import ArrowTable
 from fenchel.kernels import Gaussian, Matern
 from fenchel.model_selection import PathSearchCV
 from fenchel.regression import elsewhere
@@ -201,6 +203,19 @@ def test_what_is_not_allowed_is_said_and_changes_nothing(name):
     assert vars(model) == before
 
 
+def test_the_remedy_for_missing_targets_works():
+    holes = _bad("y", [None if i % 7 == 3 else y for i, y in enumerate(Y)])
+    with pytest.raises(
+        ValueError, match=re.escape("dataset(place).filter(field('y').is_valid())")
+    ):
+        clone(MODEL).fit(holes, "y")
+    some = dataset.dataset(holes).filter(dataset.field("y").is_valid())
+    known = np.arange(N) % 7 != 3
+    found = clone(MODEL).fit(some, "y", "w")
+    expected = clone(MODEL).fit(X[known], Y[known], W[known])
+    np.testing.assert_allclose(found.predict(some), expected.predict(X[known]), atol=1e-8)
+
+
 def test_a_column_that_is_missing_in_one_file(tmp_path):
     folder = in_folder(tmp_path / "parts")
     part = parquet.read_table(folder / "part-2.parquet").drop_columns("b")
@@ -225,13 +240,13 @@ def test_files_that_are_none(tmp_path):
 
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
     place = written(tmp_path / "t.parquet")
-    batches = files._Arrow._batches
+    batches = ArrowTable._batches
 
     def changing(self, *arguments):
         yield from batches(self, *arguments)
         written(place, slice(0, 1000))
 
-    monkeypatch.setattr(files._Arrow, "_batches", changing)
+    monkeypatch.setattr(ArrowTable, "_batches", changing)
     with pytest.raises(ValueError, match="must not change while it is read, and has changed"):
         clone(MODEL).fit(place, "y")
 
@@ -320,7 +335,8 @@ def test_a_cell_of_another_kind_says_in_which_rows(monkeypatch):
 
 
 def test_the_encoder_looks_at_rows_at_equal_steps():
-    frame = files.sample_frame(table(), "y", 100)
+    frame, label = files.sample_frame(table(), "y", 100)
+    assert label == "X (of which every 12th row is looked at)"
     np.testing.assert_array_equal(frame["a"], X[::12, 0])
     assert list(frame.columns) == ["a", "b", "c", "w"]
 
@@ -370,28 +386,30 @@ def test_searches_that_files_are_not_for():
 
 
 def test_reading_says_how_far_it_is_and_what_is_left(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(files, "_BLOCK_ROWS", 300)
-    monkeypatch.setattr(files, "_READ_ROWS", 1)
+    monkeypatch.setattr("fenchel.files._arrow.BLOCK_ROWS", 300)
+    monkeypatch.setattr("fenchel.files._tables.BLOCK_ROWS", 300)
+    monkeypatch.setattr("fenchel.files._arrow._READ_ROWS", 1)
     monkeypatch.setattr("fenchel.solvers.loop._PAUSE", 0.0)
-    told = []
+    told = defaultdict(list)
 
     class Callback:
         def __call__(self, progress):
             return None
 
-        def reads(self, done, total):
-            told.append((done, total))
+        def passes(self, what, done, total):
+            told[what].append((done, total))
 
     place = written(tmp_path / "t.parquet", group=300)
     clone(MODEL).set_params(verbose=1, callback=Callback()).fit(place, "y")
-    assert told == [(300, N), (600, N), (900, N), (N, N)]
+    assert told["reading"] == [(300, N), (600, N), (900, N), (N, N)]
     lines = [line for line in capsys.readouterr().out.splitlines() if "reading" in line]
     assert re.fullmatch(
         r"\[QuantileRegressor\] reading: row 600 of 1200, 50 %, after [\d.]+ s, about \d+ s left",
         lines[1],
     )
     assert re.search(r"row 1200 of 1200, 100 %, after [\d.]+ s$", lines[-1])
+    assert told["making features"] == [(N, N)] * 2
     np.save(tmp_path / "X.npy", X)
     told.clear()
     clone(MODEL).set_params(callback=Callback()).fit(tmp_path / "X.npy", Y)
-    assert told == [(300, N), (600, N), (900, N), (N, N)]
+    assert told["reading"] == [(300, N), (600, N), (900, N), (N, N)]

@@ -117,6 +117,11 @@ def threads_that_pay(size: int) -> Iterator[Any]:
             raise
 
 
+def threads_allowed() -> int:
+    """How many the user allows, for what is no linear algebra."""
+    return _one_thread.asked
+
+
 class _Pool:
     """Threads that wait for work, for one pass at a time: those beside it go without."""
 

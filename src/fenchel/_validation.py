@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
@@ -391,6 +392,14 @@ def check_magnitude(values: FloatArray, name: str, largest: float = _LARGEST) ->
         raise ValueError(
             f"{name} must be at most {largest:g} in absolute value, got {found:g}: its square "
             "would overflow"
+        )
+
+
+def check_dense(X: Any, name: str = "X") -> None:
+    """Raise a sentence for sparse arrays, where only others will do."""
+    if issparse(X):
+        raise TypeError(
+            f"{name} must be an array, got a sparse one: {name}.toarray() makes an array of it"
         )
 
 

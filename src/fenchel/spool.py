@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from threading import local
@@ -28,6 +29,8 @@ class RowsOnDisk:
 
     ndim = 2
     dtype = np.dtype(np.float64)
+    passed: Callable[[int, int], object] | None = None
+    """Is told how many of all rows a pass over them has done, and how many there are."""
 
     def __init__(self, n_rows: int, n_columns: int) -> None:
         self.shape = n_rows, n_columns
@@ -78,6 +81,7 @@ class _Some(RowsOnDisk):
 
     def __init__(self, rows: RowsOnDisk, numbers: AnyArray) -> None:
         super().__init__(len(numbers), rows.shape[1])
+        self.passed = rows.passed
         self._rows, self._numbers = rows, numbers
 
     def _read(self, start: int, stop: int) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 
@@ -146,12 +147,77 @@ def test_large_csv_files_are_refused_with_what_to_do(here, capsys):
     assert "convert it to Parquet" in capsys.readouterr().err
 
 
-def test_holes_in_the_target_are_refused(here, capsys):
-    frame = trips()
-    frame.loc[700, "fare"] = np.nan
-    frame.to_parquet("trips.parquet", row_group_size=400)
+def with_markers(folder=None):
+    """A table whose cells -999 and k.A. are missing, two of them targets, and one target empty."""
+    frame = trips(800).drop(columns="ride")
+    frame.loc[[3, 500], "city"] = "k.A."
+    frame.loc[[7, 90], "seats"] = -999
+    frame.loc[[11, 600], "fare"] = -999.0
+    frame.loc[750, "fare"] = np.nan
+    if folder is None:
+        frame.to_parquet("trips.parquet", row_group_size=100)
+    else:
+        folder.mkdir()
+        frame[:300].astype({"seats": "float32"}).to_parquet(folder / "1.parquet")
+        frame[300:300].to_parquet(folder / "2.parquet")
+        frame[300:].to_parquet(folder / "3.parquet")
+    return frame
+
+
+@pytest.mark.parametrize("place", ["trips.parquet", "trips"])
+def test_missing_cells_and_targets_are_those_of_a_table_in_memory(
+    place, here, capsys, monkeypatch
+):
+    frame = with_markers(here / "trips" if place == "trips" else None)
+    options = ["--missing", "k.A.,-999", "--tol", "1e-9", "--quiet"]
+    assert main(["fit", place, *FIT[2:], *options, "--out", "disk.skops"]) == 0
+    sentence = f"3 rows, the first of them 12, are left out of {place}: the target is missing"
+    assert capsys.readouterr().err == f"fenchel: warning: {sentence}\n"
+    assert main(["evaluate", "disk.skops", place, "--json"]) == 0
+    of_disk = json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(on_disk, "SHARE", 1.0)
+    frame.to_parquet("memory.parquet")
+    assert main(["fit", "memory.parquet", *FIT[2:], *options, "--out", "memory.skops"]) == 0
+    assert main(["evaluate", "memory.skops", "memory.parquet", "--json"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert of_disk["n_rows"] == expected["n_rows"] == 797
+    np.testing.assert_allclose(of_disk["d2"], expected["d2"], rtol=1e-6)
+    found, other = (fenchel.load(f"{name}.skops") for name in ("disk", "memory"))
+    assert found[0].description_ == other[0].description_
+    assert "2 missing values filled" in found[0].description_["seats"]
+    np.testing.assert_allclose(found.predict(trips()), other.predict(trips()), atol=1e-4)
+
+
+def test_a_target_without_a_number_is_refused(here, capsys):
+    trips().assign(fare=np.nan).to_parquet("trips.parquet")
     assert main([*FIT, "--out", "m.skops"]) == 2
-    assert "column 'fare' of row 701" in capsys.readouterr().err
+    assert capsys.readouterr().err == "fenchel: trips.parquet has no value in the target fare\n"
+
+
+def test_a_folder_without_parquet_is_refused(here, capsys):
+    (here / "empty").mkdir()
+    assert main(["fit", "empty", "--target", "fare"]) == 2
+    assert "empty is a folder, and a CSV or Parquet file is needed" in capsys.readouterr().err
+    with_markers(here / "trips")
+    assert main(["compare", "trips", "--target", "fare"]) == 2
+    assert "is a folder, which fit, predict and evaluate read" in capsys.readouterr().err
+
+
+def test_all_passes_say_how_far_they_are(here, monkeypatch):
+    told = {}
+
+    @contextlib.contextmanager
+    def shown(**_):
+        yield lambda what, done, total: told.setdefault(what.split(":")[0], []).append(
+            (done, total)
+        )
+
+    monkeypatch.setattr("fenchel.cli.commands.shown", shown)
+    monkeypatch.setattr("fenchel.files._arrow.BLOCK_ROWS", 400)
+    assert main([*FIT, "--quiet"]) == 0
+    for what in ("looking at columns", "reading", "making features", "measuring"):
+        assert told[what][-1] == (1500, 1500), what
+    assert told["looking at columns"] == [(400, 1500), (800, 1500), (1200, 1500), (1500, 1500)]
 
 
 def test_small_tables_stay_in_memory(tmp_path, monkeypatch, capsys):

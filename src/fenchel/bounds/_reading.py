@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn import linear_model
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_dense
 from fenchel.bounds._losses import theorem_of
 from fenchel.bounds._result import BOOK, POSITIVE, check_real
 from fenchel.features import Explicit
@@ -61,6 +62,7 @@ class Fit:
 
 def sample_of(X: npt.ArrayLike, y: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Rows (n, d) and targets (n, p) as arrays."""
+    check_dense(X)
     targets = np.asarray(y, dtype=np.float64)
     return np.asarray(X, dtype=np.float64), targets[:, None] if targets.ndim == 1 else targets
 

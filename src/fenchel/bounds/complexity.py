@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel._validation import random_of
+from fenchel._validation import check_dense, random_of
 from fenchel.bounds._result import check_count, check_real
 
 Oracle = Callable[[FloatArray], FloatArray]
@@ -364,6 +364,7 @@ def fat_shattering_dimension(norm: float, radius: float, margin: float) -> int:
 
 
 def _table(name: str, values: npt.ArrayLike) -> FloatArray:
+    check_dense(values, name)
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or 0 in array.shape or not np.all(np.isfinite(array)):
         raise ValueError(

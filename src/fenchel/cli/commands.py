@@ -83,16 +83,16 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
 def fit_from_disk(path: Path, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     """The same for a table that is too large for memory."""
     place, _ = outputs.places()
-    on_disk.check_fit(path, settings, outputs.plot, roles.markers)
+    on_disk.check_fit(path, settings, outputs.plot)
     known = on_disk.names_in(path)
     (target,), names = checks.check_roles(roles, settings.model, known, path.name, None)
     used = roles.record(known, [target], names, path.name)
     hidden = outputs.quiet or outputs.as_json
     with shown(hidden=hidden, max_time=settings.max_time) as show:
-        fitted, table, y = on_disk.fit(settings, path, names, target, show)
-        show("measuring", 0, None)
+        rows_known = on_disk.rows_of(path, names, target, roles.markers, show)
+        fitted = on_disk.fit(settings, rows_known, target, show)
         with as_input_errors(f"the model fails on the rows of {path.name}: "):
-            measured = measures.measure(fitted.pipeline, table, y)
+            measured = on_disk.measured(fitted.pipeline, rows_known, show)
     with places.noting_files(place):
         if place is not None:
             models.save_model(fitted, used, place, None)
@@ -234,21 +234,42 @@ def _other_intervals(saved: models.Saved, coverage: float) -> str:
 def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> None:
     """Report loss, coverage and crossing on a table."""
     saved = models.load_model(model)
-    table = data_io.read_data(data, saved.missing)
-    targets = saved.targets_in(table, target)
-    y = data_io.target_values(table, targets)
-    with saved.used_on(table.label):
-        X, messages = rows(saved, table, beside=targets)
-        X, y, left_out = data_io.with_targets(X, y, table.label)
-        messages += left_out
-        measured = measures.measure(saved.pipeline, X, y)
+    path = Path(data)
+    large = on_disk.is_large(path) and path.suffix.lower() != ".csv"
+    if large and len(saved.targets) == 1:
+        label, names, measured, messages = _evaluated_from_disk(saved, path, target)
+    else:
+        table = data_io.read_data(data, saved.missing)
+        label, names = (
+            table.label,
+            saved.targets_in(table.names, table.label, target, table.target),
+        )
+        y = data_io.target_values(table, names)
+        with saved.used_on(label):
+            X, messages = rows(saved, table, beside=names)
+            X, y, left_out = data_io.with_targets(X, y, label)
+            messages += left_out
+            measured = measures.measure(saved.pipeline, X, y)
     warn([*saved.warnings, *messages])
-    inner, name = fitting.certified(saved.pipeline), ", ".join(targets)
+    inner, name = fitting.certified(saved.pipeline), ", ".join(names)
     if as_json:
-        head = {"model": type(inner).__name__, "data": table.label, "target": name or None}
+        head = {"model": type(inner).__name__, "data": label, "target": name or None}
         printing.print_json({**head, **printing.measures_record(inner, measured)})
     else:
-        printing.print_measures(inner, measured, table.label, name)
+        printing.print_measures(inner, measured, label, name)
+
+
+def _evaluated_from_disk(
+    saved: models.Saved, path: Path, target: str | None
+) -> tuple[str, list[str], measures.Measures, list[str]]:
+    """Label, targets, what is measured, and what is to be said of the rows."""
+    encoder: Any = saved.encoder
+    known, columns = on_disk.names_in(path), data_io.Columns(encoder.kinds_)
+    names = saved.targets_in(known, path.name, target, None)
+    read = [name for name in columns.names if name in known]
+    with saved.used_on(path.name), shown(hidden=False) as show:
+        found = on_disk.rows_of(path, read, names[0], saved.missing, show)
+        return path.name, names, on_disk.measured(saved.pipeline, found, show), found.notices
 
 
 def datasets(*, as_json: bool) -> None:

@@ -110,6 +110,10 @@ def read_data(data: str, missing: tuple[str, ...] = ()) -> Table:
     """
     label = heading_of(data).label
     path = place_of(data, "DATA")
+    if path.is_dir():
+        raise InputError(
+            f"{data} is a folder, which fit, predict and evaluate read block by block"
+        )
     if path.is_file():
         return Table(_read_file(path, missing), label, path=path, missing=missing)
     names = [info.name for info in list_datasets()]
@@ -257,8 +261,13 @@ def with_targets(X: pd.DataFrame, y: Any, label: str) -> tuple[Any, Any, list[st
         return X, y, []
     if count == len(gaps):
         raise InputError(f"{label} has no row in which all targets are known")
+    return X[~gaps], y[~gaps], [left_out(count, row, label)]
+
+
+def left_out(count: int, row: int, label: str) -> str:
+    """Words for rows without a target, and for the first of them."""
     where = f"row {row} is" if count == 1 else f"{count} rows, the first of them {row}, are"
-    return X[~gaps], y[~gaps], [f"{where} left out of {label}: the target is missing"]
+    return f"{where} left out of {label}: the target is missing"
 
 
 def features_of(table: Table, names: list[str]) -> tuple[pd.DataFrame, Columns]:
@@ -274,11 +283,7 @@ def features_of(table: Table, names: list[str]) -> tuple[pd.DataFrame, Columns]:
 def columns_of(features: pd.DataFrame, label: str) -> Columns:
     """Sort the columns by what they hold, as an encoder does that is fitted on them."""
     with sentences_of_tables():
-        try:
-            kinds = kinds_of(frame_of(features), TableEncoder().max_categories, label)
-        except OddCellsError as error:
-            hint = "--missing names words that stand for missing values"
-            raise InputError(f"{one_line(error)}; {hint}") from error
+        kinds = kinds_of(frame_of(features), TableEncoder().max_categories, label)
     return Columns(kinds.read)
 
 
@@ -287,6 +292,9 @@ def sentences_of_tables() -> Iterator[None]:
     """Pass on what is wrong with a table, or not installed; and nothing else."""
     try:
         yield
+    except OddCellsError as error:
+        hint = "--missing names words that stand for missing values"
+        raise InputError(f"{one_line(error)}; {hint}") from error
     except (TableError, ImportError) as error:
         raise InputError(one_line(error)) from error
 

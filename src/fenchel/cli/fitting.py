@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Progress
-from fenchel.cli.data_io import Columns
+from fenchel.cli.data_io import Columns, sentences_of_tables
 from fenchel.cli.errors import InputError, as_input_errors, one_line
 from fenchel.cli.interrupts import Wish
 from fenchel.cli.progress import Show
@@ -176,9 +176,9 @@ class _Steps:
         enough = progress.is_learning or progress.relative_gap < _WORTH_HAVING
         return "interrupted" if self.wish.is_there and enough else None
 
-    def reads(self, done: int, total: int | None) -> None:
-        """Show how much of a file was read."""
-        self.show("reading", done, total)
+    def passes(self, what: str, done: int, total: int | None) -> None:
+        """Show how far a pass over a table is."""
+        self.show(what, done, total)
 
     def _count(self, progress: Progress) -> None:
         """Take note of another model: its steps begin anew, after learning if there is any."""
@@ -279,7 +279,8 @@ def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> F
         listening = contextlib.nullcontext() if several else wish.listening()
         with warnings.catch_warnings(record=True) as caught, listening:
             warnings.simplefilter("always")
-            pipeline.fit(X, targets, **options)
+            with sentences_of_tables():
+                pipeline.fit(X, targets, **options)
         without_callbacks(pipeline)
         show("fitting", ticks.total, ticks.total)
     messages = list(dict.fromkeys(one_line(w.message) for w in caught))

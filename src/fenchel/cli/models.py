@@ -11,7 +11,6 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from fenchel.cli.data_io import Table
 from fenchel.cli.errors import InputError, one_line, one_sentence
 from fenchel.cli.fitting import Fit, certified
 from fenchel.cli.measures import LOSS_NAMES
@@ -67,13 +66,18 @@ class Saved:
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)
         return list(names) if known and names else []
 
-    def targets_in(self, table: Table, target: str | None) -> list[str]:
-        """The columns of a table that its predictions are held against."""
+    def targets_in(
+        self, names: list[str], label: str, target: str | None, known: str | None
+    ) -> list[str]:
+        """The columns of a table that its predictions are held against.
+
+        ``known`` is what a data set of ours names as its target.
+        """
         if self.has_density:
             return []
         of_curve = len(self.targets) > 1 and target is None
-        own = ",".join(self.targets) if of_curve else next(iter(self.targets), table.target)
-        return Roles(target).targets(table.names, table.label, own, many=of_curve)
+        own = ",".join(self.targets) if of_curve else next(iter(self.targets), known)
+        return Roles(target).targets(names, label, own, many=of_curve)
 
     @contextlib.contextmanager
     def used_on(self, label: str) -> Iterator[None]:

@@ -8,22 +8,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.cli import fitting
-from fenchel.cli.data_io import Table, labelled, marked
+from fenchel.cli import fitting, measures
+from fenchel.cli.data_io import Table, labelled, left_out, marked
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show
 from fenchel.cli.roles import heading_of
 from fenchel.cli.settings import EXPECTILE, QUANTILE, RIDGE, SUPPORT, Settings, option
-from fenchel.files import n_rows_of, only, read_blocks, read_frames
+from fenchel.files import n_rows_of, only, read_frames, read_known
 
 SHARE = 0.1
 """Of the free memory: kernels make of a row many times the numbers that it has."""
+CONVERT = (
+    f"is larger than {100.0 * SHARE:g} % of the free memory: convert it to Parquet, which is read "
+    "from disk, as by pyarrow.csv and pyarrow.parquet"
+)
 _KNOWN = Path("/proc/meminfo")
 _BLOCK_ROWS = 2**16
 _CALIBRATION_SHARE, _MOST_CALIBRATION = 0.25, 20_000
@@ -41,9 +45,9 @@ def free_memory() -> float:
 
 
 def is_large(path: Path) -> bool:
-    """Whether a table is too large to be read as a whole, whatever it is then used for."""
+    """Whether a table is too large to be read as a whole, or in several files."""
     if not path.is_file():
-        return False
+        return path.is_dir()
     size = float(path.stat().st_size)
     if path.suffix.lower() == ".parquet":
         try:
@@ -67,40 +71,70 @@ def n_rows_in(path: Path) -> int | None:
     return None if path.suffix.lower() == ".csv" else n_rows_of(str(path))
 
 
-def check_fit(path: Path, settings: Settings, plot: str | None, missing: tuple[str, ...]) -> None:
+def check_fit(path: Path, settings: Settings, plot: str | None) -> None:
     """Refuse what needs all rows in memory."""
-    start = f"{path.name} is larger than {100.0 * SHARE:g} % of the free memory"
-    if path.suffix.lower() != ".parquet":
-        raise InputError(
-            f"{start}: convert it to Parquet, which is fitted from disk, as by pyarrow.csv and "
-            "pyarrow.parquet"
-        )
+    large = f"{path.name} is larger than {100.0 * SHARE:g} % of the free memory"
+    start = f"{path.name} is a folder" if path.is_dir() else large
+    if not path.is_dir() and path.suffix.lower() != ".parquet":
+        raise InputError(f"{path.name} {CONVERT}")
     refused = [option(name) for name in ("cv", "non_crossing") if settings.given(name)]
     refused += ["--plot"] if plot is not None else []
-    refused += ["--missing"] if missing else []
     if settings.model not in (QUANTILE, EXPECTILE, SUPPORT, RIDGE):
         refused = [f"--model {settings.model}"]
     if refused:
         raise InputError(f"{start} and is fitted from disk, without {refused[0]}")
 
 
-def fit(
-    settings: Settings, path: Path, names: list[str], target: str, show: Show
-) -> tuple[fitting.Fit, Any, FloatArray]:
-    """Fit to a Parquet file; also the table of the columns that are read, and the targets."""
+class Rows(NamedTuple):
+    """The rows of a table whose target is known."""
+
+    table: Any
+    """The columns that are read."""
+    targets: FloatArray
+    notices: list[str]
+    """On those that are left out."""
+
+
+def rows_of(
+    path: Path, names: list[str], target: str, markers: tuple[str, ...], show: Show
+) -> Rows:
+    """Rows of some columns and a target, in which cells with one of the markers are empty."""
     with as_input_errors():
-        table = only(str(path), [*names, target])
-        told = partial(show, f"reading {target}")
-        y = np.concatenate([block[:, 0] for block in read_blocks(table, [target], 1, told)])
+        columns = [*names, target]
+        table = only(str(path), columns, known=target, missing=markers, passed=show)
+        y, numbers, n_rows = read_known(table, target)
+    if len(y) == 0:
+        raise InputError(f"{path.name} has no value in the target {target}")
+    notices = []
+    if len(y) < n_rows:
+        first = int(np.argmax(np.append(numbers, -1) != np.arange(len(y) + 1)))
+        notices = [left_out(n_rows - len(y), first + 1, path.name)]
+    return Rows(table, y, notices)
+
+
+def fit(settings: Settings, rows: Rows, target: str, show: Show) -> fitting.Fit:
+    """Fit to Parquet files, without the rows whose target is missing."""
+    with as_input_errors():
         if settings.coverage is None:
-            return replace(fitting.fit(settings, table, target, show), on_disk=True), table, y
-        return _calibrated(settings, table, target, y, show), table, y
+            found = fitting.fit(settings, rows.table, target, show)
+        else:
+            found = _calibrated(settings, rows, target, show)
+    return replace(found, warnings=[*rows.notices, *found.warnings], on_disk=True)
 
 
-def _calibrated(
-    settings: Settings, table: Any, target: str, y: FloatArray, show: Show
-) -> fitting.Fit:
+def measured(pipeline: Any, rows: Rows, show: Show) -> measures.Measures:
+    """What a model is worth on these rows."""
+
+    def passed(_: str, done: int, total: int | None) -> None:
+        show("measuring", done, total)
+
+    table = only(rows.table, rows.table.names, passed=passed)
+    return measures.measure(pipeline, table, rows.targets)
+
+
+def _calibrated(settings: Settings, found_rows: Rows, target: str, show: Show) -> fitting.Fit:
     """Intervals calibrated on some rows, which are left out of the fit."""
+    table, y = found_rows.table, found_rows.targets
     coverage = float(settings.coverage or 0.0)
     size = max(1, min(int(_CALIBRATION_SHARE * len(y)), _MOST_CALIBRATION))
     random = np.random.RandomState(settings.seed)
@@ -119,7 +153,7 @@ def _calibrated(
     rows = pipeline[:-1].transform(_rows(table, chosen))
     wrapper.fit(rows, y[chosen])
     pipeline.steps[-1] = (pipeline.steps[-1][0], wrapper)
-    return replace(found, on_disk=True)
+    return found
 
 
 def _rows(table: Any, numbers: IntArray) -> pd.DataFrame:

@@ -44,7 +44,7 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
 
 
 def _target(saved: models.Saved, table: data_io.Table, target: str | None) -> str:
-    names = saved.targets_in(table, target)
+    names = saved.targets_in(table.names, table.label, target, table.target)
     if len(names) != 1:
         raise InputError(f"{saved.path} is of a kind that has no report: use fenchel evaluate")
     return names[0]

@@ -106,7 +106,9 @@ def heading_of(data: str) -> Heading:
     """Look at a file, without reading it; say if there is none."""
     path = place_of(data, "DATA")
     if path.is_dir():
-        raise InputError(f"{data} is a folder, and a CSV or Parquet file is needed")
+        if next(path.rglob("*.parquet"), None) is None:
+            raise InputError(f"{data} is a folder, and a CSV or Parquet file is needed")
+        return Heading(path.name, _names_in(path, ".parquet"))
     if not path.is_file():
         if path.suffix:
             raise InputError(f"there is no file {data}")
@@ -120,7 +122,14 @@ def heading_of(data: str) -> Heading:
 def _names_in(path: Path, suffix: str) -> list[str] | None:
     try:
         if suffix == ".parquet":
-            known = importlib.import_module("pyarrow.parquet").read_schema(path).names
+            if path.is_dir():  # what reads folders takes a while to import
+                known = (
+                    importlib.import_module("pyarrow.dataset")
+                    .dataset(path, partitioning="hive")
+                    .schema.names
+                )
+            else:
+                known = importlib.import_module("pyarrow.parquet").read_schema(path).names
             names = [name for name in known if not _INDEX.fullmatch(name)]
         else:
             with path.open(encoding="utf-8-sig", newline="") as file:

@@ -11,10 +11,12 @@ from scipy.linalg import eigh, qr
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
 from fenchel.design.kernel_values import KernelColumns, Stored, fill_lower
+from fenchel.design.narrow import is_narrow, narrow_product, narrow_pull
 from fenchel.design.rows import RowBlocks
 
 _MOST_GRAM_ROWS = 6000  # 288 MB
 _FULL_RANK = 0.75
+_MANY_ROWS = 50_000  # for which it pays to load compiled loops
 _MOST_SUMS = 2**24  # 128 MB of Hessians, one for each part of the rows
 
 
@@ -39,6 +41,7 @@ class Plain(Coupled):
         self._rows = features
         self.n_rows, self.width = features.shape
         self.n_outputs = len(coupling)
+        self._many = self.n_rows >= _MANY_ROWS
 
     @cached_property
     def gram(self) -> FloatArray | None:
@@ -62,11 +65,17 @@ class Plain(Coupled):
     def predict(
         self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
     ) -> FloatArray:
-        return np.matmul(self._rows[rows], directions, out=out)
+        features = self._rows[rows]
+        if self._many and is_narrow(features, directions.shape[1]):
+            return narrow_product(features, directions, out)
+        return np.matmul(features, directions, out=out)
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         """Φᵀ push, (r, p)."""
-        return self._rows[rows].T @ push
+        features = self._rows[rows]
+        if self._many and is_narrow(features, push.shape[1]):
+            return narrow_pull(features, push)
+        return features.T @ push
 
     def weights_of(self, pulled: FloatArray) -> FloatArray:
         return pulled @ self.coupling

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from itertools import count
+from threading import get_ident
 from typing import Self
 
 import numpy as np
@@ -47,6 +49,8 @@ class FeaturesOnDisk(RowsOnDisk):
         self._beside = None if self._centre is None else -self._centre  # what is taken off yet
         self._spool = Spool(*self.shape[::-1]) if fits_on_disk(*self.shape) else None
         self.left = np.zeros(len(rows))
+        done, caller = count(1), get_ident()
+        blocks = self.blocks
 
         def task(block: slice) -> tuple[float, float]:
             X = rows[block]
@@ -56,9 +60,14 @@ class FeaturesOnDisk(RowsOnDisk):
             squares = float(np.einsum("ij,ij->", features, features))
             if self._spool is not None:
                 self._spool.write(block.start, features - self._written)
+            rows_done = min(next(done) * blocks.block_rows, len(rows))
+            if rows.passed is not None and get_ident() == caller:  # others tell nobody
+                rows.passed(rows_done, len(rows))
             return float(self.left[block].sum()), squares
 
-        left, squares = (float(part) for part in self.blocks.sum(task))
+        left, squares = (float(part) for part in blocks.sum(task))
+        if rows.passed is not None:
+            rows.passed(len(rows), len(rows))
         self.kernel_error = left / (left + squares) if left > 0.0 else 0.0
 
     @property

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import check_dense
 from fenchel.inspection.text import short_name
 
 _BLOCK = 2**16  # rows predicted at a time
@@ -47,6 +48,7 @@ class FeatureTable:
         if hasattr(X, "iloc"):
             columns = [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
             return cls(X, [str(name) for name in X.columns], columns)
+        check_dense(X)
         X = np.asarray(X)
         if X.ndim != 2:
             raise ValueError(f"X must have two dimensions, got {X.ndim}")

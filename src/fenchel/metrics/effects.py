@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_dense
 
 _SHIFTS = 4
 
@@ -46,6 +47,7 @@ def total_effects(predict: Callable[[FloatArray], FloatArray], X: FloatArray) ->
     >>> total_effects(lambda X: 2.0 * X[:, 0] + X[:, 1], X).round(1)
     array([0.8, 0.2, 0. ])
     """
+    check_dense(X)
     n, d = X.shape
     whole = np.reshape(predict(X), (n, -1))
     variance = whole.var(axis=0)

@@ -202,7 +202,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         if not is_table(X):
             return None
         check_elsewhere(self, f"the table {X!r}")
-        told = getattr(self._callback(), "reads", None)
+        told = getattr(self._callback(), "passes", None)
         return OnDisk.read(X, y, sample_weight, self.random_state, told)
 
     def _prepared(

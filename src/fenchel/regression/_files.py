@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel._validation import check_targets
 from fenchel.features import FeatureMap, FeaturesOnDisk
-from fenchel.files import Told, read_columns
+from fenchel.files import Passed, read_columns
 from fenchel.regression.elsewhere import Source
 
 _BLOCK_ROWS = 2**16
@@ -24,10 +25,12 @@ class OnDisk(Source):
 
     @classmethod
     def read(
-        cls, X: Any, y: Any, sample_weight: Any, random_state: Any, told: Told | None = None
+        cls, X: Any, y: Any, sample_weight: Any, random_state: Any, told: Passed | None = None
     ) -> OnDisk:
         """Read it, and check what is in it as other data are checked."""
-        found = read_columns(X, y, sample_weight, told)
+        reading = None if told is None else partial(told, "reading")
+        found = read_columns(X, y, sample_weight, reading)
+        found.rows.passed = None if told is None else partial(told, "making features")
         check_targets(found.targets)
         return cls(*found, random_state=random_state)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import check_dense
 from fenchel.inspection import (
     FeatureTable,
     Importances,
@@ -128,7 +128,8 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         raise ValueError(
             f"estimator must have a method predict, got {type(estimator).__name__} without one"
         )
-    if issparse(X) or np.ndim(X) != 2:
+    check_dense(X)
+    if np.ndim(X) != 2:
         raise ValueError("X must be a table or an array with two dimensions, of rows and columns")
     targets = np.asarray(y, dtype=np.float64)
     if targets.ndim not in (1, 2) or targets.size == 0 or len(targets) != len(X):

@@ -151,6 +151,8 @@ class Watch:
     started: float = field(default_factory=time.perf_counter)
     reason: str | None = None
     _said: float = field(default_factory=time.perf_counter)
+    _begun: float = field(default_factory=time.perf_counter)
+    _done: int = 0
 
     def __call__(self, progress: Progress) -> str | None:
         """Take note of a certificate; return why to stop, or None."""
@@ -165,21 +167,24 @@ class Watch:
             self.reason = f"max_time={self.max_time:g} s were reached; increase max_time or tol"
         return self.reason
 
-    def reads(self, done: int, total: int | None) -> None:
-        """Take note of rows that were read, with a line each second and one for the last."""
+    def passes(self, what: str, done: int, total: int | None) -> None:
+        """Take note of rows that were passed over, with a line each second and for the last."""
         now, last = time.perf_counter(), done == total
+        if done <= self._done:
+            self._begun = now  # another pass, of which one part is done
+        self._done = done
         if self.verbose and (last or now - self._said >= _PAUSE):
-            self._said, spent = now, now - self.started
+            self._said, spent = now, now - self._begun
             share = "" if total is None else f" of {total}, {100.0 * done / total:.0f} %"
             left = (
                 ""
                 if total is None or last
                 else f", about {spent / done * (total - done):.0f} s left"
             )
-            line = f"[{self.name}] reading: row {done}{share}, after {spent:.2f} s{left}"
+            line = f"[{self.name}] {what}: row {done}{share}, after {spent:.2f} s{left}"
             print(line)  # noqa: T201  (asked for)
-        if (told := getattr(self.callback, "reads", None)) is not None:
-            told(done, total)
+        if (told := getattr(self.callback, "passes", None)) is not None:
+            told(what, done, total)
 
     def seconds_left(self) -> float:
         """Until ``max_time``."""

@@ -142,9 +142,10 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         """
         self.check_parameters()
         reading = _reading()
-        frame = reading.frame_of(sample_frame(X, y, _SAMPLE_ROWS) if _in_files(X) else X)
-        kinds = reading.kinds_of(frame, self.max_categories)
-        parts = reading.parts_of(frame, kinds.read, kinds.dates)
+        some, label = sample_frame(X, y, _SAMPLE_ROWS) if _in_files(X) else (X, "X")
+        frame = reading.frame_of(some)
+        kinds = reading.kinds_of(frame, self.max_categories, label)
+        parts = reading.parts_of(frame, kinds.read, kinds.dates, label)
         columns = ColumnTransformer(self._encoders(parts), sparse_threshold=0.0)
         columns.set_output(transform="default")
         with without_warnings(UserWarning):  # of words in which there are few letters
@@ -200,7 +201,9 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         if _in_files(X):
-            table: FloatArray = encoded(X, list(self.names_out_), self.transform)
+            table: FloatArray = encoded(
+                X, list(self.names_out_), list(self.kinds_), self.transform
+            )
             return table
         reading = _reading()
         parts = reading.parts_of(reading.frame_of(X), self.kinds_, self.dates_)

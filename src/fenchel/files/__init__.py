@@ -1,0 +1,35 @@
+"""Tables in files, block by block: Parquet files and folders, Arrow tables, arrays of NumPy."""
+
+from __future__ import annotations
+
+from fenchel.files._columns import (
+    Columns,
+    is_table,
+    n_rows_of,
+    names_of,
+    read_blocks,
+    read_columns,
+    read_known,
+    sample_of,
+)
+from fenchel.files._frames import encoded, only, read_frames, sample_frame
+from fenchel.files._tables import Passed, Told
+
+__all__ = [
+    "Columns",
+    "Passed",
+    "Told",
+    "encoded",
+    "is_table",
+    "n_rows_of",
+    "names_of",
+    "only",
+    "read_blocks",
+    "read_columns",
+    "read_frames",
+    "read_known",
+    "sample_frame",
+    "sample_of",
+]
+
+__dir__ = __all__.copy

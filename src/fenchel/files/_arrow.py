@@ -1,0 +1,310 @@
+"""Tables of Arrow: Parquet files and folders, tables and data sets, read batch by batch."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fenchel._threads import threads_allowed
+from fenchel._typing import FloatArray
+from fenchel.files._tables import (
+    BLOCK_ROWS,
+    Passed,
+    Piece,
+    Table,
+    array_in,
+    changed,
+    file_or_folder,
+    size_and_time,
+)
+
+_INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
+_READ_ROWS = 2**18
+_NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "null")
+_Item = TypeVar("_Item")
+_State = list[tuple[int, int] | None]
+
+
+@dataclass
+class ArrowTable(Table):
+    """Fragments of a data set of Arrow: files, or a table in memory.
+
+    ``missing`` are words that stand for missing values, as text or as the number that they are;
+    rows without a number in the column ``known`` are left out; ``passed`` is told of all passes.
+    """
+
+    fragments: list[Any]
+    missing: tuple[str, ...] = ()
+    known: str | None = None
+    passed: Passed | None = None
+    state: _State = field(default_factory=list)
+    """Sizes and times of all files, when they were opened."""
+
+    def count(self) -> int:
+        """Number of rows, if only reading tells."""
+        with self._as_sentences(self.label):
+            return sum(fragment.count_rows() for fragment in self.fragments)
+
+    def __post_init__(self) -> None:
+        self.state = self.state or self._state()
+
+    @property
+    def n_rows(self) -> int | None:
+        with self._as_sentences(self.label):
+            groups: list[Any] = [getattr(each, "row_groups", None) for each in self.fragments]
+        return None if None in groups else sum(group.num_rows for each in groups for group in each)
+
+    def read(self, names: list[str]) -> Iterator[Piece]:
+        for piece in self.batches(names, names):
+            yield piece._replace(values=numbers_of(piece.values, names))
+
+    def batches(
+        self, names: list[str], numbers: list[str], what: str = "reading"
+    ) -> Iterator[Piece]:
+        """Batches of Arrow with these columns, some of which are to hold numbers."""
+        if self._state() != self.state:
+            raise changed(self.label)
+        own = [self.known] if self.known is not None else []
+        wanted, row = [*names, *(each for each in own if each not in names)], 0
+        n_rows = None if self.passed is None else self.n_rows
+        for batch in _ahead(self._all(wanted, [*numbers, *own])):
+            some = _without(batch, self.missing)
+            chosen = np.arange(batch.num_rows)
+            if self.known is not None:
+                chosen = np.flatnonzero(~np.isnan(numbers_of(some, [self.known])[:, 0]))
+                some = some.select(names)
+                some = some if len(chosen) == len(some) else some.take(arrow().array(chosen))
+            chosen, row = chosen + row, row + batch.num_rows
+            if len(chosen):
+                yield Piece(chosen, row, some)
+            if self.passed is not None:
+                self.passed(what, row, n_rows)
+        if self._state() != self.state:
+            raise changed(self.label)
+
+    def _all(self, names: list[str], numbers: list[str]) -> Iterator[Any]:
+        for fragment in self.fragments:
+            yield from (
+                batch for batch in self._batches(fragment, names, numbers) if batch.num_rows
+            )
+
+    def _batches(self, fragment: Any, names: list[str], numbers: list[str]) -> Iterator[Any]:
+        label = getattr(fragment, "path", None) or self.label
+        with self._as_sentences(label):
+            schema, of_folder = _schema_of(fragment), _of_folder(fragment)
+            for name in names:
+                if name in of_folder:
+                    kind = str(arrow().scalar(of_folder[name]).type)
+                elif name in schema.names:
+                    kind = str(schema.field(name).type)
+                else:
+                    raise ValueError(f"{label} has no column {name!r}, which other files have")
+                if name in numbers and not kind.startswith(_NUMBERS):
+                    raise ValueError(f"{label} must hold numbers in column {name!r}, got {kind}")
+            for part in _parts(fragment):
+                for batch in part.to_batches(
+                    columns=[name for name in names if name not in of_folder],
+                    batch_size=BLOCK_ROWS,
+                    batch_readahead=1,
+                    use_threads=False,
+                ):
+                    yield _completed(batch, names, of_folder)
+                arrow().default_memory_pool().release_unused()
+
+    @contextmanager
+    def _as_sentences(self, label: str) -> Iterator[None]:
+        """What Arrow raises, and what is behind it."""
+        try:
+            yield
+        except (OSError, arrow().ArrowException) as error:
+            if self._state() != self.state:
+                raise changed(self.label) from error
+            said = str(error).splitlines()[0]
+            raise ValueError(f"{label} cannot be read to its end: {said}") from error
+
+    def _state(self) -> _State:
+        paths = [getattr(fragment, "path", None) for fragment in self.fragments]
+        return [size_and_time(Path(path)) if path else None for path in paths]
+
+
+@dataclass
+class Encoded(Table):
+    """Another table, with columns that are made of its own batch by batch."""
+
+    source: ArrowTable
+    made: list[str]
+    read_for_them: list[str]
+    encode: Callable[[Any], FloatArray]
+
+    @property
+    def features_named(self) -> bool:
+        return False  # transformers make arrays of rows in memory, which have no names
+
+    @property
+    def features(self) -> list[str]:
+        return self.made
+
+    @property
+    def n_rows(self) -> int | None:
+        return self.source.n_rows
+
+    def read(self, names: list[str]) -> Iterator[Piece]:
+        others = [name for name in names if name not in self.made]
+        known, wanted = self.source.names, {*self.read_for_them, *others}
+        if wanted.issubset(known):  # else whoever encodes says what is missing
+            known = [name for name in known if name in wanted]
+        for piece in self.source.batches(known, others):
+            batch, numbers = piece.values, piece.numbers
+            try:
+                made = self.encode(batch.to_pandas())
+            except ValueError as error:
+                rows = f"rows {numbers[0] + 1} to {numbers[-1] + 1}"
+                raise ValueError(f"{self.label}, of {rows}: {error}") from error
+            both = np.column_stack([made, numbers_of(batch, others)])
+            order = [[*self.made, *others].index(name) for name in names]
+            straight = order == list(range(both.shape[1]))
+            yield piece._replace(values=both if straight else both[:, order])
+
+
+def numbers_of(batch: Any, names: list[str]) -> FloatArray:
+    """Columns of a batch of Arrow, NaN where they hold nothing."""
+    block = np.empty((batch.num_rows, len(names)))
+    for j, name in enumerate(names):
+        column = batch.column(name).cast("float64", safe=False)
+        block[:, j] = column.to_numpy(zero_copy_only=False)
+    return block
+
+
+def _without(batch: Any, missing: tuple[str, ...]) -> Any:
+    """A batch without the cells that hold one of these words, or the number that it is."""
+    if not missing:
+        return batch
+    columns = [_unmarked(column, missing) for column in batch.columns]
+    return arrow().RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _unmarked(column: Any, missing: tuple[str, ...]) -> Any:
+    pa, kinds, compute = arrow(), arrow().types, importlib.import_module("pyarrow.compute")
+    if kinds.is_dictionary(column.type):
+        inner = column.dictionary_decode()
+        found = _unmarked(inner, missing) if kinds.is_string(inner.type) else inner
+        return found.dictionary_encode()
+    if str(column.type).startswith(_NUMBERS):
+        numbers = [number for word in missing if (number := _number(word)) is not None]
+        cells, marks = column.cast("float64", safe=False), pa.array(numbers, "float64")
+    elif kinds.is_string(column.type) or kinds.is_large_string(column.type):
+        cells, marks = column, pa.array(missing, column.type)
+    else:
+        return column
+    marked = compute.is_in(cells, value_set=marks)
+    return compute.if_else(marked, pa.scalar(None, column.type), column)
+
+
+def _number(word: str) -> float | None:
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return None if np.isnan(number) else number
+
+
+def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """The same, the next of which is made meanwhile in a thread, where there may be another."""
+    if threads_allowed() < 2:
+        yield from items
+        return
+    end = object()
+    with ThreadPoolExecutor(1, "fenchel-reads") as executor:
+        coming = executor.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = executor.submit(next, items, end)
+            yield item  # type: ignore[misc]
+
+
+def _parts(fragment: Any) -> Iterator[Any]:
+    """Row groups of a file, some of them together if they are small: Arrow reads ahead in each."""
+    groups = getattr(fragment, "row_groups", None)
+    if not groups:
+        yield fragment
+        return
+    chosen, n_rows = [], 0
+    for k, group in enumerate(groups):
+        chosen.append(k)
+        n_rows += group.num_rows
+        if n_rows >= _READ_ROWS or k == len(groups) - 1:
+            yield fragment.subset(row_group_ids=chosen)
+            chosen, n_rows = [], 0
+
+
+def _of_folder(fragment: Any) -> dict[str, Any]:
+    """Values of the columns that all rows of a file share, from the names of its folders."""
+    known = getattr(fragment, "partition_expression", None)
+    if known is None:
+        return {}
+    found: dict[str, Any] = importlib.import_module("pyarrow.dataset").get_partition_keys(known)
+    return found
+
+
+def _completed(batch: Any, names: list[str], of_folder: dict[str, Any]) -> Any:
+    """A batch with the columns of its folder beside its own."""
+    if not of_folder:
+        return batch
+    pa = arrow()
+    columns = [
+        pa.repeat(of_folder[name], batch.num_rows) if name in of_folder else batch.column(name)
+        for name in names
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _schema_of(fragment: Any) -> Any:
+    """The columns of a fragment as they are in its file."""
+    own = getattr(fragment, "physical_schema", None)
+    return fragment.schema if own is None else own
+
+
+def arrow() -> Any:
+    """The package pyarrow, or a sentence on what it is needed for."""
+    try:
+        return importlib.import_module("pyarrow")
+    except ImportError as error:
+        raise ImportError("tables in files need pyarrow: pip install 'fenchel[tables]'") from error
+
+
+def opened(X: Any) -> Table:
+    """A table that can be read again and again."""
+    if isinstance(X, Table):
+        return X
+    if not isinstance(X, (str, os.PathLike)):
+        return _of_arrow(X, "X")
+    path = file_or_folder(X)
+    if path.suffix.lower() == ".npy" and not path.is_dir():
+        return array_in(path)
+    arrow()
+    data = importlib.import_module("pyarrow.dataset")
+    try:
+        source = data.dataset(path, format="parquet", partitioning="hive")
+    except Exception as error:  # pyarrow raises errors of many kinds
+        said = str(error).splitlines()[0]
+        raise ValueError(f"{path} cannot be read as a table: {said}") from error
+    return _of_arrow(source, str(path))
+
+
+def _of_arrow(source: Any, label: str) -> ArrowTable:
+    names = [name for name in map(str, source.schema.names) if not _INDEX.fullmatch(name)]
+    if not hasattr(source, "get_fragments"):
+        source = importlib.import_module("pyarrow.dataset").dataset(source)
+    try:
+        fragments = list(source.get_fragments())
+    except ValueError:  # rows are filtered, which only the whole can do
+        fragments = [source]
+    return ArrowTable(label, names, fragments)

@@ -1,0 +1,96 @@
+"""Data frames of the rows of a table, and columns that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened
+from fenchel.files._tables import Passed
+
+
+def encoded(X: Any, made: list[str], read: list[str], encode: Callable[[Any], FloatArray]) -> Any:
+    """A table whose columns ``made`` come from data frames of columns ``read`` of another one."""
+    source = _with_columns(X)
+    others = [name for name in source.names if name not in made]
+    return Encoded(source.label, [*made, *others], source, made, read, encode)
+
+
+def sample_frame(X: Any, target: Any, size: int) -> tuple[Any, str]:
+    """A data frame of at most so many rows at equal steps, without the target, and its label."""
+    source = _with_columns(X)
+    names = [name for name in source.names if name != target]
+    steps = max(1, -(-source.count() // size))
+    chosen, row = [], 0
+    for piece in source.batches(names, [], "looking at columns"):
+        batch = piece.values
+        some = np.arange(-row % steps, batch.num_rows, steps)
+        chosen.append(batch.take(arrow().array(some)))
+        row += batch.num_rows
+    if not chosen:
+        raise ValueError(f"{source.label} must have at least one row, got an empty table")
+    of_these = "" if steps == 1 else f" (of which every {steps}th row is looked at)"
+    return _joined(source.label, chosen).to_pandas(), source.label + of_these
+
+
+def _joined(label: str, batches: list[Any]) -> Any:
+    """One table of batches, in which a column may be of several kinds of numbers."""
+    pa = arrow()
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        first = tables[0].schema
+        for schema in (table.schema for table in tables):
+            for mine, other in zip(first, schema, strict=True):
+                try:
+                    pa.unify_schemas(
+                        [pa.schema([mine]), pa.schema([other])], promote_options="permissive"
+                    )
+                except pa.ArrowException:
+                    raise ValueError(
+                        f"{label} must hold the same in column {mine.name!r} of all files, got "
+                        f"{mine.type} and {other.type}"
+                    ) from error
+        raise
+
+
+def only(
+    X: Any,
+    names: list[str],
+    known: str | None = None,
+    missing: tuple[str, ...] = (),
+    passed: Passed | None = None,
+) -> Any:
+    """The same table with some of its columns alone.
+
+    Rows without a number in the column ``known`` are left out, cells that hold one of the words
+    ``missing`` are empty, and ``passed`` is told how far passes over the rows are.
+    """
+    source = _with_columns(X)
+    for name in names:
+        source.check_name(name)
+    return replace(
+        source,
+        names=list(names),
+        known=known or source.known,
+        missing=missing or source.missing,
+        passed=passed or source.passed,
+    )
+
+
+def read_frames(X: Any, names: list[str]) -> Iterator[Any]:
+    """Data frames of some columns of a table, block by block."""
+    for piece in only(X, names).batches(names, []):
+        yield piece.values.to_pandas()
+
+
+def _with_columns(X: Any) -> ArrowTable:
+    source = opened(X)
+    if not isinstance(source, ArrowTable):
+        raise ValueError(f"X must be a table of columns with names, got {source.label}")
+    return source
