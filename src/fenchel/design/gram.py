@@ -29,6 +29,15 @@ class Gram(Coupled):
         K, or what computes its values when they are asked for.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Gram
+    >>> from fenchel.kernels import Gaussian
+    >>> design = Gram(Gaussian(1.0)(np.array([[0.0], [1.0]])), np.eye(1))
+    >>> design.values(np.array([[1.0], [0.0]])).round(3)[:, 0]
+    array([1.   , 0.607])
     """
 
     is_gram = True

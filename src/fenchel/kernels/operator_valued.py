@@ -35,6 +35,16 @@ class OperatorKernel(BaseEstimator):
     ----------
     Micchelli, Pontil (2005), On learning vector-valued functions; Alvarez, Rosasco, Lawrence
     (2012), Kernels for vector-valued functions: a review.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Decomposable, Gaussian, OperatorKernel
+    >>> kernel: OperatorKernel = Decomposable(Gaussian(1.0), np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> kernel.n_outputs
+    2
+    >>> kernel.columns(np.zeros((1, 1)), np.zeros((1, 1)), np.array([0]))[0, :, 0]
+    array([1. , 0.5])
     """
 
     @property

@@ -56,6 +56,16 @@ class AugmentedLagrangian(LoopSolver):
     ----------
     Sangnier, Fercoq, d'Alché-Buc (2016), appendix C; the inner solver is that of Shalev-Shwartz,
     Zhang (2013), Stochastic dual coordinate ascent.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import AugmentedLagrangian
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, solver=AugmentedLagrangian(tol=1e-3))
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = False

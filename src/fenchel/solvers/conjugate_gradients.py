@@ -52,6 +52,16 @@ class ConjugateGradients(LoopSolver):
     Rudi, Carratino, Rosasco (2017), FALKON: an optimal large scale kernel method. Díaz, Epperly,
     Frangella, Tropp, Webber (2023), Robust, randomized preconditioning for kernel ridge
     regression.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import ConjugateGradients
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = KernelRidge(learn=False, features="kernel_rows", solver=ConjugateGradients())
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True

@@ -44,6 +44,13 @@ class Fista(LoopSolver):
     References
     ----------
     Beck, Teboulle (2009); O'Donoghue, Candès (2015) for the restart.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Fista
+    >>> from fenchel.testing import small_problems
+    >>> Fista(tol=1e-5).solve(small_problems()[0]).status.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True

@@ -53,6 +53,16 @@ class SMO:
     References
     ----------
     Platt (1998); Fan, Chen, Lin (2005), Working set selection using second order information.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import SMO
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, features="kernel_rows", solver=SMO(tol=1e-8))
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True

@@ -85,6 +85,16 @@ class Splitting:
     References
     ----------
     Eckstein, Bertsekas (1992); Walker, Ni (2011) for the extrapolation.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import Splitting
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, fit_intercept=False, solver=Splitting())
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True
