@@ -43,8 +43,8 @@ from fenchel.solvers import SOLVER_CHOICE, takes_gram
 from fenchel.solvers.loop import Watch
 
 _OVERFLOWS = (
-    "X, y, sample_weight and alpha must be of sizes with which the objective neither overflows "
-    "nor loses all digits: {}"
+    "X, y, sample_weight and alpha must be of sizes that floating-point numbers can hold, as "
+    "columns scaled to a spread of about 1 are: {}"
 )
 _PARTS = ("coef_", "intercept_", "weights_", "dual_coef_", "offset_", "center_")
 _FAR = 100.0  # times 1e-11, what features solved for from kernel values are known to

@@ -132,7 +132,7 @@ def read_blocks(
 def _given(values: Any, name: str, table: _Table) -> FloatArray | None:
     """Values that are not a column of the table."""
     if values is None and name == "y":
-        raise ValueError("y must name the column to learn, or hold its values, and is None")
+        raise ValueError("y must be the name of the column to learn, or hold its values, got None")
     if values is None or (isinstance(values, str) and table.named):
         return None
     if isinstance(values, (str, os.PathLike)):
@@ -442,10 +442,10 @@ def _of_array(path: Path) -> _Npy:
             raise ValueError(f"{path} cannot be read as an array: {error}") from error
         offset = file.tell()
     if len(shape) != 2 or by_columns or dtype.kind not in "iuf":
-        order = "columns after columns" if by_columns else "rows after rows"
+        order = "column by column" if by_columns else "row by row"
         raise ValueError(
-            f"{path} must hold an array of numbers (n, d), rows after rows, got shape {shape} of "
-            f"{dtype}, {order}"
+            f"{path} must hold an array of numbers (n, d), stored row by row, got shape {shape} "
+            f"of {dtype}, {order}"
         )
     return _Npy(str(path), [str(j) for j in range(shape[1])], path, dtype, shape, offset)
 

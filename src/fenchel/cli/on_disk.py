@@ -58,7 +58,9 @@ def names_in(path: Path) -> list[str]:
     """The columns of a table."""
     heading = heading_of(str(path))
     if heading.names is None:
-        raise InputError(f"{path} cannot be read as a table with different names of columns")
+        raise InputError(
+            f"{path} cannot be read as a table: its columns must have names, all of them different"
+        )
     return heading.names
 
 
@@ -72,8 +74,8 @@ def check_fit(path: Path, settings: Settings, plot: str | None, missing: tuple[s
     start = f"{path.name} is larger than {100.0 * SHARE:g} % of the free memory"
     if path.suffix.lower() != ".parquet":
         raise InputError(
-            f"{start}: convert it to Parquet, which is fitted from disk, as by pyarrow.csv and "
-            "pyarrow.parquet"
+            f"{start}: convert it to Parquet, with pyarrow.csv and pyarrow.parquet for instance, "
+            "and it is fitted from disk"
         )
     refused = [option(name) for name in ("cv", "non_crossing") if settings.given(name)]
     refused += ["--plot"] if plot is not None else []

@@ -42,7 +42,7 @@ class Gram(Coupled):
 
     is_gram = True
     by_rows = True
-    refusal = "needs explicit features: features='cholesky' in place of kernel rows"
+    refusal = "needs features, and the fit has kernel values: set features='cholesky'"
 
     def __init__(self, values: FloatArray | KernelValues, coupling: FloatArray) -> None:
         known = Stored(values) if isinstance(values, np.ndarray) else values

@@ -39,9 +39,7 @@ class Masked(Design):
     """
 
     mask: FloatArray
-    refusal = (
-        "needs all outputs of all rows, in weights common to all rows; solver='newton' does not"
-    )
+    refusal = "needs all outputs of all rows, with the same weights; solver='newton' takes any"
 
     def __init__(self, complete: Design, mask: FloatArray) -> None:
         self.complete, self.mask = complete, mask

@@ -31,7 +31,7 @@ class Operator(Design):
     (5, 2)
     """
 
-    refusal = "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
+    refusal = "needs a scalar kernel, with coupling for the outputs; solver='newton' takes any"
 
     def __init__(self, features: FloatArray) -> None:
         self.matrices = features

@@ -363,6 +363,6 @@ def output_matrix(output: Any, name: str = "output") -> FloatArray:
     lowest = float(np.linalg.eigvalsh(matrix)[0])
     if lowest < -_ROUNDING * size:
         raise ValueError(
-            f"{name} must be positive semi-definite, and has the eigenvalue {lowest:.3g}"
+            f"{name} must be positive semi-definite, got a matrix with the eigenvalue {lowest:.3g}"
         )
     return matrix

@@ -71,8 +71,8 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         return Callable(kernel)
     raise TypeError(
-        f"{name} must be None, a name, a kernel object or a function of two arrays, with values "
-        f"in R, got {shown(kernel)}"
+        f"{name} must be None, a name, a kernel object or a function of two arrays, with one "
+        f"number for each pair of rows, got {shown(kernel)}"
     )
 
 

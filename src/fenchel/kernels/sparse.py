@@ -65,7 +65,7 @@ class SparsePoints:
         return SparsePoints(self.matrix[rows])
 
     def __array__(self, *args: Any, **options: Any) -> AnyArray:
-        raise TypeError("X must be an array where it is neither for products nor for distances")
+        raise TypeError("X must be a dense array for this kernel, got a sparse one")
 
     def toarray(self) -> FloatArray:
         """The rows as an array."""

@@ -81,9 +81,9 @@ class AugmentedLagrangian(LoopSolver):
         """Return None for box losses with an intercept, else a sentence on what is missing."""
         missing = unsuitable(problem)
         if missing is None and not problem.fit_intercept:
-            return "needs an intercept, whose constraint it is about; use solver='pdcd'"
+            return "needs fit_intercept=True; solver='pdcd' takes both"
         if missing is None and not self.block and not problem.separable:
-            return "needs a loss without coupling of the outputs for block=False; use block=True"
+            return "needs a loss that is a sum over outputs for block=False; use block=True"
         return missing
 
     def _iterates(

@@ -108,7 +108,7 @@ def needs_plain_features(problem: Problem) -> str | None:
     >>> needs_plain_features(problem) is None
     True
     >>> needs_plain_features(replace(problem, design=Gram(np.eye(30), np.eye(1))))
-    "needs explicit features: features='cholesky' in place of kernel rows"
+    "needs features, and the fit has kernel values: set features='cholesky'"
     """
     return problem.design.refusal if problem.design.features is None else None
 
@@ -127,7 +127,7 @@ def needs_scalar_kernel(problem: Problem) -> str | None:
     >>> needs_scalar_kernel(problem) is None
     True
     >>> needs_scalar_kernel(replace(problem, design=Operator(np.ones((30, 1, 4)))))
-    "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
+    "needs a scalar kernel, with coupling for the outputs; solver='newton' takes any"
     """
     design = problem.design
     if design.coupling is None:

@@ -76,7 +76,7 @@ class ConjugateGradients(LoopSolver):
         if missing is not None:
             return missing
         if problem.design.kernel_values is None:
-            return "needs a kernel by its values: features='kernel_rows'"
+            return "needs kernel values: set features='kernel_rows'"
         box = problem.loss.box(problem.n_outputs)
         if box is not None and box.is_squared:
             return None

@@ -42,8 +42,10 @@ def unsuitable(problem: Problem) -> str | None:
     if missing is not None:
         return missing
     if problem.loss.box(problem.n_outputs) is None:
-        return "needs a loss with a box conjugate (pinball, squared pinball, absolute, squared, \
-Huber with norm 1, or an insensitive version of them); solver='newton' takes any loss"
+        return (
+            "needs the loss pinball, squared pinball, absolute, squared, Huber with norm 1, or an "
+            "epsilon-insensitive version of one of them; solver='newton' takes any loss"
+        )
     return None
 
 

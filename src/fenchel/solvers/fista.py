@@ -62,8 +62,8 @@ class Fista(LoopSolver):
         """Return None unless an intercept meets a loss that couples the outputs."""
         if problem.fit_intercept and not problem.separable:
             return (
-                "needs a loss without coupling of the outputs where there is an intercept; "
-                "solver='newton' takes any loss, solver='pdcd' box losses"
+                "needs a loss that is a sum over outputs, or fit_intercept=False; solver='newton' "
+                "takes any loss"
             )
         return None
 

@@ -86,7 +86,7 @@ class PDCD(LoopSolver):
         """Return None for box losses, else a sentence on what is missing."""
         missing = unsuitable(problem)
         if missing is None and not self.block and not problem.separable:
-            return "needs a loss without coupling of the outputs for block=False; use block=True"
+            return "needs a loss that is a sum over outputs for block=False; use block=True"
         return missing
 
     def _iterates(

@@ -77,8 +77,8 @@ class SMO:
         box = problem.loss.box(problem.n_outputs)
         if box is None:
             return (
-                "needs a loss whose conjugate is a quadratic on a box (quantile, expectile, SVR, "
-                "Huber or squared loss); solver='newton' takes any loss"
+                "needs the loss of quantiles, expectiles, SVR, Huber or squares; solver='newton' "
+                "takes any loss"
             )
         if problem.n_outputs > 1 and box.epsilon > 0.0:
             return (
@@ -87,8 +87,9 @@ class SMO:
             )
         if problem.design.gram is None and not problem.design.is_gram:
             return (
-                f"needs a dense kernel matrix, which {problem.design.width} features of "
-                f"{problem.n_rows} rows do not need; solver='newton' takes features"
+                "needs kernel values, and the kernel has been factored into "
+                f"{problem.design.width} features; solver='newton' takes features, "
+                "features='kernel_rows' keeps kernel values"
             )
         return None
 
