@@ -186,9 +186,9 @@ def warn_of_truncation(feature_map: FeatureMap, stacklevel: int) -> None:
     error = float(feature_map.kernel_error_)
     if error > KERNEL_ERROR_LEVEL:
         warnings.warn(
-            f"the kernel is approximated with rank {feature_map.rank_}, which leaves out "
-            f"{error:.1%} of it (kernel_error_); the certificate is for the approximation: "
-            "increase rank to come closer to the kernel itself",
+            f"the feature map of rank {feature_map.rank_} leaves out {error:.1%} of the kernel "
+            "(kernel_error_), and the certificate is for this approximation: increase rank to "
+            "come closer to the kernel itself",
             UserWarning,
             stacklevel=stacklevel,
         )
