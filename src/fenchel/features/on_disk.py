@@ -96,6 +96,3 @@ class FeaturesOnDisk(RowsOnDisk):
         if self._beside is not None:
             found -= self._beside
         return found
-
-
-__all__ = ["FeaturesOnDisk"]

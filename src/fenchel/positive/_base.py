@@ -297,6 +297,10 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
             return float(self.alpha)
         return self.unlearned_alpha if self._learned is None else self._learned.alpha
 
+    def strength(self, prepared: Prepared) -> float:
+        """Alpha as given, as learned, or that of the class where it is neither."""
+        return self._strength()
+
     def _check_targets(self, targets: FloatArray) -> None:
         """Refuse targets that the loss does not know, (n, t)."""
 

@@ -20,7 +20,6 @@ from fenchel.features import NO_KERNEL_ROWS, FeatureMap, KernelRowLimits, fit_fe
 from fenchel.files import is_table, read_blocks
 from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
 from fenchel.learning import (
-    DEFAULT_STRENGTH,
     Data,
     sample_by_content,
     unit_of_strength,
@@ -384,14 +383,6 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         n_targets = targets.shape[1]
         loss = self.make_loss(n_targets).unconstrained
         return loss, self.make_coupling(loss.n_outputs or n_targets), targets
-
-    def strength(self, prepared: Prepared) -> float:
-        """Alpha as given, as learned, or a thousandth of its unit."""
-        if self.alpha is not None:
-            return float(self.alpha)
-        if self._learned is not None:
-            return self._learned.alpha
-        return DEFAULT_STRENGTH * self._unit_of_strength(prepared)
 
     @property
     def feature_importances_(self) -> FloatArray:
