@@ -186,7 +186,7 @@ BAD = {
     "infinite": (_bad("y", INFINITE), "y", None, "column 'y' of row 801, and has inf"),
     "negative weights": (_bad("w", -W), "y", "w", "sample_weight must not be negative"),
     "no weight": (_bad("w", 0 * W), "y", "w", "sample_weight must have a positive entry"),
-    "no target": (table(), None, None, "y must name the column"),
+    "no target": (table(), None, None, "y must be the name of the column"),
     "too few targets": (table(), Y[:5], None, "y must have one entry for each row of X, got 5"),
     "no rows": (table().slice(0, 0), "y", None, "must have at least one row"),
     "no features": (table().select(["y"]), "y", None, "a column beside y"),
@@ -234,7 +234,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         clone(MODEL).fit(tmp_path / "t.parquet", "y")
     np.save(tmp_path / "X.npy", np.asfortranarray(X))
-    with pytest.raises(ValueError, match="rows after rows"):
+    with pytest.raises(ValueError, match="stored row by row"):
         clone(MODEL).fit(tmp_path / "X.npy", Y)
 
 

@@ -21,7 +21,8 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 import fenchel
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor, features, kernels
 from fenchel.losses import Huber, Loss, Squared
-from fenchel.persistence import load_metadata, trusted_types, write_whole
+from fenchel.persistence import load_metadata, write_whole
+from fenchel.persistence._models import trusted_types
 
 MODELS = {
     "quantile": QuantileRegressor([0.9, 0.1], level_gamma=np.inf, warm_start=True),

@@ -93,6 +93,19 @@ class Certified:
         Objectives of the two.
     source : ndarray of shape (n, p) or None
         The point whose function the model is: ``dual``, or another one; None if not known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Plain
+    >>> from fenchel.losses import Absolute
+    >>> from fenchel.problem import Problem
+    >>> design = Plain(np.array([[-1.0], [0.0], [1.0]]), np.eye(1))
+    >>> targets = np.array([[0.0], [1.0], [4.0]])
+    >>> problem = Problem(Absolute(), design, targets, np.ones(3), alpha=0.1)
+    >>> point = problem.certify(np.array([[-1.0], [0.0], [1.0]]))
+    >>> bool(point.certificate.gap >= 0.0)
+    True
     """
 
     dual: FloatArray
@@ -104,7 +117,17 @@ class Certified:
 
 @dataclass(frozen=True)
 class Status:
-    """How a solver ended, as a sentence with its remedy."""
+    """How a solver ended, as a sentence with its remedy.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> X, y = load_engel(return_X_y=True)
+    >>> status = KernelRidge(learn=False).fit(X, y).status_
+    >>> status.converged
+    True
+    """
 
     converged: bool
     message: str
@@ -114,6 +137,16 @@ class Progress(NamedTuple):
     """One line of a solver's history, or one of learning: its criterion is the primal value then.
 
     See :attr:`is_learning`.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> X, y = load_engel(return_X_y=True)
+    >>> lines = []
+    >>> model = QuantileRegressor(0.9, learn=False, callback=lines.append).fit(X, y)
+    >>> lines[-1].relative_gap <= model.tol, lines[-1].is_learning
+    (True, False)
     """
 
     iteration: int

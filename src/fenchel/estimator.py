@@ -43,8 +43,8 @@ from fenchel.solvers import SOLVER_CHOICE, takes_gram
 from fenchel.solvers.loop import Watch
 
 _OVERFLOWS = (
-    "X, y, sample_weight and alpha must be of sizes with which the objective neither overflows "
-    "nor loses all digits: {}"
+    "X, y, sample_weight and alpha must be of sizes that floating-point numbers can hold, as "
+    "columns scaled to a spread of about 1 are: {}"
 )
 _PARTS = ("coef_", "intercept_", "weights_", "dual_coef_", "offset_", "center_")
 _FAR = 100.0  # times 1e-11, what features solved for from kernel values are known to
@@ -78,7 +78,16 @@ def all_or_nothing(fit: _Method) -> _Method:
 
 
 class KeptRows(NamedTuple):
-    """Rows of positive weight as a feature map sees them."""
+    """Rows of positive weight as a feature map sees them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import KernelRidge
+    >>> X, weight = np.linspace(0.0, 1.0, 5)[:, None], np.array([1.0, 0.0, 1.0, 1.0, 1.0])
+    >>> KernelRidge(learn=False).prepare(X, X[:, 0], weight).inputs.kept
+    array([0, 2, 3, 4])
+    """
 
     kept: IntArray
     """Their numbers among all rows."""
@@ -140,6 +149,14 @@ class Searchable:
 
     Beside these, an estimator has ``check_parameters``, ``prepare`` and ``fit_prepared``, see
     :class:`KernelEstimator`.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> KernelRidge().default_grid()
+    {'alpha': 20}
+    >>> KernelRidge(kernel="rbf").with_parameters(length_scale=2.0).kernel
+    Gaussian(length_scale=2.0)
     """
 
     feature_parameters: ClassVar[tuple[str, ...]] = ("kernel", "features", "rank", "random_state")
@@ -216,12 +233,27 @@ def strengths(n: int) -> FloatArray:
     """Strengths on a geometric grid, largest first, where all units are one.
 
     From nearly constant models to nearly interpolating ones.
+
+    Examples
+    --------
+    >>> from fenchel.estimator import strengths
+    >>> strengths(3)
+    array([1.00000000e+01, 3.16227766e-03, 1.00000000e-06])
     """
     return np.geomspace(_STRONGEST, _WEAKEST, n)
 
 
 class CertifiedEstimator(CheckedParameters, BaseEstimator):
-    """What all estimators share: validated data, and how the fit ended."""
+    """What all estimators share: validated data, and how the fit ended.
+
+    Examples
+    --------
+    >>> from fenchel import Ridge
+    >>> from fenchel.estimator import CertifiedEstimator
+    >>> model = Ridge(alpha=0.1).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> isinstance(model, CertifiedEstimator), model.status_.converged
+    (True, True)
+    """
 
     _multi_output: ClassVar[bool] = False
     """Whether y may have several columns."""
@@ -306,7 +338,15 @@ def _check_kernel(kernel: Any, name: str) -> None:
 
 
 class CheckedRegressor(RegressorMixin):
-    """scikit-learn's regressors, with the same checks of what is scored as of what is fitted."""
+    """scikit-learn's regressors, with the same checks of what is scored as of what is fitted.
+
+    Examples
+    --------
+    >>> from fenchel import LinearRegression
+    >>> model = LinearRegression().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> round(model.score([[0.0], [2.0]], [0.0, 2.0]), 6)
+    1.0
+    """
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R², the share of the variance of y explained, on average over outputs; at most 1."""
@@ -324,6 +364,17 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     and does what depends neither on strength nor on loss, and :meth:`fit_prepared`, which makes
     the problem, solves it, and keeps what predictions need. Both are public: cross-validation
     prepares once and fits many times, each fit starting from what the one before returned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import KernelRidge
+    >>> X = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> model = KernelRidge(alpha=1e-3, learn=False)
+    >>> prepared = model.prepare(X, np.sin(6.0 * X[:, 0]))
+    >>> start = model.fit_prepared(prepared)
+    >>> model.set_params(alpha=1e-4).fit_prepared(prepared, start).dual.shape
+    (20, 1)
     """
 
     feature_parameters = (*Searchable.feature_parameters, "solver")

@@ -32,6 +32,14 @@ class LearningEstimator(KernelEstimator):
     """Base class: subclasses say how they prepare rows, and what they learn from.
 
     They store at least the parameters below.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> model = KernelRidge(alpha=1e-3, learn=False).fit(*load_engel(return_X_y=True))
+    >>> model.alpha_, model.learned_
+    (0.001, None)
     """
 
     constraints = declared(alpha=NONE | POSITIVE, learn=BOOLEAN | LEARNING)

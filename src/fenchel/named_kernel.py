@@ -28,7 +28,18 @@ _MOST_ROWS = 30_000  # of an exact pass: n²/2 kernel values, some five seconds
 
 
 class Preparation(Protocol):
-    """Rows that are ready for solvers."""
+    """Rows that are ready for solvers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.named_kernel import Preparation
+    >>> X = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> prepared: Preparation = KernelRidge(learn=False).prepare(X, X[:, 0])
+    >>> prepared.inputs.features.shape[0]
+    20
+    """
 
     inputs: KeptRows
 
@@ -52,6 +63,20 @@ def solve_named(
     Returns the rows with the features of the solution, the problem that these make, and the
     solution with the certificate of the kernel as given. Where features lie outside of the
     space of the kernel there is none, and the status says so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.named_kernel import solve_named
+    >>> from fenchel.solvers import Newton
+    >>> X = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> model = KernelRidge(alpha=1e-3, learn=False)
+    >>> prepared = model.prepare(X, np.sin(6.0 * X[:, 0]))
+    >>> found = solve_named(prepared, model.make_problem, Newton().solve, None, 1e-6)
+    >>> prepared, problem, solution = found
+    >>> solution.certificate.relative_gap <= 1e-6
+    True
     """
     while True:
         problem = make(prepared)

@@ -76,6 +76,20 @@ def solve_in_ball(
     ``make`` gives the problem with a penalty, whose alpha is the first to be tried, and ``solve``
     solves it to ``TOLERANCE`` times ``tol``. Returns what :func:`solve_named` does; the alpha of
     the problem is the multiplier of the bound.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.norm_ball import solve_in_ball
+    >>> from fenchel.solvers import Newton
+    >>> X = np.linspace(0.0, 1.0, 20)[:, None]
+    >>> model = KernelRidge(alpha=1e-3, learn=False)
+    >>> prepared = model.prepare(X, np.sin(6.0 * X[:, 0]))
+    >>> found = solve_in_ball(prepared, model.make_problem, Newton(1e-7).solve, None, 1e-6, 1.0)
+    >>> prepared, problem, solution = found
+    >>> round(problem.design.squared_norm(solution.weights), 3)
+    1.0
     """
     search = _Search(prepared, make, solve, start, tol * TOLERANCE, radius)
     loop: Loop[Any] = Loop(tol, callback)

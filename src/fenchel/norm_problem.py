@@ -65,6 +65,18 @@ class NormProblem:
     sizes : ndarray of shape (d,), optional
         Largest entries of the columns before means were taken off, in whose units X has its
         rounding errors; by default those of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.norm_problem import NormProblem
+    >>> from fenchel.norms import GroupNorm
+    >>> from fenchel.solvers import NormFista
+    >>> X, y = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0]]), np.array([[2.0], [-2.0], [0.0]])
+    >>> norm = GroupNorm(np.arange(2), q=1.0, p=1.0)
+    >>> solution = NormFista().solve(NormProblem(X, y, 3.0, norm, strength=0.1))
+    >>> solution.weights.round(3)[:, 0]
+    array([1.85, 0.  ])
     """
 
     features: Any
@@ -197,6 +209,6 @@ class NormProblem:
         return replace(self, features=fewer[0], targets=fewer[1], root=None)
 
 
-__all__ = ["NormProblem", "Range"]
+__all__ = ["NormProblem"]
 
 __dir__ = __all__.copy

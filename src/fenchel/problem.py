@@ -60,6 +60,23 @@ class Problem:
         Whether b is free or zero.
     radius : float, optional
         The bound Λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Plain
+    >>> from fenchel.losses import Pinball
+    >>> from fenchel.problem import Problem
+    >>> from fenchel.solvers import Newton
+    >>> x = np.linspace(-1.0, 1.0, 30)[:, None]
+    >>> design = Plain(np.hstack([x, x**2]), np.eye(1))
+    >>> problem = Problem(Pinball(0.5), design, np.exp(x), np.ones(30), alpha=0.01)
+    >>> solution = Newton().solve(problem)
+    >>> solution.status.converged
+    True
+    >>> predictions = design.values(solution.weights) + solution.offset
+    >>> predictions.shape
+    (30, 1)
     """
 
     loss: Loss

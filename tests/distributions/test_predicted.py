@@ -127,5 +127,5 @@ def test_default_coverage_is_that_of_the_outermost_pair():
         model = kind([0.05, 0.1, 0.5, 0.9]).fit(X, Y)
         assert np.array_equal(model.predict_interval(X), model.predict_interval(X, 0.8))
     alone = QuantileRegressor(0.5, **SETTINGS).fit(X, Y)
-    with pytest.raises(ValueError, match="coverage must be given"):
+    with pytest.raises(ValueError, match="levels must hold a pair around the median"):
         alone.predict_interval(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import re
 from typing import Any
@@ -20,6 +21,11 @@ ESTIMATORS = {
     and not name.startswith(("fenchel.estimator.", "fenchel.learning_estimator."))
 }
 ON_CLUSTERS = "fenchel.dask."  # their example is that of the guide
+# why an example would make no sense
+WITHOUT_EXAMPLE = {
+    "fenchel.functional.Sparsity": "two numbers, which an attribute of FunctionalRegressor holds",
+    "fenchel.report.Report": "takes a second to make: the example of make_report has one",
+}
 
 
 def sections(value: Any) -> set[str]:
@@ -72,3 +78,27 @@ def test_functions_with_parameters_say_what_they_return() -> None:
         if returns != "None" and not sections(value) & {"Returns", "Yields"}:
             missing.append(name)
     assert not missing
+
+
+def has_docstring_of_its_own(value: Any) -> bool:
+    """Classes and functions, compiled ones too; constants have the docstring of their type."""
+    return inspect.isclass(value) or inspect.isroutine(inspect.unwrap(value))
+
+
+def test_every_public_class_and_function_has_an_example() -> None:
+    """Lines that start with ``>>>``, which run as tests."""
+    named = {name: resolved(name) for name in documented() if not name.startswith(ON_CLUSTERS)}
+    own = {name: value for name, value in named.items() if has_docstring_of_its_own(value)}
+    assert len(own) > 250
+    missing = {name for name, value in own.items() if ">>> " not in (value.__doc__ or "")}
+    assert missing == set(WITHOUT_EXAMPLE)
+
+
+def test_examples_of_compiled_functions_run() -> None:
+    """The finder of examples sees them, although they are no functions of Python."""
+    compiled = [value for name in documented() if hasattr(value := resolved(name), "py_func")]
+    assert compiled
+    for value in compiled:
+        module = inspect.getmodule(value.py_func)
+        names = {test.name for test in doctest.DocTestFinder().find(module) if test.examples}
+        assert f"{module.__name__}.{value.__name__}" in names

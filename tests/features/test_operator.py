@@ -160,7 +160,7 @@ def test_maps_refuse_the_other_kind_of_kernel():
     with pytest.raises(TypeError, match="kernel must be an OperatorKernel, got 'gaussian'"):
         OperatorCholesky("gaussian").fit(rows(10))
     for mapping in (PivotedCholesky(SMOOTH), Nystroem(SMOOTH)):
-        with pytest.raises(TypeError, match="with values in R, got OperatorSum"):
+        with pytest.raises(TypeError, match="one number for each pair of rows, got OperatorSum"):
             mapping.fit(rows(10))
 
 

@@ -256,5 +256,5 @@ def test_the_conic_solver_says_what_it_needs():
     curves = random.normal(size=(12, 6))
     curves[3, 2] = np.nan
     model = FunctionalRegressor("squared", solver="conic")
-    with pytest.raises(ValueError, match="needs explicit features"):
+    with pytest.raises(ValueError, match="needs features, and the fit has kernel values"):
         model.fit(random.normal(size=(12, 1)), curves)

@@ -392,7 +392,7 @@ BAD = [
     (
         {"solver": "splitting", "quadrature": "trapezoid"},
         {"pairs": True},
-        "it needs weights of the outputs common to all rows",
+        "it needs the same weights of the outputs in all rows",
     ),
     ({"quadrature": "simpson"}, {}, "simpson"),
     ({"quadrature": np.r_[np.ones(8), 0.0]}, {}, "weight"),

@@ -14,17 +14,16 @@ from fenchel.losses import (
     CurveHuber,
     CurveInsensitive,
     Huber,
-    Insensitive,
     L2Norm,
     Loss,
     NonCrossing,
     Pinball,
     Pointwise,
     Radial,
-    Rescaled,
     Squared,
     SquaredPinball,
 )
+from fenchel.losses.base import Insensitive, Rescaled
 from fenchel.testing import check_loss
 
 FIVE = [0.05, 0.3, 0.5, 0.6, 0.99]

@@ -9,7 +9,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 from sklearn.isotonic import isotonic_regression
 
-from fenchel.losses import Absolute, Insensitive, Loss, NonCrossing, Pinball
+from fenchel.losses import Absolute, Loss, NonCrossing, Pinball
+from fenchel.losses.base import Insensitive
 from fenchel.testing import check_loss
 
 LEVELS = [[0.3], [0.2, 0.7], [0.5, 0.9, 0.1], [0.8, 0.1, 0.5, 0.95, 0.3]]

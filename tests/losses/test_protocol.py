@@ -13,7 +13,6 @@ from fenchel.losses import (
     CurveHuber,
     CurveInsensitive,
     Huber,
-    Insensitive,
     L2Norm,
     Loss,
     NonCrossing,
@@ -26,6 +25,7 @@ from fenchel.losses import (
     make_loss,
     parameters_of,
 )
+from fenchel.losses.base import Insensitive
 from fenchel.positive import LogLikelihood, NormalLikelihood, Poisson, PredictionLoss, Residual
 
 MEASURE = np.array([0.2, 0.3, 0.1, 0.4])

@@ -296,7 +296,7 @@ def test_width_is_read_off_the_first_rows(kind, data):
 @pytest.mark.parametrize("kernel", [None, Laplacian(), 2.0 * Gaussian("median")], ids=repr)
 def test_width_cannot_be_read_off_one_row(kernel, data):
     X, y, _ = data
-    message = r"kernel must have a number as length_scale, .* n_samples = 1 rows"
+    message = r"kernel must have a number as length_scale, .* n_samples = 1"
     with pytest.raises(ValueError, match=message):
         OnlineSVR(kernel=kernel).partial_fit(X[:1], y[:1])
     with pytest.raises(ValueError, match="n_samples = 1"):

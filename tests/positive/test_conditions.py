@@ -121,5 +121,5 @@ def test_refused_at_fit():
         fit(Condition("derivative", equals=0.0, at=[0.0], column=1))
     with pytest.raises(ValueError, match="at must be 1 finite numbers, got"):
         fit(Condition("value", equals=0.0, at=[0.0, 1.0]))
-    with pytest.raises(ValueError, match="constraints must be met by some matrices"):
+    with pytest.raises(ValueError, match="constraints must not contradict one another"):
         fit(Condition("value", equals=-1.0, at=[0.0]))

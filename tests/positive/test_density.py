@@ -136,7 +136,7 @@ def test_default_landmarks_in_ten_columns():
 def test_bad_input():
     X = mixture(50)
     X[[7, 9]] = 8.0
-    with pytest.raises(ValueError, match="support must contain all rows of X, and misses row 7"):
+    with pytest.raises(ValueError, match="support must contain all rows of X, got row 7"):
         DensityEstimator(support=(-5.0, 5.0)).fit(X)
     with pytest.raises(ValueError, match="alpha must be a finite number > 0 or None, got 0"):
         DensityEstimator(alpha=0.0).fit(X)

@@ -226,7 +226,7 @@ def test_refusals():
         part = PSDPart(phi, 1e-2, 1e-3)
         problem = PSDProblem(LogLikelihood(), [part], weight, constraints=constraints)
         for solver in ("newton", "proximal_newton"):
-            with pytest.raises(ValueError, match="constraints must be met by some matrices"):
+            with pytest.raises(ValueError, match="constraints must not contradict one another"):
                 solve(problem, solver)
     loss = Residual(Pinball([0.5]).insensitive(0.1), y)
     problem = PSDProblem(loss, [PSDPart(phi, 1.0)], weight)

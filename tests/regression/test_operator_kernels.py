@@ -407,7 +407,7 @@ def test_length_scales_are_for_scalar_kernels():
 @pytest.mark.parametrize("solver", sorted(set(SOLVERS) - {"newton", "conic", "fista"}))
 def test_other_solvers_refuse(solver, p):
     model = KernelRidge(kernel=Decomposable("linear", np.eye(p)), solver=solver)
-    sentence = "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes"
+    sentence = "needs a scalar kernel, with coupling for the outputs; solver='newton' takes"
     with pytest.raises(ValueError, match=sentence):
         model.fit(X, Y3[:, :p])
 

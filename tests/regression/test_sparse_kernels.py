@@ -147,10 +147,13 @@ def test_values_of_equal_and_of_near_rows():
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (SVR(kernel=WithRanks(Gaussian(1.0))), "X must be an array for a kernel that is not made"),
+        (SVR(kernel=WithRanks(Gaussian(1.0))), "X must be a dense array for the kernel WithRanks"),
         (SVR(kernel="precomputed"), "X must be a square Gram matrix"),
-        (KernelRidge(kernel=lambda a, b: a @ b.T), "X must be an array for a kernel"),
-        (SVR(kernel=Decomposable(Gaussian(1.0), [[1.0]])), "X must be an array for a kernel"),
+        (KernelRidge(kernel=lambda a, b: a @ b.T), "X must be a dense array for the kernel"),
+        (
+            SVR(kernel=Decomposable(Gaussian(1.0), [[1.0]])),
+            "X must be a dense array for the kernel",
+        ),
         (SVR(features=Nystroem(rank=10)), "features must be one of .* with sparse X"),
         (SVR(features=KernelRows(stored=False)), "features must be one of .* with sparse X"),
         (SVR(features="fourier"), "features must be one of .* with sparse X"),

@@ -167,7 +167,7 @@ def test_singular_values_are_not_asked_where_they_are_not_needed():
     plain, careful = ClosedForm(), ClosedForm(singular_values=True)
     np.testing.assert_array_equal(careful.solve(problem).dual, plain.solve(problem).dual)
     assert careful.requires(problem) is None
-    assert "explicit features" in careful.requires(as_gram(problem))
+    assert "needs features" in careful.requires(as_gram(problem))
     coupled = random_problem(p=2, coupling=np.array([[1.0, 0.0], [0.5, 1.0]]))
     assert plain.requires(coupled) is None
     assert "independent outputs" in careful.requires(coupled)

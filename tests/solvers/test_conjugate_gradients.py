@@ -94,7 +94,7 @@ def test_degenerate_problems(change):
 
 def test_refusals_say_what_is_missing():
     plain = Problem(Squared(), Plain(np.eye(5), ONE), np.ones((5, 1)), np.ones(5), 1.0)
-    with pytest.raises(ValueError, match=r"conjugate_gradients.*needs a kernel by its values"):
+    with pytest.raises(ValueError, match=r"conjugate_gradients.*needs kernel values"):
         make_solver("conjugate_gradients", plain, 1e-6, 10)
     other = Problem(Huber(), Gram(np.eye(5), ONE), np.ones((5, 1)), np.ones(5), 1.0)
     with pytest.raises(ValueError, match=r"conjugate_gradients.*needs the squared loss"):

@@ -196,10 +196,10 @@ def test_refusals_name_what_is_missing():
     assert make_solver("closed_form", squared, TOL, 10).requires(squared) is None
     with pytest.raises(ValueError, match=r"closed_form.*needs the squared loss"):
         make_solver("closed_form", pinball, TOL, 10)
-    with pytest.raises(ValueError, match=r"pdcd.*needs a loss with a box conjugate"):
+    with pytest.raises(ValueError, match=r"pdcd.*needs the loss pinball"):
         make_solver("pdcd", random_problem(L2Norm(), 3), TOL, 10)
     through_zero = random_problem(Pinball(0.5), 1, fit_intercept=False)
-    with pytest.raises(ValueError, match=r"augmented_lagrangian.*needs an intercept"):
+    with pytest.raises(ValueError, match=r"augmented_lagrangian.*needs fit_intercept=True"):
         make_solver("augmented_lagrangian", through_zero, TOL, 10)
     with pytest.raises(ValueError, match="solver must be one of") as error:
         make_solver("no", pinball, TOL, 10)

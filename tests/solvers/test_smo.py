@@ -225,11 +225,11 @@ def test_refusals_name_what_is_missing():
     two = replace(with_coupling(problem, np.eye(2)), loss=Absolute().insensitive(0.2))
     with pytest.raises(ValueError, match=r"smo.*needs epsilon=0 where .*, got 0.2; solver"):
         make_solver("smo", two, 1e-6, 10)
-    with pytest.raises(ValueError, match=r"smo.*needs a loss whose conjugate is a quadratic"):
+    with pytest.raises(ValueError, match=r"smo.*needs the loss of quantiles"):
         make_solver("smo", replace(problem, loss=L2Norm()), 1e-6, 10)
     design = Plain(np.ones((50, 2)), np.eye(1))
     thin = Problem(Absolute(), design, np.ones((50, 1)), np.ones(50), 1.0, True)
-    with pytest.raises(ValueError, match=r"smo.*needs a dense kernel matrix"):
+    with pytest.raises(ValueError, match=r"smo.*needs kernel values"):
         make_solver("smo", thin, 1e-6, 10)
 
 

@@ -269,10 +269,9 @@ def _read_linear(
     own = isinstance(estimator, _EUCLIDEAN)
     if not (own or isinstance(estimator, _ABSOLUTE)):
         raise TypeError(
-            "estimator must penalize the l1 norm or the squared length of its weights if it is "
-            f"linear, as Lasso and Ridge do, got {type(estimator).__name__}: there is no ball "
-            "here for its class, but smallest=True with clip=True is for all linear functions, "
-            "and lasso_bound and pseudo_dimension_bound are for any weights"
+            "estimator must penalize its weights if it is linear, as Lasso and Ridge do, got "
+            f"{type(estimator).__name__}: bound(..., smallest=True, clip=True) takes any linear "
+            "model, and lasso_bound and pseudo_dimension_bound take any weights"
         )
     weights, prediction = affine_part(estimator, X, targets)
     size, each = ("‖x‖", "") if own else ("|x_j|", " for all features")

@@ -146,7 +146,17 @@ def joint_quantile_bound(
 
 
 class Interval(NamedTuple):
-    """Two bounds that hold together."""
+    """Two bounds that hold together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.bounds import quantile_deviation_bound
+    >>> residuals = np.linspace(-9.0, 1.0, 10_000)  # a tenth is positive: the level 0.9
+    >>> found = quantile_deviation_bound(residuals, margin=1.0, norm=1.0, radius=1.0)
+    >>> found.lower.value < 0.9 < found.upper.value
+    True
+    """
 
     lower: Bound
     upper: Bound

@@ -25,8 +25,8 @@ from fenchel.files import n_rows_of, only, read_frames, read_known
 SHARE = 0.1
 """Of the free memory: kernels make of a row many times the numbers that it has."""
 CONVERT = (
-    f"is larger than {100.0 * SHARE:g} % of the free memory: convert it to Parquet, which is read "
-    "from disk, as by pyarrow.csv and pyarrow.parquet"
+    f"is larger than {100.0 * SHARE:g} % of the free memory: convert it to Parquet, with "
+    "pyarrow.csv and pyarrow.parquet for instance, and it is read from disk"
 )
 _KNOWN = Path("/proc/meminfo")
 _BLOCK_ROWS = 2**16
@@ -62,7 +62,9 @@ def names_in(path: Path) -> list[str]:
     """The columns of a table."""
     heading = heading_of(str(path))
     if heading.names is None:
-        raise InputError(f"{path} cannot be read as a table with different names of columns")
+        raise InputError(
+            f"{path} cannot be read as a table: its columns must have names, all of them different"
+        )
     return heading.names
 
 

@@ -28,6 +28,13 @@ class DatasetInfo(NamedTuple):
     bundled : bool
         Whether the data come with the package. The others are read from ``$FENCHEL_DATA`` or
         the cache, or downloaded.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import list_datasets
+    >>> info = next(info for info in list_datasets() if info.name == "engel")
+    >>> info.n_samples, info.target, info.bundled
+    (235, 'foodexp', True)
     """
 
     name: str

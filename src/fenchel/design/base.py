@@ -24,7 +24,18 @@ class Spectrum(NamedTuple):
 
 
 class Functions(Protocol):
-    """Functions K(·, x_i) u, a row i and a vector u of outputs each: (k,) of them."""
+    """Functions K(·, x_i) u, a row i and a vector u of outputs each: (k,) of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Plain
+    >>> design = Plain(np.array([[1.0], [2.0]]), np.eye(1))
+    >>> functions = design.functions(np.array([0, 1]), np.ones((2, 1)))
+    >>> functions.gram()
+    array([[1., 2.],
+           [2., 4.]])
+    """
 
     def values(self, weights: FloatArray) -> FloatArray:
         """Inner products (k,) with the function of these weights."""
@@ -70,6 +81,15 @@ class Design:
         Whether nobody needs the kernel values after the fit, so that a factor may stay there.
     refusal : str
         Why there are no plain features: what a solver that needs them says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Design, Plain
+    >>> design: Design = Plain(np.array([[1.0], [2.0]]), np.eye(1))
+    >>> weights = design.link(np.array([[1.0], [1.0]]))  # of k(., x_1) + k(., x_2)
+    >>> design.values(weights)[:, 0], design.squared_norm(weights)
+    (array([3., 6.]), 9.0)
     """
 
     n_rows: int

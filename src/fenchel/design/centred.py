@@ -20,6 +20,15 @@ class CentredRows:
     """Rows of positive weight, with the weighted means taken off if there is an intercept.
 
     For the squared loss the best intercept is then known for any coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import CentredRows
+    >>> X, y = np.array([[1.0], [3.0]]), np.array([[1.0], [5.0]])
+    >>> rows = CentredRows.of(X, y, np.ones(2), fit_intercept=True)
+    >>> rows.features[:, 0], rows.target_means
+    (array([-1.,  1.]), array([3.]))
     """
 
     given: tuple[FloatArray, FloatArray]
@@ -130,6 +139,15 @@ def fewer_rows(features: Any, targets: FloatArray) -> tuple[FloatArray, FloatArr
     """Many rows turned into d + p, orthogonally: all residuals keep their lengths.
 
     None where they are few, or sparse, which the others would not be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import fewer_rows
+    >>> X, y = np.random.default_rng(0).normal(size=(1000, 2)), np.ones((1000, 1))
+    >>> features, targets = fewer_rows(X, y)
+    >>> features.shape, np.allclose(features.T @ targets, X.T @ y)
+    ((3, 2), True)
     """
     if isinstance(features, SparseRows):
         return None

@@ -23,6 +23,14 @@ class Factored:
     ----------
     values : ndarray of shape (n, n)
         K, symmetric and in C order; overwritten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Factored
+    >>> factor = Factored(np.array([[2.0, 1.0], [1.0, 2.0]])).factor(np.ones(2))
+    >>> factor.solve(np.array([[4.0], [4.0]]))[:, 0]
+    array([1., 1.])
     """
 
     def __init__(self, values: FloatArray) -> None:

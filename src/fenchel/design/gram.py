@@ -29,11 +29,20 @@ class Gram(ByValues):
         K, or what computes its values when they are asked for.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Gram
+    >>> from fenchel.kernels import Gaussian
+    >>> design = Gram(Gaussian(1.0)(np.array([[0.0], [1.0]])), np.eye(1))
+    >>> design.values(np.array([[1.0], [0.0]])).round(3)[:, 0]
+    array([1.   , 0.607])
     """
 
     is_gram = True
     by_rows = True
-    refusal = "needs explicit features: features='cholesky' in place of kernel rows"
+    refusal = "needs features, and the fit has kernel values: set features='cholesky'"
 
     def __init__(self, values: FloatArray | KernelValues, coupling: FloatArray) -> None:
         known = Stored(values) if isinstance(values, np.ndarray) else values

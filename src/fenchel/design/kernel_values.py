@@ -24,7 +24,17 @@ _Result = TypeVar("_Result")
 
 
 class KernelValues(Protocol):
-    """A Gram matrix K as :class:`fenchel.design.Gram` asks for it."""
+    """A Gram matrix K as :class:`fenchel.design.Gram` asks for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Computed, KernelValues
+    >>> from fenchel.kernels import Gaussian
+    >>> values: KernelValues = Computed(np.array([[0.0], [1.0]]), Gaussian(1.0))
+    >>> values.block(np.array([0]), np.array([0, 1])).round(3)
+    array([[1.   , 0.607]])
+    """
 
     size: int
     diagonal: FloatArray
@@ -130,6 +140,16 @@ class Computed(KernelValues):
         Returns what :meth:`low_rank` does.
     in_threads : bool, default=True
         Whether ``fill`` may be called from several threads at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Computed, Gram
+    >>> from fenchel.kernels import Gaussian
+    >>> values = Computed(np.array([[0.0], [1.0]]), Gaussian(1.0))
+    >>> values.times(np.ones((2, 1))).round(3)[:, 0]
+    array([1.607, 1.607])
+    >>> design = Gram(values, np.eye(1))
     """
 
     matrix: FloatArray | None = None

@@ -26,12 +26,20 @@ class Masked(Design):
         The design without the mask.
     mask : ndarray of shape (n, p)
         The factors m, >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Masked, Plain
+    >>> complete = Plain(np.ones((2, 1)), np.eye(2))
+    >>> design = Masked(complete, np.array([[1.0, 0.0], [1.0, 1.0]]))
+    >>> design.values(np.array([[3.0, 5.0]]))
+    array([[3., 0.],
+           [3., 5.]])
     """
 
     mask: FloatArray
-    refusal = (
-        "needs all outputs of all rows, in weights common to all rows; solver='newton' does not"
-    )
+    refusal = "needs all outputs of all rows, with the same weights; solver='newton' takes any"
 
     def __init__(self, complete: Design, mask: FloatArray) -> None:
         self.complete, self.mask = complete, mask

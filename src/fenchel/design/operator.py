@@ -21,9 +21,17 @@ class Operator(Design):
     ----------
     features : ndarray of shape (n, p, r)
         The matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Operator
+    >>> design = Operator(np.ones((5, 2, 3)))  # 5 rows, 2 outputs, 3 features
+    >>> design.values(np.array([1.0, 2.0, 3.0])).shape
+    (5, 2)
     """
 
-    refusal = "needs a decomposable kernel, a scalar one times a matrix; solver='newton' takes any"
+    refusal = "needs a scalar kernel, with coupling for the outputs; solver='newton' takes any"
 
     def __init__(self, features: FloatArray) -> None:
         self.matrices = features

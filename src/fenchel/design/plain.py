@@ -32,6 +32,15 @@ class Plain(Coupled):
         Feature vectors of the rows; a memory map will do.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Plain
+    >>> design = Plain(np.array([[1.0, 0.0], [1.0, 1.0]]), np.eye(1))
+    >>> design.values(np.array([[2.0], [3.0]]))
+    array([[2.],
+           [5.]])
     """
 
     features: FloatArray

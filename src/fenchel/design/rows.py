@@ -37,6 +37,17 @@ class RowBlocks:
         Numbers that are read for each row.
     most_parts : int, default=48
         Sums that may be held at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import RowBlocks
+    >>> values = np.ones(5000)
+    >>> blocks = RowBlocks(n_rows=5000, width=100)
+    >>> list(blocks)
+    [slice(0, 2048, None), slice(2048, 4096, None), slice(4096, 5000, None)]
+    >>> blocks.sum(lambda rows: (values[rows].sum(),))
+    (array(5000.),)
     """
 
     def __init__(self, n_rows: int, width: int, most_parts: int = _MOST_PARTS) -> None:
@@ -91,7 +102,17 @@ class RowBlocks:
 
 @njit(cache=True, nogil=True)
 def subtract_from(targets: FloatArray, offset: FloatArray, values: FloatArray) -> None:
-    """Replace values (m, p) by targets (m, p) or (m, 1) less these and the offset (p,)."""
+    """Replace values (m, p) by targets (m, p) or (m, 1) less these and the offset (p,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import subtract_from
+    >>> values = np.array([[1.0], [2.0]])
+    >>> subtract_from(np.array([[5.0], [5.0]]), np.array([0.5]), values)
+    >>> values[:, 0]
+    array([3.5, 2.5])
+    """
     m, p = values.shape
     single = targets.shape[1] == 1
     for i in range(m):
@@ -101,7 +122,17 @@ def subtract_from(targets: FloatArray, offset: FloatArray, values: FloatArray) -
 
 @njit(cache=True, nogil=True)
 def row_products(values: FloatArray, targets: FloatArray, products: FloatArray) -> None:
-    """Inner products (m,) of rows of values (m, p) with targets (m, p) or (m, 1)."""
+    """Inner products (m,) of rows of values (m, p) with targets (m, p) or (m, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import row_products
+    >>> products = np.empty(2)
+    >>> row_products(np.eye(2), np.array([[5.0, 1.0], [1.0, 7.0]]), products)
+    >>> products
+    array([5., 7.])
+    """
     m, p = values.shape
     single = targets.shape[1] == 1
     for i in range(m):
@@ -113,7 +144,18 @@ def row_products(values: FloatArray, targets: FloatArray, products: FloatArray) 
 
 @njit(cache=True, nogil=True)
 def multiply_rows(values: FloatArray, weight: FloatArray) -> None:
-    """Multiply each row of values (m, p) by its weight, in place."""
+    """Multiply each row of values (m, p) by its weight, in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import multiply_rows
+    >>> values = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> multiply_rows(values, np.array([2.0, 0.0]))
+    >>> values
+    array([[2., 4.],
+           [0., 0.]])
+    """
     m, p = values.shape
     for i in range(m):
         for j in range(p):

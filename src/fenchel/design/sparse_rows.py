@@ -26,6 +26,17 @@ class SparseRows:
         m.
     root : ndarray of shape (n, 1)
         ρ, roots of weights with the mean 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from fenchel.design import SparseRows
+    >>> X = sparse.csc_array([[0.0, 2.0], [4.0, 0.0]])
+    >>> rows = SparseRows(X, means=np.array([2.0, 1.0]), root=np.ones((2, 1)))
+    >>> rows @ np.eye(2)
+    array([[-2.,  1.],
+           [ 2., -1.]])
     """
 
     matrix: Any

@@ -19,6 +19,14 @@ class Streamed(Plain):
         What gives the features of a slice of rows, or of rows by their numbers.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import Streamed
+    >>> design = Streamed(np.ones((2, 1)), np.eye(1))  # or what reads rows from a file
+    >>> design.features is None, design.values(np.array([[3.0]])).shape
+    (True, (2, 1))
     """
 
     refusal = "needs all features in memory, and these are on disk; solver='newton' takes any"

@@ -23,6 +23,17 @@ class Distribution(ABC):
       return (n, m).
 
     Subclasses define the methods that are abstract, of values (n, m) or (1, m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.distributions import Distribution, NormalDistribution
+    >>> rows: Distribution = NormalDistribution(np.array([0.0, 5.0]), np.array([1.0, 2.0]))
+    >>> rows.interval(0.9).round(2)
+    array([[-1.64,  1.64],
+           [ 1.71,  8.29]])
+    >>> rows.crps(1.0).round(3)
+    array([0.602, 2.906])
     """
 
     @abstractmethod

@@ -50,7 +50,14 @@ _ROUGH = 1e-3
 
 
 class KernelRowLimits(NamedTuple):
-    """Up to how many rows a rough kernel is known by its values, and not factored."""
+    """Up to how many rows a rough kernel is known by its values, and not factored.
+
+    Examples
+    --------
+    >>> from fenchel.features import KernelRowLimits
+    >>> KernelRowLimits(stored=2000, computed=50_000).rows
+    50000
+    """
 
     stored: int
     """In memory, as a matrix."""
@@ -95,6 +102,14 @@ def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32"
     """Return the kernel that is learned where none is given: one of a name, or as it is.
 
     A named one is on ranks too, unless the features need frequencies.
+
+    Examples
+    --------
+    >>> from fenchel.features import default_kernel
+    >>> default_kernel("auto")
+    WithRanks(kernel=Matern(length_scale='learned', nu=1.5))
+    >>> default_kernel("fourier")
+    Matern(length_scale='learned', nu=1.5)
     """
     if not isinstance(kernel, str):
         return kernel
@@ -117,6 +132,18 @@ def fit_feature_map(
     where 64 columns of a pivoted Cholesky factorization leave more than 0.1 % of the trace of
     the kernel. Functions and given Gram matrices are always factored, which proves them
     positive semi-definite, and so are operator-valued kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import NO_KERNEL_ROWS, fit_feature_map
+    >>> from fenchel.kernels import Gaussian
+    >>> X = np.linspace(0, 1, 10)[:, None]
+    >>> feature_map, features = fit_feature_map("auto", Gaussian(1.0), 3, None, X, NO_KERNEL_ROWS)
+    >>> feature_map
+    PivotedCholesky(kernel=Gaussian(length_scale=1.0), rank=3)
+    >>> features.shape
+    (10, 3)
     """
     if isinstance(kernel, OperatorKernel):
         if not isinstance(features, str) or features not in _OPERATOR_MAPS:
@@ -146,13 +173,22 @@ def fit_feature_map(
 
 
 def warn_of_truncation(feature_map: FeatureMap, stacklevel: int) -> None:
-    """Warn if a fitted feature map leaves out more of the kernel than is negligible."""
+    """Warn if a fitted feature map leaves out more of the kernel than is negligible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import PivotedCholesky, warn_of_truncation
+    >>> from fenchel.kernels import Gaussian
+    >>> feature_map = PivotedCholesky(Gaussian(1.0), rank=8).fit(np.linspace(0, 1, 10)[:, None])
+    >>> warn_of_truncation(feature_map, stacklevel=2)  # nothing to warn of
+    """
     error = float(feature_map.kernel_error_)
     if error > KERNEL_ERROR_LEVEL:
         warnings.warn(
-            f"the feature map of rank {feature_map.rank_} leaves out {error:.1%} of the kernel's "
-            "trace (kernel_error_); the certificate is for the truncated kernel; increase rank to "
-            "come closer",
+            f"the feature map of rank {feature_map.rank_} leaves out {error:.1%} of the kernel "
+            "(kernel_error_), and the certificate is for this approximation: increase rank to "
+            "come closer to the kernel itself",
             UserWarning,
             stacklevel=stacklevel,
         )
@@ -178,7 +214,6 @@ __all__ = [
     "PivotedCholesky",
     "RandomFourier",
     "Summands",
-    "as_feature_map",
     "default_kernel",
     "fit_feature_map",
     "warn_of_truncation",

@@ -56,6 +56,17 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         trace(K - ΦΦᵀ) / trace(K) on the training rows, unless the map says otherwise.
     n_features_in_ : int
         Number of columns of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import FeatureMap, PivotedCholesky
+    >>> from fenchel.kernels import Gaussian
+    >>> feature_map: FeatureMap = PivotedCholesky(Gaussian(1.0), rank=3)
+    >>> feature_map.fit_transform(np.linspace(0, 1, 10)[:, None]).shape
+    (10, 3)
+    >>> feature_map.kernel_error_ < 0.01
+    True
     """
 
     constraints = declared(kernel=as_kernel)

@@ -36,6 +36,18 @@ class FeaturesOnDisk(RowsOnDisk):
         What the features leave out of the diagonal, see :meth:`FeatureMap.residual`.
     kernel_error : float
         Share of the trace of the kernel that they leave out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import FeaturesOnDisk, PivotedCholesky
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.spool import Spool
+    >>> rows = Spool(1)
+    >>> rows.append(np.linspace(0.0, 1.0, 100)[:, None])
+    >>> feature_map = PivotedCholesky(Gaussian(1.0), rank=4).fit(rows[:50])
+    >>> FeaturesOnDisk(rows, feature_map)[10:20].shape
+    (10, 4)
     """
 
     def __init__(self, rows: RowsOnDisk, feature_map: FeatureMap) -> None:

@@ -130,7 +130,7 @@ def read_blocks(
 def _given(values: Any, name: str, table: Table) -> FloatArray | None:
     """Values that are not a column of the table."""
     if values is None and name == "y":
-        raise ValueError("y must name the column to learn, or hold its values, and is None")
+        raise ValueError("y must be the name of the column to learn, or hold its values, got None")
     if values is None or (isinstance(values, str) and table.named):
         return None
     if isinstance(values, (str, os.PathLike)):

@@ -144,10 +144,10 @@ def array_in(path: Path) -> Npy:
             raise ValueError(f"{path} cannot be read as an array: {error}") from error
         offset = file.tell()
     if len(shape) != 2 or by_columns or dtype.kind not in "iuf":
-        order = "columns after columns" if by_columns else "rows after rows"
+        order = "column by column" if by_columns else "row by row"
         raise ValueError(
-            f"{path} must hold an array of numbers (n, d), rows after rows, got shape {shape} of "
-            f"{dtype}, {order}"
+            f"{path} must hold an array of numbers (n, d), stored row by row, got shape {shape} "
+            f"of {dtype}, {order}"
         )
     return Npy(str(path), [str(j) for j in range(shape[1])], path, dtype, shape, offset)
 

@@ -36,6 +36,15 @@ class Curves:
         not observed.
     given : {"array", "fdatagrid", "pairs"}
         What :func:`as_curves` was given, so that predictions may be returned in kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.functional import Curves, quadrature_weights
+    >>> grid = np.linspace(0.0, 1.0, 5)
+    >>> curves = Curves(grid, np.array([grid, grid**2]), quadrature_weights(grid))
+    >>> curves.values @ curves.measure  # the integrals
+    array([0.5  , 0.375])
     """
 
     grid: FloatArray

@@ -115,6 +115,18 @@ def fitted_model(estimator: Any, *attributes: str, what: str) -> Any:
     ------
     ValueError
         If it lacks one of them; the sentence names which.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import fitted_model
+    >>> X, y = load_engel(return_X_y=True)
+    >>> pipeline = make_pipeline(StandardScaler(), KernelRidge(learn=False)).fit(X, y)
+    >>> type(fitted_model(pipeline, "history_", what="a history")).__name__
+    'KernelRidge'
     """
     model = final_estimator(estimator)
     missing = [name for name in attributes if not hasattr(model, name)]
@@ -160,6 +172,14 @@ def statistic_of(estimator: Any) -> str:
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> from fenchel import ExpectileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import statistic_of
+    >>> statistic_of(ExpectileRegressor(0.9, learn=False).fit(*load_engel(return_X_y=True)))
+    'expectiles'
     """
     model = final_estimator(estimator)
     elicited = getattr(getattr(model, "loss_", None), "statistic", "levels")

@@ -123,6 +123,14 @@ class FeatureSlice:
         Its name.
     fixed : dict
         The values of the other features, by name.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import feature_slice
+    >>> along = feature_slice(load_engel(as_frame=True).data, "income", grid_resolution=3)
+    >>> along.name, along.rows.shape, along.fixed
+    ('income', (3, 1), {})
     """
 
     rows: Any
@@ -202,6 +210,17 @@ class PartialDependence:
         Mean predictions.
     n_rows : int
         Number of rows that were averaged over.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import partial_dependence
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = KernelRidge(learn=False).fit(X, y)
+    >>> along = partial_dependence(model.predict, X, 0, grid_resolution=5)
+    >>> along.curves.shape
+    (5, 1)
     """
 
     grid: FloatArray

@@ -10,7 +10,6 @@ from fenchel.kernels.operator_valued import (
     OperatorKernel,
     OperatorSum,
     Transformable,
-    output_matrix,
 )
 from fenchel.kernels.parameters import (
     differentiated,
@@ -79,7 +78,6 @@ __all__ = [
     "level_coupling",
     "opened",
     "output_coupling",
-    "output_matrix",
     "parameter_gradient",
     "parts_of",
     "resolve",

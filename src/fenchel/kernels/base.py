@@ -24,6 +24,17 @@ class ScalarKernel(CheckedParameters, Kernel):
     them ``product_integrals``, ``gradient`` and ``factor``, which are of use to densities and
     other non-negative models, and ``frequencies`` for random Fourier features. ``+``, ``*`` and
     ``**`` with numbers, with each other and with scikit-learn's own kernels come from there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import ScalarKernel
+    >>> class Tent(ScalarKernel):
+    ...     def _evaluate(self, X, Y):
+    ...         return np.maximum(0.0, 1.0 - np.abs(X - Y.T))
+    >>> (2 * Tent())(np.array([[0.0], [0.5]]))
+    array([[2., 1.],
+           [1., 2.]])
     """
 
     _stationary = True

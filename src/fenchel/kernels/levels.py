@@ -95,6 +95,17 @@ def output_coupling(coupling: Any, n_outputs: int) -> FloatArray:
 
 
 def check_coupling(coupling: Any, name: str) -> None:
-    """Refuse what is neither None nor a matrix of a kernel between outputs."""
+    """Refuse what is neither None nor a matrix of a kernel between outputs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import check_coupling
+    >>> check_coupling(np.eye(2), "coupling")
+    >>> check_coupling(-np.eye(2), "coupling")
+    Traceback (most recent call last):
+    ...
+    ValueError: coupling must be positive semi-definite, and has the eigenvalue -1
+    """
     if coupling is not None:
         output_matrix(coupling, name)

@@ -130,6 +130,17 @@ class Points:
         The points.
     weights : array-like of shape (m,)
         Their weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import PivotedCholesky
+    >>> from fenchel.kernels import Linear
+    >>> from fenchel.positive import Points, moment
+    >>> trapezoids = Points([[0.0], [0.5], [1.0]], weights=[0.25, 0.5, 0.25])
+    >>> feature_map = PivotedCholesky(Linear(), rank=1).fit([[1.0], [2.0]])
+    >>> moment(feature_map, trapezoids).matrix.round(3)  # of x²
+    array([[0.375]])
     """
 
     points: npt.ArrayLike
@@ -140,7 +151,14 @@ Measure = Box | Normal | Points
 
 
 def as_measure(domain: Any, dimension: int, name: str = "domain") -> Measure:
-    """Return the measure for None (all of R^d), a pair (low, high), or a measure."""
+    """Return the measure for None (all of R^d), a pair (low, high), or a measure.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import as_measure
+    >>> as_measure(None, dimension=2).dimension
+    2
+    """
     if domain is None:
         return Box(np.full(dimension, -np.inf), np.full(dimension, np.inf))
     if isinstance(domain, Points):
@@ -170,7 +188,14 @@ def as_measure(domain: Any, dimension: int, name: str = "domain") -> Measure:
 
 
 def as_box(domain: Any, dimension: int, name: str = "domain") -> Box:
-    """Return the box for None (all of R^d), a pair (low, high), or a box."""
+    """Return the box for None (all of R^d), a pair (low, high), or a box.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import as_box
+    >>> as_box((0.0, 1.0), dimension=2)
+    Box(low=array([0., 0.]), high=array([1., 1.]))
+    """
     measure = as_measure(domain, dimension, name)
     if not isinstance(measure, Box):
         raise ValueError(f"{name} must be None, a pair (low, high) or Box, got {shown(domain)}")

@@ -35,6 +35,16 @@ class OperatorKernel(BaseEstimator):
     ----------
     Micchelli, Pontil (2005), On learning vector-valued functions; Alvarez, Rosasco, Lawrence
     (2012), Kernels for vector-valued functions: a review.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Decomposable, Gaussian, OperatorKernel
+    >>> kernel: OperatorKernel = Decomposable(Gaussian(1.0), np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> kernel.n_outputs
+    2
+    >>> kernel.columns(np.zeros((1, 1)), np.zeros((1, 1)), np.array([0]))[0, :, 0]
+    array([1. , 0.5])
     """
 
     @property
@@ -353,6 +363,6 @@ def output_matrix(output: Any, name: str = "output") -> FloatArray:
     lowest = float(np.linalg.eigvalsh(matrix)[0])
     if lowest < -_ROUNDING * size:
         raise ValueError(
-            f"{name} must be positive semi-definite, and has the eigenvalue {lowest:.3g}"
+            f"{name} must be positive semi-definite, got a matrix with the eigenvalue {lowest:.3g}"
         )
     return matrix

@@ -20,7 +20,14 @@ NARROWEST, WIDEST = 0.02, 1000.0
 
 
 def is_open(kernel: Kernel) -> bool:
-    """Whether the kernel has parameters that are to be learned; those not allowed are refused."""
+    """Whether the kernel has parameters that are to be learned; those not allowed are refused.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import Gaussian, is_open
+    >>> is_open(Gaussian("learned")), is_open(Gaussian(2.0))
+    (True, False)
+    """
     if isinstance(kernel, ScalarKernel):
         kernel.check_parameters()
     scale = getattr(kernel, "length_scale", None)
@@ -82,7 +89,16 @@ def _open(given: Kernel, measured: Kernel) -> None:
 
 
 def settled(kernel: Kernel) -> Kernel:
-    """Return a copy whose parameters are fixed."""
+    """Return a copy whose parameters are fixed.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import is_open, settled
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> kernel = RBF(2.0)
+    >>> is_open(kernel), is_open(settled(kernel))
+    (True, False)
+    """
     copied = clone(kernel)
     _settle(copied)
     return copied
@@ -144,6 +160,15 @@ def differentiated(
     """Return k(X, X), and :func:`parameter_gradient` among X as a function of the weights.
 
     The two in one go cost little more than one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import differentiated
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> values, gradient = differentiated(RBF(1.0), np.array([[0.0], [1.0]]))
+    >>> values.shape, gradient(np.ones((2, 2))).shape
+    ((2, 2), (1,))
     """
     found = kernel.differentiated(X) if isinstance(kernel, ScalarKernel) else None
     if found is not None:

@@ -71,8 +71,8 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         return Callable(kernel)
     raise TypeError(
-        f"{name} must be None, a name, a kernel object or a function of two arrays, with values "
-        f"in R, got {shown(kernel)}"
+        f"{name} must be None, a name, a kernel object or a function of two arrays, with one "
+        f"number for each pair of rows, got {shown(kernel)}"
     )
 
 
@@ -109,14 +109,28 @@ def as_scalar_kernel(kernel: Kernel) -> ScalarKernel:
 
 
 def has_measured_scale(kernel: Kernel) -> bool:
-    """Whether a length scale anywhere in the kernel is yet to be read off data."""
+    """Whether a length scale anywhere in the kernel is yet to be read off data.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import Gaussian, has_measured_scale
+    >>> has_measured_scale(Gaussian("median")), has_measured_scale(Gaussian(2.0))
+    (True, False)
+    """
     return is_data_driven(getattr(kernel, "length_scale", None)) or any(
         has_measured_scale(part) for part in parts_of(kernel)
     )
 
 
 def parts_of(kernel: Kernel) -> list[Kernel]:
-    """Kernels that a sum, product, power, or kernel of a part of the row is made of."""
+    """Kernels that a sum, product, power, or kernel of a part of the row is made of.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import Gaussian, Linear, parts_of
+    >>> parts_of(Gaussian(2.0) + Linear())
+    [Gaussian(length_scale=2.0), Linear()]
+    """
     found = (getattr(kernel, name, None) for name in ("kernel", "k1", "k2"))
     return [part for part in found if isinstance(part, Kernel)]
 

@@ -19,11 +19,7 @@ from fenchel.kernels import exponential
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.measures import Box, Normal
-from fenchel.kernels.mixture_integrals import (
-    mixture_distance,
-    mixture_products,
-    rough_mixture,
-)
+from fenchel.kernels.mixture_integrals import mixture_distance, mixture_products, rough_mixture
 from fenchel.kernels.product_integrals import (
     gaussian_products,
     matern_products,
@@ -484,7 +480,15 @@ class Callable(ScalarKernel):
 
 
 class Precomputed(ScalarKernel):
-    """Marks that X holds kernel values: the Gram matrix at fit, k(X, X_train) at predict."""
+    """Marks that X holds kernel values: the Gram matrix at fit, k(X, X_train) at predict.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> model = KernelRidge(0.5, kernel="precomputed").fit([[2.0, 1.0], [1.0, 2.0]], [0.0, 1.0])
+    >>> model.predict([[1.0, 2.0]])  # k(x, x_1), k(x, x_2) of a new row x
+    array([0.75])
+    """
 
     _stationary = False
 

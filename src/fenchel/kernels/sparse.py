@@ -65,7 +65,7 @@ class SparsePoints:
         return SparsePoints(self.matrix[rows])
 
     def __array__(self, *args: Any, **options: Any) -> AnyArray:
-        raise TypeError("X must be an array where it is neither for products nor for distances")
+        raise TypeError("X must be a dense array for this kernel, got a sparse one")
 
     def toarray(self) -> FloatArray:
         """The rows as an array."""
@@ -127,14 +127,30 @@ def products(X: Any, Y: Any, out: FloatArray | None = None) -> FloatArray:
 
 
 def stacked(first: Any, second: Any) -> Any:
-    """The rows of both, arrays or sparse."""
+    """The rows of both, arrays or sparse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import stacked
+    >>> stacked(np.array([[0.0, 1.0]]), np.array([[2.0, 0.0]]))
+    array([[0., 1.],
+           [2., 0.]])
+    """
     if isinstance(first, SparsePoints):
         return SparsePoints(sparse.vstack([first.matrix, second.matrix], format="csr"))
     return np.concatenate([first, second])
 
 
 def takes_sparse(kernel: Kernel) -> bool:
-    """Whether a kernel is made of products and distances of whole rows, also in sums."""
+    """Whether a kernel is made of products and distances of whole rows, also in sums.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import Gaussian, Linear, WithRanks, takes_sparse
+    >>> takes_sparse(Gaussian() + Linear()), takes_sparse(WithRanks(Gaussian()))
+    (True, False)
+    """
     if isinstance(kernel, _SUMS):
         parts = [getattr(kernel, name) for name in ("k1", "k2") if hasattr(kernel, name)]
         return all(map(takes_sparse, parts))

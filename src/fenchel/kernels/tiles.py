@@ -60,7 +60,14 @@ def _joined(kernel: Kernel, Z: FloatArray) -> Callable[[FloatArray], Filler]:
 
 
 def for_threads(kernel: Kernel) -> bool:
-    """Whether all of a kernel may be evaluated in several threads: no function of a user."""
+    """Whether all of a kernel may be evaluated in several threads: no function of a user.
+
+    Examples
+    --------
+    >>> from fenchel.kernels import Callable, Gaussian, for_threads
+    >>> for_threads(Gaussian()), for_threads(Callable(lambda X, Y: X @ Y.T))
+    (True, False)
+    """
     if isinstance(kernel, ScalarKernel):
         return not isinstance(kernel, OfFunction) and all(map(for_threads, parts_of(kernel)))
     return type(kernel).__module__ == sk.__name__ and all(map(for_threads, parts_of(kernel)))

@@ -91,6 +91,13 @@ class Learning(CheckedParameters):
     ------
     ValueError, TypeError
         For a value that is not allowed.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.learning import Learning
+    >>> quick = Learning(n_rows=300, max_evaluations=5)
+    >>> model = QuantileRegressor([0.1, 0.9], learn=quick)
     """
 
     constraints = declared(
@@ -117,7 +124,18 @@ class Learning(CheckedParameters):
 
 @dataclass(frozen=True)
 class Data:
-    """Rows of positive weight, and what is fitted to them."""
+    """Rows of positive weight, and what is fitted to them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning import Data
+    >>> from fenchel.losses import Squared
+    >>> X = np.linspace(0.0, 1.0, 30)[:, None]
+    >>> data = Data(X, np.sin(6.0 * X), np.ones(30), Squared(), np.eye(1), fit_intercept=True)
+    >>> data.targets.shape
+    (30, 1)
+    """
 
     X: FloatArray
     targets: FloatArray
@@ -148,6 +166,16 @@ class Learned:
         How it ended.
     in_nats : bool
         Whether the criterion is minus a log-likelihood.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.learning import Learning
+    >>> quick = Learning(n_rows=100, max_evaluations=2)
+    >>> learned = KernelRidge(kernel="rbf", learn=quick).fit(*load_engel(return_X_y=True)).learned_
+    >>> learned.n_rows, learned.criterion < 1.0  # better than the best constant
+    (100, True)
     """
 
     kernel: Any
@@ -177,7 +205,16 @@ def _around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> Flo
 
 
 def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
-    """Mean loss over mean square around the best constant: units of alpha over the kernel's."""
+    """Mean loss over mean square around the best constant: units of alpha over the kernel's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning import unit_of_strength
+    >>> from fenchel.losses import Squared
+    >>> unit_of_strength(Squared(), np.array([[1.0], [3.0]]), np.ones(2))
+    0.5
+    """
     centred = _around_constant(loss, targets, weight)
     value = float(np.average(loss.value(centred), weights=weight))
     square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
@@ -195,6 +232,18 @@ def learn(
 
     None where there is nothing to learn from: a constant without loss, fewer than twelve
     distinct rows or fewer than folds, or rows in whose units the criterion is no number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.learning import Data, Learning, learn
+    >>> from fenchel.losses import Squared
+    >>> X = np.linspace(0.0, 1.0, 30)[:, None]
+    >>> data = Data(X, np.sin(6.0 * X), np.ones(30), Squared(), np.eye(1), fit_intercept=True)
+    >>> learned = learn(data, [Gaussian("learned")], None, Learning(max_evaluations=3))
+    >>> learned.criterion < 0.01
+    True
     """
     n_rows = options.n_rows
     if np.isfinite(data.loss.smoothness) and len(_tasks(data, data.targets)) < len(data.coupling):
@@ -240,7 +289,15 @@ def _perfect_constant(loss: Loss, rows: Rows) -> bool:
 
 @dataclass
 class EarlyEnd:
-    """Whether the callback of an estimator wants learning to end; half of its time is for it."""
+    """Whether the callback of an estimator wants learning to end; half of its time is for it.
+
+    Examples
+    --------
+    >>> from fenchel.learning import EarlyEnd
+    >>> end = EarlyEnd(lambda progress: "good enough" if progress.primal < 0.5 else None)
+    >>> end(0.9), end(0.4), end.reason
+    (False, True, 'good enough')
+    """
 
     watch: Callback | None
     reason: str = ""

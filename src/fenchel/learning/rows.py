@@ -77,7 +77,16 @@ def rows_by_content(
 
 
 def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatArray:
-    """Choose at most so many distinct rows, in an order that says nothing."""
+    """Choose at most so many distinct rows, in an order that says nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning import sample_by_content
+    >>> X = np.arange(100.0)[:, None]
+    >>> sample_by_content(X, X, 10).shape
+    (10, 1)
+    """
     return rows_by_content(X, targets, np.ones(len(X)), n_rows, 1).X
 
 

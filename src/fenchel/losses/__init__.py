@@ -1,7 +1,7 @@
 """Losses: value, conjugate, prox of the conjugate, and their calculus."""
 
 from fenchel.losses.atoms import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
-from fenchel.losses.base import ConvexFunction, Insensitive, Loss, Rescaled
+from fenchel.losses.base import ConvexFunction, Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.curves import CurveHuber, CurveInsensitive, Pointwise
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local
@@ -9,8 +9,6 @@ from fenchel.losses.non_crossing import NonCrossing
 from fenchel.losses.radial import Radial
 from fenchel.losses.registry import (
     LOSSES,
-    LossParameters,
-    NamedLoss,
     curve_loss,
     make_loss,
     parameters_of,
@@ -27,17 +25,13 @@ __all__ = [
     "CurveInsensitive",
     "Envelope",
     "Huber",
-    "Insensitive",
     "L2Norm",
     "Local",
     "Loss",
-    "LossParameters",
-    "NamedLoss",
     "NonCrossing",
     "Pinball",
     "Pointwise",
     "Radial",
-    "Rescaled",
     "Squared",
     "SquaredPinball",
     "curve_loss",

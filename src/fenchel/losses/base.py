@@ -28,6 +28,13 @@ class ConvexFunction:
     rows, and :class:`fenchel.positive.PredictionLoss` one of predictions, which knows its
     targets. Arrays are (n_samples, n_outputs), one row a point or a dual vector. Sample weights
     never reach it: they multiply it outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Squared
+    >>> Squared().value(np.array([[2.0]])) + Squared().conjugate(np.array([[2.0]]))  # 2 · 2
+    array([4.])
     """
 
     def value(self, residual: FloatArray) -> FloatArray:
@@ -97,6 +104,13 @@ class Loss(ConvexFunction):
         small residuals have dual vectors that are exactly zero.
     radial : bool
         Whether the loss depends on the length of the residual only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Pinball
+    >>> Pinball(0.9).insensitive(0.5).value(np.array([[1.0], [-1.0]]))
+    array([0.45, 0.05])
     """
 
     n_outputs: int | None = None

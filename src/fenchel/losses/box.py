@@ -34,6 +34,14 @@ class BoxQuadratic(Loss):
         Curvatures :math:`q^-, q^+ \ge 0` of the conjugate; positive where unbounded.
     epsilon : float
         Radius of insensitivity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import BoxQuadratic
+    >>> loss = BoxQuadratic(lower=-1.0, upper=3.0, below=1.0, above=0.0)
+    >>> loss.value(np.array([[-0.5], [-2.0], [2.0]]))
+    array([0.125, 1.5  , 6.   ])
     """
 
     def __init__(

@@ -16,7 +16,17 @@ ROUNDING = 1e-12
 
 
 class Envelope(NamedTuple):
-    """The proximal dual of a block of rows, see :meth:`Loss.envelope`."""
+    """The proximal dual of a block of rows, see :meth:`Loss.envelope`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Absolute
+    >>> anchor, residual = np.zeros((2, 1)), np.array([[0.2], [5.0]])
+    >>> found = Absolute().envelope(anchor, residual, step=1.0)
+    >>> found.dual[:, 0], found.active  # rows with a Jacobian
+    (array([0.2, 1. ]), array([0]))
+    """
 
     dual: FloatArray
     """(n, p): the maximizing dual vectors."""
@@ -44,6 +54,13 @@ class Box(NamedTuple):
 
     .. math:: \ell^*(\beta) = \sum_j \tfrac{q_j^\pm}{2} \beta_j^2
               + \chi(l_j \le \beta_j \le u_j) + \varepsilon \|\beta\|_2
+
+    Examples
+    --------
+    >>> from fenchel.losses import Pinball
+    >>> box = Pinball(0.9).box(1)
+    >>> box.lower, box.upper
+    (array([-0.1]), array([0.9]))
     """
 
     lower: FloatArray
@@ -81,6 +98,14 @@ class ConicParts(NamedTuple):
               + \ell_{\mathrm{length}}(t) \quad \text{s.t. } C s \ge 0,\; \|d\| \le \varepsilon
 
     A part that is None has no share in ξ.
+
+    Examples
+    --------
+    >>> from fenchel.losses import Absolute, L2Norm
+    >>> L2Norm().conic_parts(2).length  # curvature and radius of the length
+    (0.0, 1.0)
+    >>> Absolute().conic_parts(2).box.upper
+    array([1., 1.])
     """
 
     box: Box | None = None
@@ -94,7 +119,16 @@ class ConicParts(NamedTuple):
 
 
 class Local(NamedTuple):
-    """What a loss does on residuals whose coordinates are at most given numbers in size."""
+    """What a loss does on residuals whose coordinates are at most given numbers in size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Squared
+    >>> local = Squared().local(np.array([3.0]))
+    >>> local.slopes, local.most
+    (array([3.]), 4.5)
+    """
 
     slopes: FloatArray
     """Lipschitz constants: one for each output, or a single one of the whole vector."""

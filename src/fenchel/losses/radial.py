@@ -28,6 +28,14 @@ class Radial(Loss):
         kappa > 0, finite if q = 0.
     epsilon : float
         Radius of insensitivity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Radial
+    >>> length = Radial(curvature=0.0, radius=1.0)
+    >>> length.value(np.array([[3.0, 4.0]]))
+    array([5.])
     """
 
     separable = False

@@ -169,8 +169,8 @@ def _widest(levels: FloatArray) -> float:
         if position_of_level(levels, 1.0 - level) is not None:
             return float(1.0 - 2.0 * level)
     raise ValueError(
-        "coverage must be given, or two levels as far from 0 as from 1, such as 0.1 and 0.9, "
-        f"fitted, got the levels {levels.tolist()}"
+        "levels must hold a pair around the median, such as 0.1 and 0.9, for an interval, got "
+        f"{levels.tolist()}"
     )
 
 

@@ -71,7 +71,7 @@ class _Dual(OnlineRegressor):
         if self.budget is not None and self.average:
             raise ValueError(
                 f"average must be False with a budget, got average={self.average!r} and "
-                f"budget={self.budget!r}: the mean of the iterates has every point in it"
+                f"budget={self.budget!r}: the average needs every row that was seen"
             )
 
     def _begin(self, X: FloatArray, weight: FloatArray) -> None:
@@ -81,8 +81,8 @@ class _Dual(OnlineRegressor):
         seen = np.flatnonzero(weight)
         if len(seen) < 2 and has_measured_scale(kernel):
             raise ValueError(
-                "kernel must have a number as length_scale, or be read off more than the "
-                f"n_samples = {len(seen)} rows that the learner is given first, got {kernel!r}"
+                f"kernel must have a number as length_scale, got {kernel!r}: its scale is read "
+                f"off the first rows, two at least, and these are n_samples = {len(seen)}"
             )
         self.kernel_ = resolve(kernel, X[seen], weight[seen], self.random_state)
         self._rows = np.zeros((0, X.shape[1]))

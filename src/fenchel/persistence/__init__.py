@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fenchel.persistence._models import load, load_metadata, save, trusted_types
+from fenchel.persistence._models import load, load_metadata, save
 from fenchel.persistence._writing import write_whole
 
-__all__ = ["load", "load_metadata", "save", "trusted_types", "write_whole"]
+__all__ = ["load", "load_metadata", "save", "write_whole"]
 
 __dir__ = __all__.copy

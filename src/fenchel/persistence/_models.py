@@ -142,6 +142,20 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     See Also
     --------
     save : Write a model, with an example.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import fenchel
+    >>> from fenchel.datasets import load_engel
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = fenchel.KernelRidge(learn=False).fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = fenchel.save(model, Path(folder, "model.fenchel"))
+    ...     same = fenchel.load(path)
+    >>> bool((same.predict(X) == model.predict(X)).all())
+    True
     """
     skops_io = _skops("load")
     path = Path(path)
@@ -183,6 +197,20 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     ------
     FileNotFoundError, ValueError
         As :func:`load`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import fenchel
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.persistence import load_metadata
+    >>> model = fenchel.KernelRidge(learn=False).fit(*load_engel(return_X_y=True))
+    >>> with TemporaryDirectory() as folder:
+    ...     path = fenchel.save(model, Path(folder, "model.fenchel"), metadata={"unit": "francs"})
+    ...     metadata = load_metadata(path)
+    >>> metadata["unit"], sorted(metadata["versions"])
+    ('francs', ['fenchel', 'numpy', 'scikit-learn'])
     """
     path = Path(path)
     record = _record(path, _content(path))

@@ -23,6 +23,15 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
     ------
     OSError
         With the path as ``filename``, if the file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from fenchel.persistence import write_whole
+    >>> with TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder, "notes.txt"), b"all or nothing").read_text()
+    'all or nothing'
     """
     path = Path(path)
     try:

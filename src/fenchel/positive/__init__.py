@@ -14,7 +14,7 @@ from fenchel.positive.losses import LogLikelihood, Poisson, PredictionLoss, Resi
 from fenchel.positive.model import PSDModel
 from fenchel.positive.non_crossing import NonCrossingQuantileRegressor
 from fenchel.positive.non_negative import NonNegativeRegressor
-from fenchel.positive.problem import Constraint, LinearPart, Model, PSDPart, PSDProblem
+from fenchel.positive.problem import Constraint, LinearPart, PSDPart, PSDProblem
 from fenchel.positive.solvers import DualNewton, ProximalNewton, solve
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "HeteroscedasticRegressor",
     "LinearPart",
     "LogLikelihood",
-    "Model",
     "Moment",
     "NonCrossingQuantileRegressor",
     "NonNegativeRegressor",

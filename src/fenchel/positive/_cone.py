@@ -350,9 +350,9 @@ class Cone:
             if lam[0] < -_RAY * max(float(np.abs(lam).max()), np.finfo(float).tiny):
                 return
         raise ValueError(
-            "constraints must be met by some matrices A ⪰ 0, and are not: with multipliers "
-            f"{np.array2string(ray, precision=3)} the left-hand sides add up to a non-negative "
-            f"number and the right-hand sides to {float(ray @ self.right):.3g}"
+            "constraints must not contradict one another, and no non-negative function meets "
+            f"all of these: times {np.array2string(ray, precision=3)}, their left-hand sides add "
+            f"up to a number >= 0, and their right-hand sides to {float(ray @ self.right):.3g}"
         )
 
 

@@ -28,6 +28,16 @@ class DualFista(PSDSolver):
     """Accelerated proximal gradient on the dual, with backtracking and restart.
 
     The method of the paper. Its steps shrink as rows are added, so it serves as a check.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Squared
+    >>> from fenchel.positive import DualFista, PSDPart, PSDProblem, Residual
+    >>> loss = Residual(Squared(), np.array([[1.0], [4.0]]))
+    >>> part = PSDPart(np.array([[1.0, 0.0], [1.0, 1.0]]), alpha=0.1)
+    >>> DualFista(tol=1e-4).solve(PSDProblem(loss, [part], np.ones(2))).status.converged
+    True
     """
 
     tol: float = 1e-6

@@ -156,9 +156,9 @@ def _refuse_unseen(
         sizes = np.sqrt(np.square(here).sum(axis=1) * np.square(there).sum(axis=1))
         if np.any(np.einsum("ij,ij->i", here, there) < _BESIDE * sizes):
             raise ValueError(
-                "kernel must have integrals of products (product_integrals) or be wider, as "
-                f"{feature_map.kernel_!r} changes between the points of the finest quadrature in "
-                f"{len(centre)} dimensions; Gaussian and Matern have them"
+                "kernel must have integrals in closed form (product_integrals), as Gaussian and "
+                f"Matern have, or a larger length scale, got {feature_map.kernel_!r}, which "
+                f"changes between the points of the finest quadrature in {len(centre)} dimensions"
             )
 
 

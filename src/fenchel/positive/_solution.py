@@ -64,7 +64,22 @@ class PSDSolution:
 
 
 class Start(NamedTuple):
-    """A dual point to start from, the solution of a similar problem."""
+    """A dual point to start from, the solution of a similar problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import replace
+    >>> from fenchel.losses import Squared
+    >>> from fenchel.positive import PSDPart, PSDProblem, Residual, Start, solve
+    >>> loss = Residual(Squared(), np.array([[1.0], [4.0]]))
+    >>> features = np.array([[1.0, 0.0], [1.0, 1.0]])
+    >>> first = solve(PSDProblem(loss, [PSDPart(features, alpha=1e-2)], np.ones(2)))
+    >>> start = Start(first.dual, first.multipliers)
+    >>> second = PSDProblem(loss, [PSDPart(features, alpha=1e-3)], np.ones(2))
+    >>> solve(second, warm_start=start).status.converged
+    True
+    """
 
     dual: FloatArray
     """(n, p)."""

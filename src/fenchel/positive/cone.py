@@ -330,7 +330,7 @@ class ConeRegressor(PositiveRegressor):
         if self.solver not in ("auto", SPLITTING):
             raise ValueError(
                 f"solver must be 'auto' or {SPLITTING!r} for these inequalities, got "
-                f"{self.solver!r}: others take generators, and orthogonal inequalities"
+                f"{self.solver!r}: others need a cone with orthogonal rows, or generators"
             )
 
     def _set_cone(self, p: int) -> None:

@@ -280,9 +280,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         error = abs(attained - 1.0) + found.error_of(factor)
         if found.doubt is not None and error > _MOST_UNCERTAIN:
             raise ValueError(
-                f"kernel must have integrals of products (product_integrals), as Gaussian and "
-                f"Matern have, or be wider, got {self.feature_map_.kernel_!r}: quadrature leaves "
-                f"the integral of the density uncertain by {error:.1g}"
+                "kernel must have integrals in closed form (product_integrals), as Gaussian and "
+                f"Matern have, or a larger length scale, got {self.feature_map_.kernel_!r}: by "
+                f"quadrature the integral of the density is known to {error:.1g} only"
             )
         certificate, status = solution.certificate, solution.status
         certificate = replace(certificate, feasibility=max(certificate.feasibility, error))
@@ -398,7 +398,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         outside = np.flatnonzero(~support.contains(X))
         if len(outside):
             raise ValueError(
-                f"support must contain all rows of X, and misses row {outside[0]}, "
+                f"support must contain all rows of X, got row {outside[0]} outside of it: "
                 f"{np.array2string(X[outside[0]], precision=6)}"
             )
         return support

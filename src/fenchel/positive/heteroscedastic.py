@@ -50,6 +50,14 @@ class NormalLikelihood(PredictionLoss):
         The y.
     floor : float
         t >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import NormalLikelihood
+    >>> loss = NormalLikelihood(np.array([1.0]))
+    >>> loss.value(np.array([[1.0, 1.0]]))  # of the mean 1 and the variance 1
+    array([0.])
     """
 
     n_outputs = 2

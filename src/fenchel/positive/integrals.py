@@ -31,6 +31,17 @@ class Moment:
     ----------
     matrix : ndarray of shape (r, r)
         Symmetric and positive semi-definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import PivotedCholesky
+    >>> from fenchel.kernels import Gaussian
+    >>> from fenchel.positive import moment
+    >>> feature_map = PivotedCholesky(Gaussian(1.0), rank=4).fit(np.linspace(0, 1, 10)[:, None])
+    >>> integrals = moment(feature_map, (0.0, 1.0))
+    >>> integrals.matrix.shape, integrals.error < 1e-9
+    ((4, 4), True)
     """
 
     matrix: FloatArray

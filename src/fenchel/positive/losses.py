@@ -33,6 +33,14 @@ class PredictionLoss(ConvexFunction):
         constant, or 1 for a logarithm.
     step : float
         Typical size of a dual entry over that of a prediction, where iterations start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import Poisson, PredictionLoss
+    >>> loss: PredictionLoss = Poisson([3.0, 0.0])
+    >>> loss.value(np.array([[3.0], [2.0]]))
+    array([0., 2.])
     """
 
     n_outputs: int = 1
@@ -130,6 +138,13 @@ class LogLikelihood(PredictionLoss):
     ----------
     scale : float, default=1.0
         s > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import LogLikelihood
+    >>> LogLikelihood().value(np.array([[0.5], [0.25]])).round(3)
+    array([0.693, 1.386])
     """
 
     smooth = True
@@ -174,6 +189,13 @@ class Poisson(PredictionLoss):
     ----------
     targets : array-like of shape (n,)
         Counts y >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import Poisson
+    >>> Poisson([3, 0, 1]).value(np.array([[2.0], [2.0], [2.0]])).round(3)
+    array([0.216, 2.   , 0.307])
     """
 
     def __init__(self, targets: npt.ArrayLike, weight: FloatArray | None = None) -> None:
@@ -240,6 +262,15 @@ class Residual(PredictionLoss):
         Sample weights, for the unit of relative gaps only.
     n_outputs : int, optional
         p; the number of columns of ``targets`` by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Pinball
+    >>> from fenchel.positive import Residual
+    >>> loss = Residual(Pinball(0.9), np.array([[3.0], [1.0]]))
+    >>> loss.value(np.array([[2.0], [2.0]]))
+    array([0.9, 0.1])
     """
 
     def __init__(

@@ -40,6 +40,14 @@ class PSDPart:
     combinations : ndarray of shape (m, n), optional
         The m losses see these combinations of the n values f(x_i), so that a loss may couple rows:
         that of a pair sees f(x_i) - f(x_j). None for the values themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import PSDPart
+    >>> part = PSDPart(np.ones((10, 3)), alpha=0.1, trace_penalty=0.01)
+    >>> part.features.shape
+    (10, 3)
     """
 
     features: FloatArray
@@ -94,6 +102,13 @@ class LinearPart:
         Strength, > 0.
     direction : array of shape (p,)
         The predictions move by the function times this vector; (1,) by default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import LinearPart
+    >>> LinearPart(np.ones((10, 3)), alpha=0.1).features.shape
+    (10, 3)
     """
 
     features: FloatArray
@@ -123,6 +138,18 @@ class Constraint:
         The right-hand side.
     equality : bool
         Whether "=" or "<="; turn both signs for ">=".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Squared
+    >>> from fenchel.positive import Constraint, PSDPart, PSDProblem, Residual, solve
+    >>> part = PSDPart(np.array([[1.0, 0.0], [1.0, 1.0]]), alpha=1e-3)
+    >>> loss = Residual(Squared(), np.array([[1.0], [4.0]]))
+    >>> trace = Constraint([np.eye(2)], value=2.0)
+    >>> fit = solve(PSDProblem(loss, [part], np.ones(2), constraints=[trace]))
+    >>> round(float(np.trace(fit.model.matrices[0])), 6)
+    2.0
     """
 
     moments: Sequence[FloatArray | None]
@@ -232,6 +259,18 @@ class PSDProblem:
     References
     ----------
     Marteau-Ferey, Bach, Rudi (2020), Theorem 2 and (13).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Squared
+    >>> from fenchel.positive import PSDPart, PSDProblem, Residual, solve
+    >>> x = np.linspace(-1.0, 1.0, 20)[:, None]
+    >>> part = PSDPart(np.hstack([np.ones_like(x), x]), alpha=1e-4)
+    >>> problem = PSDProblem(Residual(Squared(), x**2), [part], np.ones(20))
+    >>> matrix = solve(problem).model.matrices[0]
+    >>> round(float(matrix[1, 1]), 3)  # near f(x) = x²
+    0.999
     """
 
     loss: PredictionLoss

@@ -73,6 +73,15 @@ class DualNewton(PSDSolver):
 
     A step is a system in the coordinates where the squared negative part of the matrices has
     curvature, about rank(A) times the number of features, or in the rows if these are fewer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.positive import DualNewton, Poisson, PSDPart, PSDProblem
+    >>> part = PSDPart(np.array([[1.0, 0.0], [1.0, 1.0]]), alpha=1e-3)
+    >>> problem = PSDProblem(Poisson([1, 4]), [part], np.ones(2))
+    >>> DualNewton(tol=1e-8).solve(problem).status.converged
+    True
     """
 
     tol: float = 1e-6
@@ -170,6 +179,16 @@ class ProximalNewton(PSDSolver):
     The part of the dual that is no sum over rows is replaced by its quadratic model, a
     proximal term is added, and that problem, which is one of a linear model with the columns
     of the Hessian's factor as features, is solved by semismooth Newton in its weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Absolute
+    >>> from fenchel.positive import ProximalNewton, PSDPart, PSDProblem, Residual
+    >>> loss = Residual(Absolute(), np.array([[1.0], [4.0]]))
+    >>> part = PSDPart(np.array([[1.0, 0.0], [1.0, 1.0]]), alpha=1e-3)
+    >>> ProximalNewton().solve(PSDProblem(loss, [part], np.ones(2))).status.converged
+    True
     """
 
     tol: float = 1e-6
@@ -445,7 +464,18 @@ def solve(
     warm_start: Start | None = None,
     callback: Callback | None = None,
 ) -> PSDSolution:
-    """Solve a problem to a relative duality gap; this takes matrices with alpha=0 too."""
+    """Solve a problem to a relative duality gap; this takes matrices with alpha=0 too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.losses import Squared
+    >>> from fenchel.positive import PSDPart, PSDProblem, Residual, solve
+    >>> loss = Residual(Squared(), np.array([[1.0], [4.0]]))
+    >>> part = PSDPart(np.array([[1.0, 0.0], [1.0, 1.0]]), alpha=1e-3)
+    >>> solve(PSDProblem(loss, [part], np.ones(2)), tol=1e-8).status.converged
+    True
+    """
     chosen: Any = make_solver(solver, problem, tol, max_iter)
     with threads_that_pay(max(problem.cone.sizes)):
         if not problem.of_traces_alone:

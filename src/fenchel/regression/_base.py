@@ -100,8 +100,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         kernel = self.kernel if isinstance(self.kernel, OperatorKernel) else as_kernel(self.kernel)
         if not takes_sparse(kernel):
             raise TypeError(
-                "X must be an array for a kernel that is not made of products or distances of "
-                f"whole rows, as Linear() and Gaussian() are, got a sparse one for {kernel!r}"
+                f"X must be a dense array for the kernel {kernel!r}, got a sparse one: kernels "
+                "of products or distances of whole rows, as Linear and Gaussian, take sparse rows"
             )
         if self.features not in _OF_SPARSE:
             raise ValueError(

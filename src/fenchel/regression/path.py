@@ -36,6 +36,15 @@ class LassoPath(NamedTuple):
         Offsets b.
     radii : ndarray of shape (k,)
         ‖w‖₁, not decreasing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import lasso_path
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    >>> path = lasso_path(X, [3.0, 1.0, -4.0])
+    >>> path.alphas.shape, path.coefs.shape
+    ((3,), (3, 2))
     """
 
     alphas: FloatArray

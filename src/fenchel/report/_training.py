@@ -34,6 +34,15 @@ class Training:
     rows : ndarray of uint32 of shape (n_samples,)
         A hash of each row and its target: two rows that differ share one with probability
         2⁻³².
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.report import Training
+    >>> X, y = load_engel(return_X_y=True)
+    >>> Training.of(KernelRidge(learn=False).fit(X, y), X, y, data="engel").n_rows
+    235
     """
 
     data: str

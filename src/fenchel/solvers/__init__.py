@@ -53,7 +53,14 @@ _MANY_UNKNOWNS = 256
 
 
 def takes_gram(solver: str | Solver) -> bool:
-    """Whether the solver can do with a Gram matrix in place of features."""
+    """Whether the solver can do with a Gram matrix in place of features.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import takes_gram
+    >>> takes_gram("smo"), takes_gram("pdcd")
+    (True, False)
+    """
     if solver == "auto":
         return True
     if isinstance(solver, str) and solver in SOLVERS:
@@ -79,7 +86,15 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
 
 
 def first_that_can(solvers: Sequence[Solver], problem: Problem) -> Solver:
-    """Return the first of the solvers that can solve the problem; the last one must."""
+    """Return the first of the solvers that can solve the problem; the last one must.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import ClosedForm, Newton, first_that_can
+    >>> from fenchel.testing import small_problems
+    >>> first_that_can([ClosedForm(), Newton()], small_problems()[2])
+    Newton(tol=1e-06, max_iter=1000)
+    """
     return next(solver for solver in solvers if solver.requires(problem) is None)
 
 
@@ -89,6 +104,13 @@ def make_solver(solver: str | Solver, problem: Problem, tol: float, max_iter: in
     ``"auto"`` takes the closed form where the loss is plainly squared; each output by itself where
     several do not interact and one system for all would be large; SMO on a Gram matrix (kernels
     of nearly full rank), for one output or coupled ones; and Newton elsewhere.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import make_solver
+    >>> from fenchel.testing import small_problems
+    >>> make_solver("auto", small_problems()[0], tol=1e-6, max_iter=100)
+    ClosedForm(tol=1e-06, singular_values=True, of_weights=False)
     """
     SOLVER_CHOICE(solver, "solver")
     if solver == "auto":

@@ -33,6 +33,16 @@ def accelerated(
     References
     ----------
     Beck, Teboulle (2009); O'Donoghue, Candès (2015) for the restart.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> import numpy as np
+    >>> from fenchel.solvers.accelerated import accelerated
+    >>> curvature = np.array([1.0, 0.1])
+    >>> points = accelerated(lambda z: z - curvature * z, np.ones(2))  # of a quadratic
+    >>> bool(np.abs(list(islice(points, 40))[-1]).max() < 1e-3)
+    True
     """
     last = ahead = start
     momentum = 1.0
@@ -53,7 +63,15 @@ def accelerated(
 def every(
     points: Iterator[FloatArray], check: int, max_iter: int
 ) -> Iterator[tuple[int, FloatArray]]:
-    """Number and point of each ``check``-th step, and of the last one of ``max_iter``."""
+    """Number and point of each ``check``-th step, and of the last one of ``max_iter``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.solvers.accelerated import every
+    >>> [count for count, point in every(iter(np.zeros((100, 2))), check=3, max_iter=7)]
+    [3, 6, 7]
+    """
     done = 0
     while done < max_iter:
         steps = min(check, max_iter - done)

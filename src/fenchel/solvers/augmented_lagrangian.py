@@ -56,6 +56,16 @@ class AugmentedLagrangian(LoopSolver):
     ----------
     Sangnier, Fercoq, d'Alché-Buc (2016), appendix C; the inner solver is that of Shalev-Shwartz,
     Zhang (2013), Stochastic dual coordinate ascent.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import AugmentedLagrangian
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, solver=AugmentedLagrangian(tol=1e-3))
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = False
@@ -71,7 +81,7 @@ class AugmentedLagrangian(LoopSolver):
         """Return None for box losses with an intercept, else a sentence on what is missing."""
         missing = unsuitable(problem, self.block)
         if missing is None and not problem.fit_intercept:
-            return "needs an intercept, whose constraint it is about; use solver='pdcd'"
+            return "needs fit_intercept=True; solver='pdcd' takes both"
         return missing
 
     def _iterates(

@@ -42,6 +42,14 @@ class Solution:
         The point whose function the model is, where that is known: ``dual`` as a rule.
     nearby : ndarray of shape (n, p) or None
         A point to start similar problems from, if there is a better one than ``dual``.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Newton
+    >>> from fenchel.testing import small_problems
+    >>> solution = Newton(tol=1e-8).solve(small_problems()[0])
+    >>> solution.dual.shape, solution.certificate.relative_gap <= 1e-8
+    ((30, 1), True)
     """
 
     dual: FloatArray
@@ -60,6 +68,17 @@ class WarmStart(NamedTuple):
 
     With the ``alpha`` of that problem, the function it was solved by is the start, and not
     the multiple of it that the dual point stands for at another strength.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from fenchel.solvers import Newton, WarmStart
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[1]
+    >>> first = Newton().solve(problem)
+    >>> start = WarmStart(first.dual, first.offset, problem.alpha)
+    >>> Newton().solve(replace(problem, alpha=problem.alpha / 2), start).status.converged
+    True
     """
 
     dual: FloatArray
@@ -76,12 +95,40 @@ def start_of(problem: Problem, warm_start: WarmStart | None) -> tuple[FloatArray
 
 
 def needs_plain_features(problem: Problem) -> str | None:
-    """Say what is missing for a solver that knows features (n, r) only."""
+    """Say what is missing for a solver that knows features (n, r) only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import replace
+    >>> from fenchel.design import Gram
+    >>> from fenchel.solvers import needs_plain_features
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> needs_plain_features(problem) is None
+    True
+    >>> needs_plain_features(replace(problem, design=Gram(np.eye(30), np.eye(1))))
+    "needs features, and the fit has kernel values: set features='cholesky'"
+    """
     return problem.design.refusal if problem.design.features is None else None
 
 
 def needs_scalar_kernel(problem: Problem) -> str | None:
-    """Say what is missing for a solver that knows a scalar kernel and complete rows only."""
+    """Say what is missing for a solver that knows a scalar kernel and complete rows only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dataclasses import replace
+    >>> from fenchel.design import Operator
+    >>> from fenchel.solvers import needs_scalar_kernel
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> needs_scalar_kernel(problem) is None
+    True
+    >>> needs_scalar_kernel(replace(problem, design=Operator(np.ones((30, 1, 4)))))
+    "needs a scalar kernel, with coupling for the outputs; solver='newton' takes any"
+    """
     design = problem.design
     if design.coupling is None:
         return Operator.refusal
@@ -103,6 +150,14 @@ class Solver(Protocol):
     """An algorithm that maximizes the dual of a problem.
 
     ``takes_gram`` says whether it can do with a Gram matrix in place of features.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import ClosedForm, Solver
+    >>> from fenchel.testing import small_problems
+    >>> solver: Solver = ClosedForm()
+    >>> solver.requires(small_problems()[2])
+    "needs the squared loss with epsilon=0; solver='newton' takes any loss"
     """
 
     takes_gram: ClassVar[bool] = False
@@ -141,7 +196,19 @@ class LoopSolver:
 
 
 class NormSolver(Protocol):
-    """An algorithm for least squares with a norm as penalty or bound, or with none."""
+    """An algorithm for least squares with a norm as penalty or bound, or with none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.norm_problem import NormProblem
+    >>> from fenchel.norms import GroupNorm
+    >>> from fenchel.solvers import LeastSquares
+    >>> absolute = GroupNorm(np.arange(3), q=1.0, p=1.0)
+    >>> problem = NormProblem(np.eye(3), np.ones((3, 1)), 3.0, absolute, 0.1)
+    >>> LeastSquares().requires(problem)
+    'needs strength=0; NormFista takes any'
+    """
 
     def requires(self, problem: NormProblem) -> str | None:
         """Return None if it can solve this problem, else a sentence on what is missing."""
@@ -163,7 +230,19 @@ def solution_of(
     point: Certified | None = None,
     nearby: FloatArray | None = None,
 ) -> Solution:
-    """Solution of a loop that has ended: its best point, or another one in its place."""
+    """Solution of a loop that has ended: its best point, or another one in its place.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Iterate, Loop, solution_of
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> loop = Loop(tol=1e-6)
+    >>> best = loop.run(Iterate(k, problem.certify(k * problem.targets)) for k in range(2))
+    >>> solution = solution_of(loop, loop.status("take more steps"))
+    >>> solution.n_iter, solution.status.converged
+    (1, False)
+    """
     point = loop.best if point is None else point
     assert point is not None
     return Solution(
@@ -184,6 +263,15 @@ def judged_again(solution: Solution, primal: float, tol: float) -> Solution:
 
     It differs by the rounding errors of predictions; where those are only what sums have, the
     gap that is known keeps more digits than a difference.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Newton, judged_again
+    >>> from fenchel.testing import small_problems
+    >>> solution = Newton().solve(small_problems()[0])
+    >>> stored = judged_again(solution, 1.1 * solution.certificate.primal, tol=1e-6)
+    >>> stored.status.converged
+    False
     """
     known = solution.certificate.primal
     if abs(primal - known) <= _SUMS * known:
@@ -201,6 +289,15 @@ def settled(loop: Loop[Certified], point: Certified, count: int, how: str) -> So
     """Solution of a solver that certifies once, at its end.
 
     ``how`` says what it did, and behind a semicolon what to do if that was not good enough.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Loop, settled
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> point = problem.certify(0.0 * problem.targets)
+    >>> settled(Loop(tol=10.0), point, 1, "guessed; decrease tol").status.message
+    'guessed to a relative gap of 1.0e+00'
     """
     loop.run(iter([Iterate(count, point)]))
     deed, _, remedy = how.partition("; ")
@@ -211,7 +308,16 @@ def settled(loop: Loop[Certified], point: Certified, count: int, how: str) -> So
 
 
 def side_by_side(parts: Sequence[Solution], tol: float) -> Solution:
-    """Solution of outputs that were solved one by one, with the sum of their certificates."""
+    """Solution of outputs that were solved one by one, with the sum of their certificates.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Newton, side_by_side
+    >>> from fenchel.testing import small_problems
+    >>> parts = [Newton().solve(problem) for problem in small_problems()[:2]]
+    >>> side_by_side(parts, tol=1e-6).dual.shape
+    (30, 2)
+    """
     if len(parts) == 1:
         return parts[0]
     loop: Loop[Certified] = Loop(tol)

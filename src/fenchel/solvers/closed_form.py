@@ -46,6 +46,16 @@ class ClosedForm:
     of_weights : bool
         Whether the model is that of the weights solved for, which at small alpha keep digits
         that those of the dual point, Φᵀβ over alpha, have lost; else only above ``tol``.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import ClosedForm
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = KernelRidge(learn=False, solver=ClosedForm(tol=1e-9)).fit(X, y)
+    >>> model.status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True

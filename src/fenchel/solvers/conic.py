@@ -47,6 +47,16 @@ class Conic:
     ----------
     Goulart, Chen (2024), Clarabel: An interior-point solver for conic programs with
     quadratic objectives.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import Conic
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, solver=Conic(tol=1e-6)).fit(X, y)
+    >>> model.status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = False

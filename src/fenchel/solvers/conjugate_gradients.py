@@ -52,6 +52,16 @@ class ConjugateGradients(LoopSolver):
     Rudi, Carratino, Rosasco (2017), FALKON: an optimal large scale kernel method. Díaz, Epperly,
     Frangella, Tropp, Webber (2023), Robust, randomized preconditioning for kernel ridge
     regression.
+
+    Examples
+    --------
+    >>> from fenchel import KernelRidge
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import ConjugateGradients
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = KernelRidge(learn=False, features="kernel_rows", solver=ConjugateGradients())
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True
@@ -64,7 +74,7 @@ class ConjugateGradients(LoopSolver):
         """Return None for the plain squared loss and a kernel by its values."""
         missing = needs_scalar_kernel(problem)
         if missing is None and problem.design.kernel_values is None:
-            missing = "needs a kernel by its values: features='kernel_rows'"
+            missing = "needs kernel values: set features='kernel_rows'"
         return missing or needs_squares(problem)
 
     def _iterates(

@@ -41,10 +41,12 @@ def unsuitable(problem: Problem, block: bool) -> str | None:
     if missing is not None:
         return missing
     if problem.loss.box(problem.n_outputs) is None:
-        return "needs a loss with a box conjugate (pinball, squared pinball, absolute, squared, \
-Huber with norm 1, or an insensitive version of them); solver='newton' takes any loss"
+        return (
+            "needs the loss pinball, squared pinball, absolute, squared, Huber with norm 1, or an "
+            "epsilon-insensitive version of one of them; solver='newton' takes any loss"
+        )
     if not block and not problem.separable:
-        return "needs a loss without coupling of the outputs for block=False; use block=True"
+        return "needs a loss that is a sum over outputs for block=False; use block=True"
     return None
 
 

@@ -49,6 +49,18 @@ def sensitivity_of(
     Returns
     -------
     Sensitivity
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.solvers import Newton, sensitivity_of
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> solution = Newton(tol=1e-10).solve(problem)
+    >>> new = np.ones((1, 4))  # one row
+    >>> sensitivity = sensitivity_of(problem, solution, new, gradient=np.ones((1, 1)))
+    >>> sensitivity.push.shape  # derivatives of the prediction in the targets
+    (30, 1)
     """
     if (missing := needs_scalar_kernel(problem)) is not None:
         raise ValueError(f"problem cannot be differentiated: it {missing}")
@@ -169,6 +181,17 @@ class Sensitivity:
     ----------
     Bertrand, Klopfenstein, Massias, Blondel, Vaiter, Gramfort, Salmon (2022), Implicit
     differentiation for fast hyperparameter selection in non-smooth convex learning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.solvers import Newton, sensitivity_of
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> solution = Newton(tol=1e-10).solve(problem)
+    >>> sensitivity = sensitivity_of(problem, solution, np.ones((1, 4)), np.ones((1, 1)))
+    >>> round(sensitivity.alpha(), 3)  # of the prediction, in log alpha
+    -0.303
     """
 
     problem: Problem

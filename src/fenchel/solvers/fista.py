@@ -44,6 +44,13 @@ class Fista(LoopSolver):
     References
     ----------
     Beck, Teboulle (2009); O'Donoghue, Candès (2015) for the restart.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Fista
+    >>> from fenchel.testing import small_problems
+    >>> Fista(tol=1e-5).solve(small_problems()[0]).status.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True
@@ -55,8 +62,8 @@ class Fista(LoopSolver):
         """Return None unless an intercept meets a loss that couples the outputs."""
         if problem.fit_intercept and not problem.separable:
             return (
-                "needs a loss without coupling of the outputs where there is an intercept; "
-                "solver='newton' takes any loss, solver='pdcd' box losses"
+                "needs a loss that is a sum over outputs, or fit_intercept=False; solver='newton' "
+                "takes any loss"
             )
         return None
 

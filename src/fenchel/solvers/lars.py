@@ -38,6 +38,18 @@ class Lars:
     References
     ----------
     Efron, Hastie, Johnstone, Tibshirani (2004), Least angle regression.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.norm_problem import NormProblem
+    >>> from fenchel.norms import GroupNorm
+    >>> from fenchel.solvers import Lars
+    >>> X, y = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0]]), np.array([[2.0], [-2.0], [0.0]])
+    >>> absolute = GroupNorm(np.arange(2), q=1.0, p=1.0)
+    >>> problem = NormProblem(X, y, 3.0, absolute, strength=0.1)
+    >>> Lars().solve(problem).weights.round(3)[:, 0]
+    array([1.85, 0.  ])
     """
 
     tol: float = 1e-6

@@ -32,6 +32,18 @@ class LassoDescent(LoopSolver):
         Relative duality gap at which it stops.
     max_iter : int
         Limit on the number of sweeps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.norm_problem import NormProblem
+    >>> from fenchel.norms import GroupNorm
+    >>> from fenchel.solvers import LassoDescent
+    >>> X, y = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0]]), np.array([[2.0], [-2.0], [0.0]])
+    >>> absolute = GroupNorm(np.arange(2), q=1.0, p=1.0)
+    >>> problem = NormProblem(X, y, 3.0, absolute, strength=0.1)
+    >>> LassoDescent().solve(problem).weights.round(3)[:, 0]
+    array([1.85, 0.  ])
     """
 
     remedy: ClassVar[str] = REMEDY

@@ -21,6 +21,18 @@ class LeastSquares:
     ----------
     tol : float
         Relative gap below which the solution counts as converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.norm_problem import NormProblem
+    >>> from fenchel.norms import GroupNorm
+    >>> from fenchel.solvers import LeastSquares
+    >>> X, y = np.array([[1.0, 0.5], [-1.0, 0.5], [0.0, -1.0]]), np.array([[2.0], [-2.0], [1.0]])
+    >>> absolute = GroupNorm(np.arange(2), q=1.0, p=1.0)
+    >>> problem = NormProblem(X, y, 3.0, absolute, strength=0.0)
+    >>> LeastSquares().solve(problem).weights.round(3)[:, 0]
+    array([ 2.   , -0.667])
     """
 
     tol: float = 1e-6

@@ -26,7 +26,17 @@ Found = TypeVar("Found", bound=Judged)
 
 
 class Iterate(NamedTuple, Generic[Found]):
-    """What an algorithm yields."""
+    """What an algorithm yields.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Iterate
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> iterate = Iterate(0, problem.certify(0.0 * problem.targets))
+    >>> iterate.point.certificate.relative_gap > 0.0
+    True
+    """
 
     n_iter: int
     """How many of its steps were made."""
@@ -51,6 +61,18 @@ class Loop(Generic[Found]):
         Called with the progress of the best point; a truthy return value stops.
     started : float, optional
         When the clock of the history started, by default now.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Iterate, Loop
+    >>> from fenchel.testing import small_problems
+    >>> problem = small_problems()[0]
+    >>> loop = Loop(tol=1e-6)
+    >>> best = loop.run(Iterate(k, problem.certify(k * problem.targets)) for k in range(2))
+    >>> len(loop.history), loop.reached
+    (2, False)
+    >>> loop.status("take more steps").message
+    'stopped at a relative gap of 3.6e-01 > tol=1e-06 after 1 steps: take more steps'
     """
 
     tol: float

@@ -54,6 +54,16 @@ class Newton:
         Relative duality gap at which it stops.
     max_iter : int
         Limit on the number of Newton steps in all.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import Newton
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, solver=Newton(tol=1e-9)).fit(X, y)
+    >>> model.status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True

@@ -28,6 +28,18 @@ class Outputwise:
         Returns the solver for a problem of one output.
     tol : float
         Relative gap at which it stops.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import Newton, Outputwise
+    >>> X, y = load_engel(return_X_y=True)
+    >>> one_by_one = Outputwise(lambda problem: Newton())
+    >>> model = QuantileRegressor([0.1, 0.9], level_gamma=np.inf, learn=False, solver=one_by_one)
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True

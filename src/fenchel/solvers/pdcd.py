@@ -52,6 +52,16 @@ class PDCD(LoopSolver):
     ----------
     Sangnier, Fercoq, d'Alché-Buc (2016), Algorithm 1; (2017), Algorithm 1 and section 6.3,
     with the step sizes and condition 2 corrected.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import PDCD
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, solver=PDCD(tol=1e-2)).fit(X, y)
+    >>> model.status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = False

@@ -53,6 +53,16 @@ class SMO:
     References
     ----------
     Platt (1998); Fan, Chen, Lin (2005), Working set selection using second order information.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import SMO
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, features="kernel_rows", solver=SMO(tol=1e-8))
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True
@@ -67,8 +77,8 @@ class SMO:
         box = problem.loss.box(problem.n_outputs)
         if box is None:
             return (
-                "needs a loss whose conjugate is a quadratic on a box (quantile, expectile, SVR, "
-                "Huber or squared loss); solver='newton' takes any loss"
+                "needs the loss of quantiles, expectiles, SVR, Huber or squares; solver='newton' "
+                "takes any loss"
             )
         if problem.n_outputs > 1 and box.epsilon > 0.0:
             return (
@@ -77,8 +87,9 @@ class SMO:
             )
         if problem.design.gram is None and not problem.design.is_gram:
             return (
-                f"needs a dense kernel matrix, which {problem.design.width} features of "
-                f"{problem.n_rows} rows do not need; solver='newton' takes features"
+                "needs kernel values, and the kernel has been factored into "
+                f"{problem.design.width} features; solver='newton' takes features, "
+                "features='kernel_rows' keeps kernel values"
             )
         return None
 

@@ -85,6 +85,16 @@ class Splitting:
     References
     ----------
     Eckstein, Bertsekas (1992); Walker, Ni (2011) for the extrapolation.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.solvers import Splitting
+    >>> X, y = load_engel(return_X_y=True)
+    >>> model = QuantileRegressor(0.9, learn=False, fit_intercept=False, solver=Splitting())
+    >>> model.fit(X, y).status_.converged
+    True
     """
 
     takes_gram: ClassVar[bool] = True
@@ -98,9 +108,9 @@ class Splitting:
         if design.coupling is None:
             return Operator.refusal
         if problem.fit_intercept:
-            return "needs a problem without an intercept; solver='newton' takes any"
+            return "needs fit_intercept=False; solver='newton' takes both"
         if design.mask is not None and not np.all((design.mask == 0.0) | (design.mask == 1.0)):
-            return "needs weights of the outputs common to all rows; solver='fista' does not"
+            return "needs the same weights of the outputs in all rows; solver='fista' takes any"
         return None
 
     def solve(
