@@ -17,7 +17,7 @@ from fenchel._typing import FloatArray
 from fenchel._validation import CALLABLE, COUNT, NOT_NEGATIVE, POSITIVE, That, declared
 from fenchel.kernels import exponential
 from fenchel.kernels.base import ScalarKernel, two_dimensional
-from fenchel.kernels.distances import squared_distances, symmetric
+from fenchel.kernels.distances import squared_distances, symmetric, values_of_sums
 from fenchel.kernels.measures import Box, Normal
 from fenchel.kernels.mixture_integrals import (
     mixture_distance,
@@ -90,8 +90,14 @@ class _Radial(ScalarKernel):
         if isinstance(X, SparsePoints):
             out[...] = self._of_distances(X, Y)
             return
-        squares = squared_distances(np.asarray(X, out.dtype), np.asarray(Y, out.dtype), out)
-        self._of_squares(squares)
+        X, Y = np.asarray(X, out.dtype), np.asarray(Y, out.dtype)
+        twice = self._twice_smoothness()
+        if twice is None or not values_of_sums(X, Y, out, twice):
+            self._of_squares(squared_distances(X, Y, out))
+
+    def _twice_smoothness(self) -> int | None:
+        """What ``exponential.shape`` knows the kernel by, if it does."""
+        return None
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""
@@ -190,6 +196,9 @@ class Gaussian(_Radial):
 
     tail = 6.5  # exp(-6.5² / 2) = 7e-10
 
+    def _twice_smoothness(self) -> int:
+        return exponential.GAUSSIAN
+
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         return exponential.gaussian(squares)
 
@@ -249,6 +258,10 @@ class Matern(_Radial):
         super().__init__(length_scale, length_scale_bounds)
         self.nu = nu
 
+    def _twice_smoothness(self) -> int | None:
+        self.check_parameters()
+        return round(2 * float(self.nu))
+
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         self.check_parameters()
         return exponential.matern(squares, float(self.nu))
@@ -304,6 +317,9 @@ class AnyMatern(Matern):
     """
 
     constraints = declared(nu=POSITIVE)
+
+    def _twice_smoothness(self) -> None:
+        return None
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         root = np.sqrt(2.0 * self.nu * squares)

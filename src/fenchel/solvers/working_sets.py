@@ -75,9 +75,13 @@ class OnSets(Ascent):
 
     def _among(self, places: IntArray) -> AnyArray:
         """K among some coordinates, in single precision."""
-        n = self.problem.n_rows
+        n, coupling = self.problem.n_rows, self.outputs.astype(np.float32)
+        if len(coupling) == 1:
+            values = self.values.block(places, places)
+            values *= coupling[0, 0]
+            return np.asarray(values, np.float32)
         rows, where = np.unique(places % n, return_inverse=True)
-        values, coupling = self.values.block(rows, rows), self.outputs.astype(np.float32)
+        values = self.values.block(rows, rows)
         return _greedy.coupled(values, where, coupling, places // n)
 
     def _next_set(self, before: IntArray) -> IntArray:
