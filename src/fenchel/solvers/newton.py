@@ -26,7 +26,7 @@ _ROUNDED = (
     "rounding errors allow no better; increase alpha, or rescale the features if the values of "
     "the kernel are huge"
 )
-_LOW_RANK_TOL = 1e-3
+_LOW_RANK_TOL = 1e-2
 _NEAR_BOUND = 1e-6  # of the largest coordinate: as near to a bound, another one is put on it
 _MOST_COARSE_ROWS = 2**18  # which are in memory, wherever the others are
 _COARSE_TOL = 1e-4
