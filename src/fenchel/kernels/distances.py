@@ -90,7 +90,12 @@ def symmetric(
     return matrix
 
 
-_QUICK: Any = {"cache": True, "nogil": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+_QUICK: Any = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": {"contract", "nsz"},
+    "error_model": "numpy",
+}
 
 
 @njit(**_QUICK)

@@ -25,13 +25,18 @@ _LOWEST = -708.0  # exponentials below it are less than 3e-308, and zero here
 _MANTISSA = 52
 _HIGH_SINGLE, _LOW_SINGLE = 0.693359375, -2.12194440e-4  # the first with ten bits
 _SHIFT_SINGLE, _LOWEST_SINGLE, _MANTISSA_SINGLE = 12582912.0, -87.0, 23
-GAUSSIAN = 0
-_QUICK: Any = {"cache": True, "nogil": True, "fastmath": {"contract", "nsz"}, "error_model": "numpy"}
+GAUSSIAN = 0  # in the place of twice the smoothness
+_QUICK: Any = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": {"contract", "nsz"},
+    "error_model": "numpy",
+}
 _INSIDE: Any = {**_QUICK, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 @njit(**_INSIDE)
-def _double(value):  # type: ignore[no-untyped-def]  # numbers have a precision when compiled
+def _double(value: Any) -> float:
     """Exponential of a number <= 0."""
     x = _LOWEST if value < _LOWEST else value
     shifted = x * _PER_LOG2 + _SHIFT
@@ -49,7 +54,7 @@ def _double(value):  # type: ignore[no-untyped-def]  # numbers have a precision 
 
 
 @njit(**_INSIDE)
-def _single(value):  # type: ignore[no-untyped-def]  # as above
+def _single(value: Any) -> np.float32:
     """The same in single precision, within two units in the last place."""
     low, per, shift = np.float32(_LOWEST_SINGLE), np.float32(_PER_LOG2), np.float32(_SHIFT_SINGLE)
     one, high, rest = np.float32(1.0), np.float32(_HIGH_SINGLE), np.float32(_LOW_SINGLE)
@@ -113,16 +118,21 @@ def _shape_with_slopes(squares: AnyArray, slopes: AnyArray) -> None:
         slopes[i] = three * value
 
 
+def shaped(squares: FloatArray, twice: int | None) -> FloatArray:
+    """Replace squared distances by what :func:`shape` knows by this number."""
+    assert twice is not None
+    shape(_flat(squares), twice)
+    return squares
+
+
 def gaussian(squares: FloatArray) -> FloatArray:
     """Replace squared distances by exp(-d²/2)."""
-    shape(_flat(squares), GAUSSIAN)
-    return squares
+    return shaped(squares, GAUSSIAN)
 
 
 def matern(squares: FloatArray, nu: float) -> FloatArray:
     """Replace squared distances by Matérn kernels of smoothness 1/2, 3/2 or 5/2."""
-    shape(_flat(squares), round(2 * nu))
-    return squares
+    return shaped(squares, round(2 * nu))
 
 
 def matern32_with_slopes(squares: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -19,11 +19,7 @@ from fenchel.kernels import exponential
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric, values_of_sums
 from fenchel.kernels.measures import Box, Normal
-from fenchel.kernels.mixture_integrals import (
-    mixture_distance,
-    mixture_products,
-    rough_mixture,
-)
+from fenchel.kernels.mixture_integrals import mixture_distance, mixture_products, rough_mixture
 from fenchel.kernels.product_integrals import (
     gaussian_products,
     matern_products,
@@ -101,7 +97,7 @@ class _Radial(ScalarKernel):
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""
-        raise NotImplementedError
+        return exponential.shaped(squares, self._twice_smoothness())
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
         scaled, centres = self._scaled(X, Z)
@@ -199,9 +195,6 @@ class Gaussian(_Radial):
     def _twice_smoothness(self) -> int:
         return exponential.GAUSSIAN
 
-    def _of_squares(self, squares: FloatArray) -> FloatArray:
-        return exponential.gaussian(squares)
-
     def _slopes(self, squares: FloatArray) -> FloatArray:
         return exponential.gaussian(squares.copy())
 
@@ -261,10 +254,6 @@ class Matern(_Radial):
     def _twice_smoothness(self) -> int | None:
         self.check_parameters()
         return round(2 * float(self.nu))
-
-    def _of_squares(self, squares: FloatArray) -> FloatArray:
-        self.check_parameters()
-        return exponential.matern(squares, float(self.nu))
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:
         if self.nu not in SMOOTHNESS:
