@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test attack lint format bench docs package lowest clean
+.PHONY: help demo test suite attack lint style types format bench docs package lowest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -20,23 +20,33 @@ $(BIN)/python:
 	@echo "Creating $(VENV) with $$($(PYTHON) --version 2>&1)"
 	@$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
+# pip would compile all modules on one core.
 $(STAMP): pyproject.toml | $(BIN)/python
 	@echo "Installing fenchel and its dependencies into $(VENV) (a few minutes the first time)"
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[all,dev]"
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-compile -e ".[all,dev]"
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null || true
 	@touch $@
 
 demo: $(STAMP) ## fit certified conditional quantiles on a bundled real data set
 	@$(BIN)/fenchel demo
 
-test: lint ## every check and the whole test suite
+# Types are checked on one core, beside the tests.
+test: style ## every check and the whole test suite
+	@$(MAKE) --no-print-directory -j2 types suite
+
+suite: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 attack: $(STAMP) ## thousands of random and hostile uses, with their counts (slow)
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m attacks
 
-lint: $(STAMP) ## style, format and types
+lint: style types ## style, format and types
+
+style: $(STAMP)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+types: $(STAMP)
 	$(BIN)/mypy
 
 format: $(STAMP) ## rewrite the files in the project's style

@@ -8,7 +8,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -32,14 +32,20 @@ class Row:
 
 def timed(function: Callable[[], Any], repeats: int = 5, warm_up: int = 1) -> tuple[float, Any]:
     """Median wall-clock seconds of several calls, and what the last one returned."""
-    for _ in range(warm_up):
-        result = function()
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        result = function()
-        seconds.append(time.perf_counter() - started)
-    return median(seconds), result
+    calls = [_timed_once(function) for _ in range(warm_up + repeats)]
+    return median(seconds for seconds, _ in calls[warm_up:]), calls[-1][1]
+
+
+def in_turn(calls: Sequence[Callable[[], Any]], repeats: int) -> list[list[float]]:
+    """Seconds of calls that take turns, each time of each."""
+    rounds = [[_timed_once(call)[0] for call in calls] for _ in range(repeats)]
+    return [list(own) for own in zip(*rounds, strict=True)]
+
+
+def _timed_once(function: Callable[[], Any]) -> tuple[float, Any]:
+    started = time.perf_counter()
+    result = function()
+    return time.perf_counter() - started, result
 
 
 def in_process(code: str) -> dict[str, float]:

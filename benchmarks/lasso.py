@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 from statistics import median
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Lasso as ScikitLasso
 
-from benchmarks.harness import Row
+from benchmarks.harness import Row, in_turn
 from fenchel import Lasso
 
 TOL = 1e-6
@@ -28,7 +25,8 @@ def against_scikit_learn(slow: bool) -> list[Row]:
         # scikit-learn's tolerance is relative to twice our unit
         theirs = ScikitLasso(alpha, tol=0.5 * TOL, max_iter=10_000)
         ours = Lasso(alpha, tol=TOL)
-        seconds = _in_turn([partial(m.fit, X, y) for m in (ours, theirs)], repeats=15)
+        calls = [partial(m.fit, X, y) for m in (ours, theirs)]
+        seconds = [own[1:] for own in in_turn(calls, repeats=16)]  # the first ones load code
         ratio = median(a / b for a, b in zip(*seconds, strict=True))
         note = (
             f"{1e3 * median(seconds[0]):.1f} ms, gap {ours.certificate_.relative_gap:.0e}, "
@@ -45,14 +43,3 @@ def _data(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     X = random.standard_normal((n, d)) + 0.5 * random.standard_normal((n, 1))
     w = np.where(np.arange(d) < 20, 1.0, 0.0)
     return X, X @ w + random.standard_normal(n)
-
-
-def _in_turn(calls: list[Callable[[], Any]], repeats: int) -> list[list[float]]:
-    """Seconds of calls that take turns, the first round left out."""
-    seconds: list[list[float]] = [[] for _ in calls]
-    for _ in range(repeats + 1):
-        for own, call in zip(seconds, calls, strict=True):
-            started = time.perf_counter()
-            call()
-            own.append(time.perf_counter() - started)
-    return [own[1:] for own in seconds]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from functools import partial
 from statistics import median
 
 import numpy as np
 from sklearn.svm import SVR as ScikitSVR
 
-from benchmarks.harness import Row, in_process, timed
+from benchmarks.harness import Row, in_process, in_turn, timed
 from fenchel import SVR
 from fenchel.datasets import make_heavy_tails
 from fenchel.kernels import DistanceQuantile, Gaussian, resolve
@@ -86,11 +85,8 @@ def predictions(slow: bool) -> list[Row]:
     width = resolve(Gaussian(WIDTH), X[:n]).length_scale
     ours = SVR(epsilon=0.0, alpha=1 / n, kernel=Gaussian(width)).fit(X[:n], y[:n])
     peer = ScikitSVR(C=1.0, gamma=0.5 / width**2, epsilon=0.0).fit(X[:n], y[:n])
-    seconds: list[list[float]] = [[], []]
-    for _ in range(3):
-        for found, model in zip(seconds, (ours, peer), strict=True):
-            found.append(_seconds(lambda model=model: model.predict(X[n:])))
-    mine, theirs = map(median, seconds)
+    calls = [partial(model.predict, X[n:]) for model in (ours, peer)]
+    mine, theirs = map(median, in_turn(calls, repeats=3))
     note = f"{len(ours.support_)} support vectors, {mine:.2f} s; scikit-learn {theirs:.2f} s"
     case, ratio = f"data H, {m} predictions: faster than sklearn's SVR", theirs / mine
     rows = [Row(case, ratio, "x", ">= 5 x", ratio >= 5.0, note)]
@@ -102,9 +98,3 @@ def predictions(slow: bool) -> list[Row]:
     case = "  difference to the product with all kernel values"
     rows.append(Row(case, error, "of the largest", "<= 1e-12", error <= 1e-12))
     return rows
-
-
-def _seconds(function: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started

@@ -244,12 +244,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = harness.arguments(NAME, __doc__, 20, argv)
     sizes = QUICK_SIZES if asked.quick else SIZES
     tasks = [(name, n, k) for name in FITS for n in sizes for k in range(asked.splits)]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(one_sample, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, asked.quick))
+    results = asked.run(one_sample, tasks)
+    asked.write(results, picture(results), page(results, asked.quick))
 
 
 if __name__ == "__main__":

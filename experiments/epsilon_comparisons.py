@@ -314,11 +314,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run all splits of both pairs, then write the table, the picture and the page."""
     asked = harness.arguments(NAME, __doc__, 10, argv)
     tasks = [(pair, k, asked.quick) for pair in METHODS for k in range(asked.splits)]
-    tasks_path = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(measure, tasks, tasks_path, asked.jobs)
+    results = asked.run(measure, tasks)
     means = _means(results)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(means))
     text = PAGE.format(
         splits=asked.splits,
         quick=QUICK if asked.quick else "",
@@ -330,8 +327,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         program=results.relative_gap[results.method == "constrained"].max(),
         gap=results.relative_gap[(results.pair == "ridge") & (results.method == "other")].max(),
     )
-    harness.write_text(asked.out / "page.md", text)
-    tasks_path.unlink()
+    asked.write(results, picture(means), text)
 
 
 if __name__ == "__main__":

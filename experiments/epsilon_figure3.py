@@ -144,12 +144,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         )
         if repetition == 0 or not method.startswith("cvxopt")  # slow, and nobody's contest
     ]
-    tasks_path = asked.out / "tasks.jsonl"
-    results = fastest(harness.run_tasks(measure, tasks, tasks_path, asked.jobs))
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, asked.quick))
-    tasks_path.unlink()
+    results = fastest(asked.run(measure, tasks))
+    asked.write(results, picture(results), page(results, asked.quick))
 
 
 if __name__ == "__main__":

@@ -120,8 +120,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     points = np.random.default_rng(0).uniform(-1.0, 1.0, (100, 2))
     exact = Pinball(LEVELS).insensitive(EPSILON).value(points)
     error = np.abs(by_definition(points, EPSILON, steps) - exact).max()
-    harness.write_csv(asked.out / "results.csv", table)
-    harness.save_picture(asked.out / "picture.png", picture(table, n))
     text = PAGE.format(
         level=LEVEL,
         epsilon=EPSILON,
@@ -130,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         points=len(points),
         error=error,
     )
-    harness.write_text(asked.out / "page.md", text)
+    asked.write(table, picture(table, n), text)
 
 
 if __name__ == "__main__":

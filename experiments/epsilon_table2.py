@@ -86,13 +86,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     variants = [name for name, variant in harness.VARIANTS.items() if variant.data_set in sets]
     epsilons = QUICK_EPSILONS if asked.quick else EPSILONS
     tasks = [(name, k, epsilons) for k in range(asked.splits) for name in (*sets, *variants)]
-    tasks_path = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(measure, tasks, tasks_path, asked.jobs)
+    results = asked.run(measure, tasks)
     published = harness.published("epsilon_insensitive_table2")
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results, published))
-    harness.write_text(asked.out / "page.md", page(results, published, asked.quick))
-    tasks_path.unlink()
+    asked.write(results, picture(results, published), page(results, published, asked.quick))
 
 
 if __name__ == "__main__":

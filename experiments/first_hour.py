@@ -41,12 +41,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in names
         for method in first_hour_tasks.methods_of(name, asked.quick)
     ]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(one_task, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", first_hour_page.picture(results))
-    harness.write_text(asked.out / "page.md", first_hour_page.page(results, asked.quick))
-    log.unlink()
+    results = asked.run(one_task, tasks)
+    asked.write(
+        results, first_hour_page.picture(results), first_hour_page.page(results, asked.quick)
+    )
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from experiments.functional_synthetic import PROCESSES
 from fenchel.datasets import load_dti, make_functional
 from fenchel.functional import FunctionalRegressor, curve_nmse
 from fenchel.kernels import BetweenCurves, Gaussian
+from fenchel.learning import Learning
 from fenchel.model_selection import PathSearchCV
 
 NAME = "functional_comparisons"
@@ -132,7 +133,8 @@ def candidates(method: str, X: np.ndarray, quick: bool) -> list[Method]:
 def ours(method: str, X: np.ndarray, Y: np.ndarray, robust: bool, quick: bool) -> Any:
     """One of our regressions, fitted."""
     if method == "defaults":
-        return FunctionalRegressor(center="mean").fit(X, Y)
+        learn = Learning(n_folds=2, max_evaluations=5) if quick else True
+        return FunctionalRegressor(center="mean", learn=learn).fit(X, Y)
     widths, alphas, n_kappas = grids(quick)
     middle = "median" if robust else "mean"
 
@@ -246,10 +248,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in data
         for method in NAMES
     ]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
+    results = asked.run(run_one, tasks)
     widths, alphas, n_kappas = grids(asked.quick)
     text = PAGE.format(
         options=options(asked.splits, DRAWS),
@@ -265,8 +264,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         n_kappas=n_kappas,
         seconds=results.seconds.sum(),
     )
-    harness.write_text(asked.out / "page.md", text)
-    log.unlink()
+    asked.write(results, picture(results), text)
 
 
 if __name__ == "__main__":

@@ -249,12 +249,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = harness.arguments(NAME, __doc__, DRAWS, argv)
     alphas, epsilons = (QUICK_ALPHAS, QUICK_EPSILONS) if asked.quick else (ALPHAS, EPSILONS)
     tasks = [(draw, alphas.tolist(), epsilons.tolist()) for draw in range(asked.splits)]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, asked.splits))
-    log.unlink()
+    results = asked.run(run_one, tasks)
+    asked.write(results, picture(results), page(results, asked.splits))
 
 
 if __name__ == "__main__":

@@ -285,12 +285,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     wanted = [CLEAN, *KEY] if asked.quick else conditions()
     steps, n = (QUICK, QUICK_N) if asked.quick else ((1, 1), 100)
     tasks = [(draw, list(c), list(steps), n) for draw in range(asked.splits) for c in wanted]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, steps, n))
-    log.unlink()
+    results = asked.run(run_one, tasks)
+    asked.write(results, picture(results), page(results, steps, n))
 
 
 if __name__ == "__main__":

@@ -215,12 +215,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = harness.arguments(NAME, __doc__, DRAWS, argv)
     steps, n = ([3, 6], QUICK_N) if asked.quick else ([1, 1], 100)
     tasks = [(draw, kind, steps, n) for draw in range(asked.splits) for kind in CONDITIONS]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, n))
-    log.unlink()
+    results = asked.run(run_one, tasks)
+    asked.write(results, picture(results), page(results, n))
 
 
 if __name__ == "__main__":

@@ -254,13 +254,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = harness.arguments(NAME, __doc__, DRAWS, argv)
     orders, shares = (QUICK_ORDERS, QUICK_SHARES) if asked.quick else (ORDERS, SHARES)
     tasks = [(draw, list(orders), list(shares)) for draw in range(asked.splits)]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(ratios, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
+    results = asked.run(ratios, tasks)
     harness.save_picture(asked.out / "losses.png", losses_picture())
-    harness.write_text(asked.out / "page.md", page(results, 2000 if asked.quick else 20_000))
-    log.unlink()
+    text = page(results, 2000 if asked.quick else 20_000)
+    asked.write(results, picture(results), text)
 
 
 if __name__ == "__main__":

@@ -227,34 +227,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     if absent:
         raise SystemExit(absent)
     counts, words = (list(QUICK), QUICK_WORDS) if asked.quick else (list(FULL), data.WORDS)
-    logs = [asked.out / name for name in ("squares.jsonl", "tasks.jsonl")]
-    first = harness.run_tasks(
-        squares,
-        [(k, kind, words, counts) for k in range(asked.splits) for kind in OUTLIERS],
-        logs[0],
-        asked.jobs,
-    )
+    parts = [(k, kind, words, counts) for k in range(asked.splits) for kind in OUTLIERS]
+    first = asked.run(squares, parts)
     chosen = first.set_index(["split", "outliers", "function"]).rho
     others = [
         (k, kind, function, loss, float(chosen[k, kind, function]), words, counts)
         for k, kind in itertools.product(range(asked.splits), OUTLIERS)
         for function, loss in itertools.product(data.FUNCTIONS, OUTLIERS[kind][1:])
     ]
-    second = harness.run_tasks(robust_or_sparse, others, logs[1], asked.jobs)
+    second = asked.run(robust_or_sparse, others)
     results = pd.concat([first, second], ignore_index=True)
     write(results, asked, words)
-    for log in logs:
-        log.unlink()
 
 
 def write(results: pd.DataFrame, asked: harness.Arguments, words: int) -> None:
     """Table, picture and page."""
     tables = [harness.published(f"functional_table{k}_speech") for k in (3, 4)]
     lengths = data.load(words).lengths
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results, tables))
     text = page(results, tables, (lengths.min(), lengths.max()), COMPONENTS, asked.quick)
-    harness.write_text(asked.out / "page.md", text)
+    asked.write(results, picture(results, tables), text)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ PROCESSES = 0
 """Seed of the processes, which the paper draws once."""
 RANK = 25
 """Eigenfunctions, as in the code of the authors."""
+FOLDS = 5
 
 
 class OnPoints:
@@ -166,11 +167,10 @@ def validation_errors(
     name: str,
     alphas: Sequence[float],
     values: Sequence[float],
-    folds: int = 5,
 ) -> np.ndarray:
     """NMSE of the folds, (folds, alphas, values): of κ on a path from the largest."""
-    errors = np.empty((folds, len(alphas), len(values)))
-    splitter = KFold(folds, shuffle=True, random_state=0)
+    errors = np.empty((FOLDS, len(alphas), len(values)))
+    splitter = KFold(FOLDS, shuffle=True, random_state=0)
     falling = np.argsort(values)[::-1]
     for k, (inside, outside) in enumerate(splitter.split(Y)):
         part, across = rows.part(inside), rows.gram[np.ix_(outside, inside)]

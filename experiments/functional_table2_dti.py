@@ -186,17 +186,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for alpha in ALPHAS
         for k in range(asked.splits)
     ]
-    tasks_path = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(measure, tasks, tasks_path, asked.jobs)
+    results = asked.run(measure, tasks)
     published = harness.published(NAME)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(
-        asked.out / "picture.png", picture(results, published, CHOSEN, IN_FULL[1])
-    )
-    harness.write_text(
-        asked.out / "page.md", page(results, published, CHOSEN, IN_FULL[1], RANK, asked.quick)
-    )
-    tasks_path.unlink()
+    text = page(results, published, CHOSEN, IN_FULL[1], RANK, asked.quick)
+    asked.write(results, picture(results, published, CHOSEN, IN_FULL[1]), text)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from fenchel.datasets import load
 
 HERE = Path(__file__).parent
+_TABLE = "results.csv"
 DATA_SETS = (
     "caution",
     "ftcollinssnow",
@@ -78,6 +79,27 @@ class Arguments:
     out: Path
     methods: tuple[str, ...] = ()
     rows: int = 0
+
+    def run(
+        self, function: Callable[..., list[dict[str, Any]]], tasks: Iterable[tuple[Any, ...]]
+    ) -> pd.DataFrame:
+        """Records of all tasks, and those that other methods have left, see :func:`run_tasks`."""
+        results, table = run_tasks(function, tasks, self._log, self.jobs), self.out / _TABLE
+        if self.methods and table.exists():
+            before = pd.read_csv(table)
+            results = pd.concat([before[~before["method"].isin(self.methods)], results])
+        return results
+
+    def write(self, results: pd.DataFrame, picture: Any, page: str) -> None:
+        """Write table, picture and page, and forget which tasks were done."""
+        write_csv(self.out / _TABLE, results)
+        save_picture(self.out / "picture.png", picture)
+        write_text(self.out / "page.md", page)
+        self._log.unlink(missing_ok=True)
+
+    @property
+    def _log(self) -> Path:
+        return self.out / "tasks.jsonl"
 
 
 def arguments(

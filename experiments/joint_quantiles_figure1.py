@@ -153,12 +153,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Fit all data sets and write table, picture and page."""
     asked = harness.arguments(NAME, __doc__, 20, argv)
     tasks = [(k,) for k in range(asked.splits)]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(one_data_set, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", picture())
-    harness.write_text(asked.out / "page.md", page(results, asked.quick))
+    results = asked.run(one_data_set, tasks)
+    asked.write(results, picture(), page(results, asked.quick))
 
 
 if __name__ == "__main__":

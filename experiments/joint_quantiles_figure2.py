@@ -241,12 +241,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Fit all halves and write table, picture and page."""
     asked = harness.arguments(NAME, __doc__, 20, argv)
     tasks = [(name, k, asked.quick) for name in SAMPLES for k in range(asked.splits)]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(one_half, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", picture(asked.quick))
-    harness.write_text(asked.out / "page.md", page(results, asked.quick))
+    results = asked.run(one_half, tasks)
+    asked.write(results, picture(asked.quick), page(results, asked.quick))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
@@ -38,7 +37,7 @@ STRENGTHS = tuple(float(10.0**k) for k in range(-5, 6))
 GAMMAS = (0.0, *STRENGTHS, np.inf)
 FOLDS = 5
 CV_TOL, TOL = 1e-4, 1e-6
-QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle", "CobarOre"), 3
+QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle"), 3
 QUICK_STRENGTHS, QUICK_GAMMAS = (1e-2, 1.0, 1e2), (0.0, 1.0, np.inf)
 
 Predict = Callable[[np.ndarray], np.ndarray]
@@ -193,15 +192,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for k in range(asked.splits)
         for name in names
     ]
-    log, table = asked.out / "tasks.jsonl", asked.out / "results.csv"
-    results = harness.run_tasks(one_split, tasks, log, asked.jobs)
-    if table.exists():
-        before = pd.read_csv(table)
-        results = pd.concat([before[~before["method"].isin(asked.methods)], results])
-    harness.write_csv(table, results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", joint_quantiles_page.picture(results))
-    harness.write_text(asked.out / "page.md", joint_quantiles_page.page(results, asked.quick))
+    results = asked.run(one_split, tasks)
+    text = joint_quantiles_page.page(results, asked.quick)
+    asked.write(results, joint_quantiles_page.picture(results), text)
 
 
 if __name__ == "__main__":

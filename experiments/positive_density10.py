@@ -167,10 +167,10 @@ def tuned_linear(model: str, X: np.ndarray, quick: bool) -> Any:
     return search.fit(X).best_estimator_
 
 
-def positive_mass(model: Any, X: np.ndarray, number: int = 200_000) -> tuple[float, float]:
+def positive_mass(model: Any, X: np.ndarray) -> tuple[float, float]:
     """∫ f₊ and ∫ f₋ of a density that may be negative, by draws around the rows."""
     random = np.random.default_rng(0)
-    centre, width = X.mean(axis=0), X.std(axis=0)
+    number, centre, width = 200_000, X.mean(axis=0), X.std(axis=0)
     size = np.where(random.random(number) < 0.5, 1.5, 3.0)[:, None]
     points = centre + size * width * random.standard_normal((number, X.shape[1]))
     logs = [norm.logpdf(points, centre, k * width).sum(axis=1) for k in (1.5, 3.0)]
@@ -286,13 +286,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for model in models(dimension)
     ]
     tasks += [(1, "first", seed, asked.quick) for seed in range(min(seeds[1], FRESH))]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
+    results = asked.run(run_one, tasks)
     options = "" if asked.splits == SEEDS else f" --splits {asked.splits}"
-    harness.write_text(asked.out / "page.md", page(results, options))
-    log.unlink()
+    asked.write(results, picture(results), page(results, options))
 
 
 def scores(results: pd.DataFrame, dimension: int) -> pd.DataFrame:

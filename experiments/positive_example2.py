@@ -146,13 +146,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Write the table, the picture and the page."""
     asked = harness.arguments(NAME, __doc__, 1, argv)
     numbers = QUICK_CENTRES if asked.quick else CENTRES
-    log = asked.out / "tasks.jsonl"
     tasks = [(name, n) for name in WIDTHS for n in numbers]
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results))
-    log.unlink()
+    results = asked.run(run_one, tasks)
+    asked.write(results, picture(results), page(results))
 
 
 def picture(results: pd.DataFrame) -> Figure:

@@ -344,14 +344,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         for problem in PROBLEMS
         for model in MODELS
     ]
-    log = asked.out / "tasks.jsonl"
-    found = harness.run_tasks(run_one, tasks, log, asked.jobs)
+    found = asked.run(run_one, tasks)
     results = found.drop(columns="curves")
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(found))
     options = "" if seeds == SEEDS else " --quick" if asked.quick else f" --splits {seeds}"
-    harness.write_text(asked.out / "page.md", page(results, options))
-    log.unlink()
+    asked.write(results, picture(found), page(results, options))
 
 
 if __name__ == "__main__":

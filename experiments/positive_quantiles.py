@@ -175,13 +175,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     asked = harness.arguments(NAME, __doc__, 3, argv)
     sets = QUICK_SETS if asked.quick else harness.DATA_SETS
     tasks = [(name, k, asked.quick) for k in range(asked.splits) for name in sets]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(one_split, tasks, log, asked.jobs)
+    results = asked.run(one_split, tasks)
     results = pd.concat([results, joint(results)], ignore_index=True)
-    harness.write_csv(asked.out / "results.csv", results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, asked.quick))
+    asked.write(results, picture(results), page(results, asked.quick))
 
 
 if __name__ == "__main__":

@@ -203,13 +203,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for model in models
         if name != "engel" or k < FEWER
     ]
-    log = asked.out / "tasks.jsonl"
-    results = harness.run_tasks(run_one, tasks, log, asked.jobs)
-    harness.write_csv(asked.out / "results.csv", results)
-    harness.save_picture(asked.out / "picture.png", picture(asked.quick))
+    results = asked.run(run_one, tasks)
     options = "" if splits == SPLITS else f" --splits {splits}"
-    harness.write_text(asked.out / "page.md", page(results, options))
-    log.unlink()
+    asked.write(results, picture(asked.quick), page(results, options))
 
 
 def picture(quick: bool) -> Figure:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from experiments import harness, tables_data, tables_measures, tables_page
 from experiments.tables_methods import METHODS, missing
 
@@ -47,15 +45,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         for name in names
         for method in asked.methods
     ]
-    log, path = asked.out / "tasks.jsonl", asked.out / "results.csv"
-    results = harness.run_tasks(one_task, tasks, log, asked.jobs)
-    if path.exists():
-        before = pd.read_csv(path)
-        results = pd.concat([before[~before["method"].isin(asked.methods)], results])
-    harness.write_csv(path, results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", tables_page.picture(results))
-    harness.write_text(asked.out / "page.md", tables_page.page(results, asked.quick))
+    results = asked.run(one_task, tasks)
+    asked.write(results, tables_page.picture(results), tables_page.page(results, asked.quick))
 
 
 if __name__ == "__main__":

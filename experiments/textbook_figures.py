@@ -147,8 +147,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     lasso, ridge = balls(axes[1, 1])
     for each in axes.flat:
         each.spines[["top", "right"]].set_visible(False)
-    harness.write_csv(asked.out / "results.csv", table)
-    harness.save_picture(asked.out / "picture.png", figure)
     X, y = harness.standardized("engel")
     rows = len(harness.standardized("mcycle")[1])
     text = PAGE.format(
@@ -165,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         lasso=lasso,
         ridge=ridge,
     )
-    harness.write_text(asked.out / "page.md", text)
+    asked.write(table, figure, text)
 
 
 if __name__ == "__main__":

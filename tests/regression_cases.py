@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.learning import Learning
 
+# Few folds and steps of learning, where what is checked does not depend on how good they are.
+BRIEFLY = Learning(n_folds=2, max_evaluations=2)
 LEVELS = [0.1, 0.5, 0.9]
 TOL = 1e-8
 ALL = [QuantileRegressor, ExpectileRegressor, SVR, KernelRidge]
@@ -31,6 +36,12 @@ def data(n=80, d=2, seed=0, n_targets=None):
 X, Y = data()
 _, Y2 = data(n_targets=2)
 WEIGHT = np.random.default_rng(1).uniform(0.2, 2.0, 80)
+
+
+@cache
+def by_default(estimator):
+    """The estimator fitted with its defaults, once in a process: nobody may change it."""
+    return estimator().fit(X, Y)
 
 
 def uncertainty(model):

@@ -326,6 +326,31 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
     return y
 
 
+def check_levels(levels: Any, name: str = "levels", number: int | None = None) -> FloatArray:
+    """Return levels as an array (n_levels,): inside (0, 1), none repeated, as many as there are.
+
+    The ``number`` is that of the columns of predictions, where these are given.
+    """
+    try:
+        given = np.atleast_1d(np.asarray(levels))
+        array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(
+            f"{name} must be a number or a non-empty sequence of numbers, got {shown(levels)}"
+        )
+    if not np.all((array > 0.0) & (array < 1.0)):
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(levels)}")
+    if len(np.unique(array)) < len(array):
+        raise ValueError(f"{name} must not repeat a level, got {shown(levels)}")
+    if number is not None and len(array) != number:
+        raise ValueError(
+            f"{name} must name the {number} columns of predictions, got {len(array)} levels"
+        )
+    return array
+
+
 def check_length(length: int, n_rows: int) -> None:
     """Raise a sentence where there is not one target, or curve, for each row."""
     if length != n_rows:

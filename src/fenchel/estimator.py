@@ -355,13 +355,14 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         """That of the solver, where it is given with its own."""
         return float(getattr(self.solver, "tol", self.tol))
 
-    def _given_gram(self) -> bool:
+    @property
+    def given_gram(self) -> bool:
         """Whether X holds kernel values."""
         operator = isinstance(self.kernel, OperatorKernel)
         return not operator and isinstance(as_kernel(self.kernel), Precomputed)
 
     def _check_square(self, X: FloatArray) -> None:
-        if self._given_gram() and X.shape[0] != X.shape[1]:
+        if self.given_gram and X.shape[0] != X.shape[1]:
             raise ValueError(
                 f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
             )
@@ -374,7 +375,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         kept = np.flatnonzero(weight)
         rows = X
         if len(kept) < len(X):
-            rows = X[np.ix_(kept, kept)] if self._given_gram() else X[kept]
+            rows = X[np.ix_(kept, kept)] if self.given_gram else X[kept]
         weight = weight[kept]
         with threads_that_pay(len(rows)):
             feature_map, features = self._feature_map(rows, weight)

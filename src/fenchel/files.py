@@ -327,6 +327,11 @@ def read_frames(X: Any, names: list[str]) -> Iterator[Any]:
         yield batch.to_pandas()
 
 
+def names_of(X: Any) -> list[str]:
+    """Names of the columns of a table; in an array they are numbers."""
+    return _opened(X).names
+
+
 def n_rows_of(X: Any) -> int | None:
     """Number of rows of a table, where it is known before they are read."""
     return _opened(X).n_rows

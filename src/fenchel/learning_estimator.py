@@ -22,7 +22,7 @@ from fenchel.certificate import Callback
 from fenchel.estimator import KernelEstimator
 from fenchel.features import default_kernel
 from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
-from fenchel.learning import LEARNING, Data, Learned, Learning, learn
+from fenchel.learning import DEFAULT_STRENGTH, LEARNING, Data, Learned, Learning, learn
 
 FEW_ROWS = 16
 """Rows on which what is not allowed is found before time is spent."""
@@ -54,6 +54,18 @@ class LearningEstimator(KernelEstimator):
     def _data(self, X: FloatArray, targets: Any, weight: FloatArray) -> tuple[Data, float]:
         """Rows of positive weight as they are learned from, and the unit of alpha there."""
         raise NotImplementedError
+
+    def _unit_of_strength(self, prepared: Any) -> float:
+        """What alpha is a share of where it is None and not learned."""
+        raise NotImplementedError
+
+    def strength(self, prepared: Any) -> float:
+        """Alpha as given, as learned, or a thousandth of its unit."""
+        if self.alpha is not None:
+            return float(self.alpha)
+        if self._learned is not None:
+            return self._learned.alpha
+        return DEFAULT_STRENGTH * self._unit_of_strength(prepared)
 
     def _some(self, targets: Any, rows: IntArray) -> Any:
         """Targets of some rows."""
@@ -90,7 +102,7 @@ class LearningEstimator(KernelEstimator):
 
     def _may_learn(self) -> bool:
         """Whether the criterion can be computed: from kernel values that rows determine."""
-        scalar = not isinstance(self.kernel, OperatorKernel) and not self._given_gram()
+        scalar = not isinstance(self.kernel, OperatorKernel) and not self.given_gram
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
 
     def _open_kernels(self, X: FloatArray) -> list[Any]:

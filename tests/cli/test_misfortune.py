@@ -110,7 +110,7 @@ def test_characters_that_the_output_has_not_are_escaped(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
     assert main(["fit", "engel"]) == 0
-    assert b"D\\xb2 (explained)" in raw.getvalue()
+    assert b"D\\xb2 in sample" in raw.getvalue()
 
 
 def test_outputs_follow_links(here):

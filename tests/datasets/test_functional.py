@@ -231,7 +231,7 @@ def test_symmetric_extension():
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda: make_functional(0), ValueError, r"n_samples must be an integer of at least 1"),
+        (lambda: make_functional(0), ValueError, r"n_samples must be an integer >= 1"),
         (lambda: make_functional(2.0), TypeError, r"n_samples must be an integer"),
         (lambda: make_functional(n_points=0), ValueError, r"n_points must be an integer"),
         (lambda: make_functional(noise=-1.0), ValueError, r"noise must be a finite number >= 0"),

@@ -82,24 +82,25 @@ def test_random_state(make):
     [(0, ValueError), (-1, ValueError), (2.0, TypeError), ("9", TypeError), (True, TypeError)],
 )
 def test_bad_n_samples(make, n_samples, error):
-    with pytest.raises(error, match=r"n_samples must be an integer of at least 1, got"):
+    with pytest.raises(error, match=r"n_samples must be an integer >= 1, got"):
         make(n_samples)
 
 
 @pytest.mark.parametrize(
-    ("levels", "error"),
+    ("levels", "sentence"),
     [
-        ([], ValueError),
-        ([0.0, 0.5], ValueError),
-        (1.0, ValueError),
-        ([np.nan], ValueError),
-        ([[0.5]], ValueError),
-        (["a"], TypeError),
-        ("0.5", TypeError),
-        (None, TypeError),
-        (True, TypeError),
+        ([], "be a number or a non-empty sequence"),
+        ([0.0, 0.5], "lie strictly between 0 and 1"),
+        (1.0, "lie strictly between 0 and 1"),
+        ([np.nan], "lie strictly between 0 and 1"),
+        ([[0.5]], "be a number or a non-empty sequence"),
+        ([0.5, 0.5], "not repeat a level"),
+        (["a"], "be a number or a non-empty sequence"),
+        ("0.5", "be a number or a non-empty sequence"),
+        (None, "be a number or a non-empty sequence"),
+        (True, "be a number or a non-empty sequence"),
     ],
 )
-def test_bad_levels(levels, error):
-    with pytest.raises(error, match=r"levels must be .* in \(0, 1\), got"):
+def test_bad_levels(levels, sentence):
+    with pytest.raises(ValueError, match=f"levels must {sentence}.*, got"):
         make_sine_quantiles(5, levels=levels)

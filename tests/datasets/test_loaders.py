@@ -133,9 +133,9 @@ def test_bad_arguments():
         load("engle")
     with pytest.raises(TypeError, match=r"name must be a string, got 3\."):
         load(3)
-    with pytest.raises(TypeError, match=r"return_X_y must be True or False, got 'no'\."):
+    with pytest.raises(TypeError, match=r"return_X_y must be True or False, got 'no'"):
         load("engel", return_X_y="no")
-    with pytest.raises(TypeError, match=r"as_frame must be True or False, got 1\."):
+    with pytest.raises(TypeError, match=r"as_frame must be True or False, got 1"):
         load("engel", as_frame=1)
 
 
@@ -202,9 +202,9 @@ def test_dti_as_frame(real_files):
 
 
 def test_dti_bad_arguments():
-    with pytest.raises(ValueError, match=r"case must be 0, 1 or None, got 2\."):
+    with pytest.raises(ValueError, match=r"case must be an integer in \[0, 1\] or None, got 2"):
         load_dti(case=2)
-    with pytest.raises(TypeError, match=r"case must be 0, 1 or None, got True\."):
+    with pytest.raises(TypeError, match=r"case must be an integer in \[0, 1\] or None, got True"):
         load_dti(case=True)
-    with pytest.raises(ValueError, match=r"visit must be .* from 1 to 8, or None, got 0\."):
+    with pytest.raises(ValueError, match=r"visit must be an integer in \[1, 8\] or None, got 0"):
         load_dti(visit=0)

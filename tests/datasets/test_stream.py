@@ -35,7 +35,8 @@ def test_blocks_are_the_file(ending, block_rows, frame, tmp_path):
     path = write(frame, tmp_path / f"data{ending}")
     blocks = list(stream(path, "y", block_rows=block_rows))
     assert all(1 <= len(X) == len(y) <= block_rows for X, y in blocks)
-    assert len(blocks) == -(-1234 // block_rows)
+    least = -(-1234 // block_rows)  # blocks of Parquet also end where its groups of rows do
+    assert len(blocks) == least if ending == ".csv" else len(blocks) >= least
     X, y = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     np.testing.assert_array_equal(X, frame[["a", "b, c"]])
     np.testing.assert_array_equal(y, frame["y"])
@@ -147,7 +148,7 @@ def test_a_file_without_rows(tmp_path):
         ({"features": ["a", "y"]}, ValueError, "features must not hold the target 'y'"),
         ({"features": []}, ValueError, "features must name at least one column beside"),
         ({"features": "a"}, TypeError, "features must be a sequence of names, got 'a'"),
-        ({"block_rows": 0}, ValueError, "block_rows must be an integer of at least 1, got 0"),
+        ({"block_rows": 0}, ValueError, "block_rows must be an integer >= 1, got 0"),
         ({"block_rows": 1.5}, TypeError, r"block_rows must be an integer .*, got 1\.5"),
     ],
 )
@@ -170,17 +171,17 @@ def test_paths(tmp_path):
     with pytest.raises(ValueError, match=r"path must end in \.csv or \.parquet, got '.*\.txt'"):
         stream(tmp_path / "data.txt", "y")
     (tmp_path / "bad.parquet").write_bytes(b"no")
-    with pytest.raises(ValueError, match=r"bad\.parquet cannot be read as a Parquet file"):
+    with pytest.raises(ValueError, match=r"bad\.parquet cannot be read as a table"):
         stream(tmp_path / "bad.parquet", "y")
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["x", "y", "z"], "'a' must be a column of numbers, got"),
-        ([True, False, True], "'a' must be a column of numbers, got bool"),
-        ([1.0, None, 2.0], "row 2: 'a' must be a finite number, got none"),
-        ([1.0, 2.0, np.inf], "row 3: 'a' must be a finite number, got inf"),
+        (["x", "y", "z"], "must hold numbers in column 'a', got"),
+        ([True, False, True], "must hold numbers in column 'a', got bool"),
+        ([1.0, None, 2.0], "a finite number in column 'a' of row 2, and has nothing"),
+        ([1.0, 2.0, np.inf], "a finite number in column 'a' of row 3, and has inf"),
     ],
 )
 def test_what_is_wrong_in_a_column(values, message, tmp_path):
@@ -198,8 +199,16 @@ def test_integers_of_parquet(tmp_path):
     np.testing.assert_array_equal(y, [0.5, 1.0])
 
 
+def test_labels_of_rows_are_no_feature(tmp_path):
+    path = tmp_path / "data.parquet"
+    pd.DataFrame({"a": [1.0, 2.0], "y": [3.0, 4.0]}, index=[7, 9]).to_parquet(path)
+    ((X, y),) = stream(path, "y")
+    np.testing.assert_array_equal(X, [[1.0], [2.0]])
+    np.testing.assert_array_equal(y, [3.0, 4.0])
+
+
 def test_without_pyarrow(frame, tmp_path, monkeypatch):
     path = write(frame, tmp_path / "data.parquet")
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'fenchel\[cli\]'"):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"need pyarrow: pip install 'fenchel\[tables\]'"):
         stream(path, "y")

@@ -9,14 +9,11 @@ import pandas as pd
 import pytest
 from experiments.functional_common import (
     OUTPUT_RHO,
-    Curves,
-    Points,
     choose,
     contaminate,
     gaussian,
     make_loss,
     sparsity,
-    validation_errors,
 )
 from experiments.functional_figure1 import trade, verdict
 from experiments.functional_figures5to8 import by_directions
@@ -152,16 +149,11 @@ def test_fits_are_those_of_the_estimator(name, value, representation):
     assert type(expected) is type(model.loss_)
 
 
-@pytest.mark.parametrize("by", ["points", "paths"])
-def test_selection_is_that_of_the_estimator(by):
+def test_selection_is_that_of_the_estimator():
     data = synthetic(1, n=30)
     Y = contaminate(data.Y, (3, 0.5, 0.2), 3)
     alphas, kappas = [1e-6, 1e-4], [0.003, 0.03, 0.3]
-    if by == "paths":
-        errors = functional_synthetic.validation_errors(data.train, Y, "H1", alphas, kappas)
-    else:
-        points = Points(data.train.points.kernel, data.train.points.measure)
-        errors = validation_errors(Curves(data.train.gram, points), Y, "H1", alphas, kappas)
+    errors = functional_synthetic.validation_errors(data.train, Y, "H1", alphas, kappas)
     search = PathSearchCV(
         FunctionalRegressor("huber", 1, kernel="precomputed", output_kernel=gaussian(OUTPUT_RHO)),
         {"alpha": alphas, "kappa": kappas},

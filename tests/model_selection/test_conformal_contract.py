@@ -7,12 +7,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fenchel import KernelRidge, QuantileRegressor
 from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
+from regression_cases import BRIEFLY
 
 ESTIMATORS = [
     ConformalRegressor(),
-    ConformalRegressor(KernelRidge(learn=False), method="cv+", side="lower"),
+    ConformalRegressor(KernelRidge(learn=False), method="cv+", side="lower", cv=3),
     ConformalRegressor(KernelRidge(learn=False), method="jackknife+"),
-    ConformalQuantileRegressor(),
+    ConformalQuantileRegressor(QuantileRegressor(learn=BRIEFLY)),
     ConformalQuantileRegressor(QuantileRegressor(alpha=1e-4, learn=False), method="cv+", cv=3),
 ]
 

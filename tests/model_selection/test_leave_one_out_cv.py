@@ -11,6 +11,7 @@ from fenchel import SVR, KernelRidge
 from fenchel.kernels import Decomposable, Gaussian, Laplacian
 from fenchel.model_selection import PathSearchCV
 from fenchel.solvers import leave_one_out
+from pairs import pairs
 
 ALPHAS = np.array([1.0, 1e-2, 1e-4])
 MIXING = np.random.default_rng(5).normal(size=(3, 3))
@@ -48,10 +49,10 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("outputs", COUPLINGS)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    ("kernel", "outputs", "weighted", "fit_intercept"),
+    pairs(KERNELS, COUPLINGS, [True, False], [True, False]),
+)
 def test_scores_are_those_of_fits_without_each_row(kernel, outputs, weighted, fit_intercept):
     kernel, n = KERNELS[kernel]
     p, coupling = COUPLINGS[outputs]

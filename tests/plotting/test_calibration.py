@@ -81,8 +81,8 @@ def test_expectiles_have_no_share(ax):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"levels": [0.5, 0.9]}, "levels must have 1 values, got 2"),
-        ({"levels": 1.5}, r"levels must be in \(0, 1\), got 1.5"),
+        ({"levels": [0.5, 0.9]}, "levels must name the 1 columns of predictions, got 2"),
+        ({"levels": 1.5}, "levels must lie strictly between 0 and 1, got 1.5"),
         ({"levels": 0.5, "confidence": 95}, r"confidence must be in \(0, 1\), got 95"),
     ],
 )

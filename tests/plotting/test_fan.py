@@ -331,8 +331,8 @@ def test_predictions_in_any_order(ax):
     ("levels", "sentence"),
     [
         (None, "levels must name the 2 columns of predictions, got None"),
-        ([0.1], "levels must have 2 values, got 1"),
-        ([0.1, 1.0], r"levels must be in \(0, 1\), got \[0.1, 1.0\]"),
+        ([0.1], "levels must name the 2 columns of predictions, got 1"),
+        ([0.1, 1.0], r"levels must lie strictly between 0 and 1, got \[0.1, 1.0\]"),
     ],
 )
 def test_bad_levels_of_predictions(ax, levels, sentence):

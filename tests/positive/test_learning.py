@@ -249,3 +249,62 @@ def test_what_a_density_does_not_learn():
     search = PathSearchCV(DensityEstimator(), {"alpha": [0.1, 0.01]}, cv=2).fit(x[:, None])
     rule = DensityEstimator(learn=False).fit(x).kernel_.length_scale
     assert search.best_estimator_.kernel_.length_scale == pytest.approx(rule)
+
+
+def two_columns(n, seed=0):
+    """Narrow modes in the first column, one mode in the second."""
+    random = np.random.default_rng(seed)
+    return np.column_stack([two_modes(n, seed), random.normal(size=n)])
+
+
+def test_columns_of_a_density_have_widths_of_their_own():
+    rows, new = two_columns(150), two_columns(2000, seed=1)
+    density = DensityEstimator().fit(rows)
+    by_rule = DensityEstimator(learn=False).fit(rows).kernel_.length_scale
+    multiple = density.kernel_.length_scale / by_rule
+    assert multiple[0] < 0.5 * multiple[1]
+    fine, coarse = 2.0 * multiple, 0.5 * multiple
+    alike = [
+        DensityEstimator(0.1, kernel=Gaussian(size * by_rule)).fit(rows).score(new)
+        for size in np.geomspace(fine.max(), coarse.min(), 8)
+    ]
+    assert density.score(new) > max(alike) + 0.05
+
+
+def test_the_likelihood_of_rows_left_out_of_two_columns_is_by_its_definition():
+    rows = two_columns(40)
+    density = DensityEstimator().fit(rows)
+    bandwidth, n = density.kernel_.length_scale / 2.0, len(rows)
+    total = 0.0
+    for i, row in enumerate(rows):
+        rest = rows[np.arange(n) != i]
+        near = norm.pdf(row, rest, bandwidth).prod(axis=1).mean()
+        far = cauchy.pdf(row, np.median(rows, axis=0), rows.std(axis=0)).prod()
+        total += np.log((1.0 - n**-3.0) * near + n**-3.0 * far)
+    assert density.learned_.criterion == pytest.approx(-total / n, rel=1e-3)
+
+
+def test_a_constant_column_does_not_change_what_a_density_learns():
+    rows = two_columns(60)
+    constant = np.column_stack([rows, np.full(60, 3.0)])
+
+    def multiples(rows):
+        learned, by_rule = (DensityEstimator(learn=learn).fit(rows) for learn in (True, False))
+        return learned.kernel_.length_scale / by_rule.kernel_.length_scale
+
+    with_it, without = multiples(constant), multiples(rows)
+    assert with_it[:2] == pytest.approx(without, rel=0.25)  # the rule knows how many columns
+    assert without.min() <= with_it[2] <= without.max()
+
+
+def test_widths_of_columns_that_are_ended_are_the_best_so_far():
+    calls = []
+
+    def end(progress):
+        calls.append(progress)
+        return len(calls) == 33
+
+    with pytest.warns(ConvergenceWarning, match="the callback returned a true value"):
+        density = DensityEstimator(callback=end).fit(two_columns(60))
+    assert len(density.learned_.history) == 33
+    assert np.isfinite(density.learned_.criterion)

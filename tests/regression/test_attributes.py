@@ -14,6 +14,7 @@ from regression_cases import (
     WEIGHT,
     X,
     Y,
+    by_default,
     everyone,
     some_model,
     uncertainty,
@@ -158,7 +159,7 @@ def test_squared_losses_in_other_units(scale, shift):
 
 @everyone
 def test_units_of_the_features_do_not_matter_by_default(estimator):
-    base = estimator().fit(X, Y).predict(X)
+    base = by_default(estimator).predict(X)
     units = np.array([1e-6, 1e5])
     found = estimator().fit(units * X + 3.0 * units, Y).predict(units * X + 3.0 * units)
     np.testing.assert_allclose(found, base, atol=2e-3 * np.std(Y))

@@ -15,16 +15,17 @@ from fenchel import (
     QuantileRegressor,
     Ridge,
 )
+from regression_cases import BRIEFLY
 
 # Where a check asks for a score it sets alpha = 0.01, strong for losses of slope below 1: the
 # Huber loss gets a kappa (and the tube an epsilon) with which a good score is possible then.
-# Learning is checked once for each class; it takes most of the time.
+# Learning is checked once for each class; with its default folds and steps it takes minutes.
 ESTIMATORS = [
-    QuantileRegressor(),
+    QuantileRegressor(learn=BRIEFLY),
     QuantileRegressor(epsilon=0.02, learn=False),
-    ExpectileRegressor(),
-    KernelRidge(),
-    SVR(),
+    ExpectileRegressor(learn=BRIEFLY),
+    KernelRidge(learn=BRIEFLY),
+    SVR(learn=BRIEFLY),
     SVR(loss="squared_epsilon_insensitive", learn=False),
     SVR(loss="huber", kappa=1.35, learn=False),
 ]

@@ -17,6 +17,7 @@ from regression_cases import (
     TOL,
     X,
     Y,
+    by_default,
     everyone,
     uncertainty,
     with_levels,
@@ -33,11 +34,11 @@ def test_float32_and_integers(estimator):
     double = estimator(**fixed).fit(X, Y)
     np.testing.assert_allclose(single.predict(X), double.predict(X), atol=5e-3)
     whole_X, whole_y = np.round(10 * X).astype(int), np.round(10 * Y).astype(int)
-    model = estimator().fit(whole_X, whole_y)
-    expected = estimator().fit(whole_X.astype(float), whole_y.astype(float))
+    model = estimator(**fixed).fit(whole_X, whole_y)
+    expected = estimator(**fixed).fit(whole_X.astype(float), whole_y.astype(float))
     np.testing.assert_array_equal(model.predict(whole_X), expected.predict(whole_X))
     lists = estimator().fit(X.tolist(), Y.tolist()).predict(X.tolist())
-    np.testing.assert_array_equal(lists, estimator().fit(X, Y).predict(X))
+    np.testing.assert_array_equal(lists, by_default(estimator).predict(X))
     not_contiguous = estimator().fit(np.asfortranarray(X), Y).predict(X[::-1])[::-1]
     np.testing.assert_allclose(not_contiguous, lists, rtol=1e-9)
 
@@ -47,7 +48,7 @@ def test_data_frames(estimator):
     frame = pd.DataFrame(X, columns=["income", "age"])
     model = estimator().fit(frame, pd.Series(Y))
     np.testing.assert_array_equal(model.feature_names_in_, ["income", "age"])
-    np.testing.assert_array_equal(model.predict(frame), estimator().fit(X, Y).predict(X))
+    np.testing.assert_array_equal(model.predict(frame), by_default(estimator).predict(X))
     with pytest.raises(ValueError, match="order"):
         model.predict(frame[["age", "income"]])
     with pytest.raises(ValueError, match="height"):
@@ -98,7 +99,7 @@ def test_constant_targets_for_several_levels(estimator):
 def test_constant_columns(estimator):
     wide = np.column_stack([X, np.full(80, 5.0), np.zeros(80), np.full(80, 0.1)])
     model = estimator().fit(wide, Y)
-    np.testing.assert_allclose(model.predict(wide), estimator().fit(X, Y).predict(X), atol=1e-4)
+    np.testing.assert_allclose(model.predict(wide), by_default(estimator).predict(X), atol=1e-4)
     nothing = estimator().fit(np.full((80, 2), 0.1), Y)
     assert np.ptp(nothing.predict(np.full((3, 2), 0.1))) == 0.0
 
@@ -155,7 +156,7 @@ def test_weights_of_very_different_sizes(estimator):
 
 @everyone
 def test_far_rows_get_the_offset(estimator):
-    model = estimator().fit(X, Y)
+    model = by_default(estimator)
     np.testing.assert_allclose(model.predict(1e100 * X), model.offset_[0], rtol=1e-12)
 
 

@@ -77,9 +77,10 @@ def test_a_refused_refit_keeps_rows_and_levels(kind):
 @pytest.mark.parametrize("solver", ["newton", "fista"])
 def test_a_warm_start_brings_no_intercept_where_there_is_none(solver):
     targets = np.column_stack([Y, 5.0 + Y])
-    model = SVR(epsilon=0.3, solver="newton", alpha=0.1, warm_start=True).fit(X, targets)
+    fixed = {"epsilon": 0.3, "alpha": 0.1, "learn": False}
+    model = SVR(solver="newton", warm_start=True, **fixed).fit(X, targets)
     model.set_params(solver=solver, fit_intercept=False).fit(X, targets)
-    cold = SVR(epsilon=0.3, alpha=0.1, fit_intercept=False).fit(X, targets)
+    cold = SVR(fit_intercept=False, **fixed).fit(X, targets)
     np.testing.assert_array_equal(model.offset_, 0.0)
     assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=1e-4)
 

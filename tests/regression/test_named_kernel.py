@@ -142,6 +142,18 @@ def test_features_are_added_until_the_bound_holds():
     assert fixed.feature_map_.rank_ == at_first
 
 
+@pytest.mark.parametrize("size", [1e-2, 1e-4])
+def test_features_of_a_smooth_kernel_are_not_capped_where_they_were_tried(size):
+    """64 columns are what is tried first, and no cap: a small alpha needs more of them."""
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(200, 4))
+    y = size * (np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * random.standard_normal(200))
+    model = QuantileRegressor(0.5, kernel=Gaussian(10.0), alpha=1e-7, tol=1e-6).fit(X, y)
+    assert model.feature_map_.rank_ > 64
+    assert model.status_.converged
+    assert model.certificate_.relative_gap <= 1e-6
+
+
 def test_operator_valued_kernels():
     X, y = rows(60)
     Y = np.stack([y, -y + X[:, 0]], axis=1)

@@ -11,11 +11,13 @@ from fenchel import SVR, KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.losses import Absolute, Huber, L2Norm, Loss, Pinball, Squared
 from regression_cases import (
+    BRIEFLY,
     TOL,
     WEIGHT,
     Y2,
     X,
     Y,
+    by_default,
     data,
     uncertainty,
     with_targets,
@@ -112,7 +114,7 @@ def test_several_outputs(estimator):
     assert model.score(X, Y2) > 0.5
     column = estimator().fit(X, Y[:, None])
     assert column.predict(X).shape == (80, 1)
-    np.testing.assert_array_equal(column.predict(X)[:, 0], estimator().fit(X, Y).predict(X))
+    np.testing.assert_array_equal(column.predict(X)[:, 0], by_default(estimator).predict(X))
 
 
 def test_ridge_of_several_outputs_is_one_for_each():
@@ -190,10 +192,12 @@ def test_losses_of_the_library():
     quantiles = QuantileRegressor(0.3, alpha=1e-2, tol=TOL).fit(X, Y)
     model = SVR(loss=Pinball(0.3), alpha=1e-2, tol=TOL).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), quantiles.predict(X))
-    same = SVR(loss=Absolute().insensitive(0.2), epsilon=77.0).fit(X, Y)
-    np.testing.assert_array_equal(same.predict(X), SVR(epsilon=0.2).fit(X, Y).predict(X))
-    huber = SVR(loss=Huber(0.2)).fit(X, Y)
-    np.testing.assert_array_equal(huber.predict(X), SVR("huber", kappa=0.2).fit(X, Y).predict(X))
+    same = SVR(loss=Absolute().insensitive(0.2), epsilon=77.0, learn=BRIEFLY).fit(X, Y)
+    named = SVR(epsilon=0.2, learn=BRIEFLY).fit(X, Y)
+    np.testing.assert_array_equal(same.predict(X), named.predict(X))
+    huber = SVR(loss=Huber(0.2), learn=BRIEFLY).fit(X, Y)
+    named = SVR("huber", kappa=0.2, learn=BRIEFLY).fit(X, Y)
+    np.testing.assert_array_equal(huber.predict(X), named.predict(X))
     ridge = SVR(loss=Squared()).fit(X, Y2)
     np.testing.assert_allclose(ridge.predict(X), KernelRidge().fit(X, Y2).predict(X), rtol=1e-9)
-    assert SVR(loss=L2Norm()).fit(X, Y2).predict(X).shape == (80, 2)
+    assert SVR(loss=L2Norm(), learn=BRIEFLY).fit(X, Y2).predict(X).shape == (80, 2)

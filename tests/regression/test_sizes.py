@@ -37,14 +37,14 @@ def data(model):
 
 
 @all_models
-@pytest.mark.parametrize("unit", [2.0**-1070, 2.0**-500, 2.0**500, 2.0**1023])
-def test_only_ratios_of_weights_count(model, unit):
+def test_only_ratios_of_weights_count(model):
     X, y = data(model)
     weight = np.repeat([1.0, 0.5], 6)
     once = clone(model).fit(X, y, sample_weight=weight)
-    fitted = clone(model).fit(X, y, sample_weight=unit * weight)
-    np.testing.assert_array_equal(fitted.predict(X), once.predict(X))
-    assert fitted.certificate_ == once.certificate_
+    for unit in (2.0**-1070, 2.0**-500, 2.0**500, 2.0**1023):
+        fitted = clone(model).fit(X, y, sample_weight=unit * weight)
+        np.testing.assert_array_equal(fitted.predict(X), once.predict(X))
+        assert fitted.certificate_ == once.certificate_
 
 
 @strengths

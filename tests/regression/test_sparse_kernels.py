@@ -25,6 +25,7 @@ from fenchel.kernels import (
     resolve,
 )
 from fenchel.model_selection import PathSearchCV
+from pairs import pairs
 
 RNG = np.random.default_rng(0)
 X = sparse.random_array((150, 20), density=0.2, rng=np.random.default_rng(1), format="csr")
@@ -44,9 +45,9 @@ KERNELS = [None, "linear", Gaussian(2.0), Gaussian("median"), Gaussian(), Matern
 KERNELS += [Polynomial(2), Linear() + 0.5 * Gaussian(2.0)]
 
 
-@pytest.mark.parametrize("features", ["auto", "kernel_rows"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "kernel", "features"), pairs(MODELS, KERNELS, ["auto", "kernel_rows"])
+)
 def test_the_model_is_that_of_the_dense_rows(name, kernel, features):
     model = MODELS[name].set_params(kernel=kernel, features=features, learn=False, tol=1e-9)
     for weight in (None, WEIGHT):

@@ -21,6 +21,7 @@ from fenchel.model_selection import ConformalQuantileRegressor, PathSearchCV
 from fenchel.persistence import load, save
 from fenchel.plotting import FanDisplay
 from fenchel.problem import Problem
+from pairs import pairs
 from regression_cases import TOL, data, uncertainty, with_levels
 
 LEVELS = [0.8, 0.2, 0.5]
@@ -57,10 +58,10 @@ def referee(estimator, alpha, coupling, epsilon, weight, radius=None):
     return problem, factor, conic_optimum(problem, factor)
 
 
-@with_levels
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("epsilon", [0.0, 0.3])
-@pytest.mark.parametrize("coupled", [False, True])
+@pytest.mark.parametrize(
+    ("estimator", "weighted", "epsilon", "coupled"),
+    pairs(LOSSES, [False, True], [0.0, 0.3], [False, True]),
+)
 def test_agrees_with_a_conic_program(estimator, weighted, epsilon, coupled):
     """Optimal value, certificate and predictions are those of the problem as it is stated."""
     weight, alpha = WEIGHT if weighted else np.ones(N), 1e-2

@@ -28,7 +28,6 @@ SOLVERS_UNDER_TEST = {
     "pdcd": PDCD(tol=TOL),
     "pdcd, all rows": PDCD(tol=TOL, active_set=False),
     "pdcd, coordinates": PDCD(tol=TOL, block=False),
-    "pdcd, coordinates of rows": PDCD(tol=TOL, block=False, order="rows"),
     "augmented lagrangian": AugmentedLagrangian(tol=TOL),
     "augmented lagrangian, as printed": AugmentedLagrangian(
         tol=TOL, max_iter=200_000, mu=10.0, inner=None, block=False
@@ -128,15 +127,6 @@ def test_coordinates_are_drawn_as_printed():
     assert repeated == pytest.approx(1 - np.exp(-1), abs=0.02)  # independent: 1/e are left out
     rows = np.array([3, 7])
     assert set(sweeps.draw(random, rows) // 3) <= {3, 7}
-
-
-def test_coordinates_of_rows_are_whole_rows():
-    problem = random_problem(Pinball(LEVELS[3]), 3)
-    drawn = Sweeps(problem, block=False).draw(np.random.default_rng(0), None, "rows")
-    counts = np.bincount(drawn, minlength=120).reshape(40, 3)
-    assert (counts == counts[:, :1]).all()
-    with pytest.raises(ValueError, match="order must be one of 'pairs', 'rows', got 'random'"):
-        PDCD(order="random")
 
 
 def test_inner_gap_of_the_augmented_lagrangian():

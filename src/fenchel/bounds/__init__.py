@@ -20,11 +20,11 @@ from fenchel.bounds.general import (
     pseudo_dimension_bound,
 )
 from fenchel.bounds.of_fits import excess_bound, level_bounds, truncation_bound
-from fenchel.bounds.positive import positive_excess_bound
-from fenchel.bounds.quantiles import (
+from fenchel.bounds.papers import (
     Interval,
     insensitive_excess_bound,
     joint_quantile_bound,
+    positive_excess_bound,
     quantile_deviation_bound,
 )
 from fenchel.bounds.textbook import (

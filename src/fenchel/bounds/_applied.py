@@ -167,6 +167,3 @@ def range_of(target_bound: Any, targets: FloatArray) -> tuple[float, float] | No
             f"got {target_bound!r}"
         )
     return low, high
-
-
-__all__ = ["ball_around", "of_fit", "range_of", "share_of"]

@@ -12,8 +12,7 @@ from sklearn import linear_model
 
 from fenchel._typing import FloatArray
 from fenchel.bounds._losses import theorem_of
-from fenchel.bounds._result import BOOK, check_real
-from fenchel.bounds.positive import POSITIVE
+from fenchel.bounds._result import BOOK, POSITIVE, check_real
 from fenchel.features import Explicit
 from fenchel.kernels import OperatorKernel, Precomputed, as_kernel, is_open, settled
 from fenchel.losses import Loss, Squared

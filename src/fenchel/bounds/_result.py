@@ -14,6 +14,7 @@ SPARSE = (
     "Sangnier, Fercoq, d'Alché-Buc (2017), Data sparse nonparametric regression with "
     "ε-insensitive losses"
 )
+POSITIVE = "Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions"
 IID = "the n rows are drawn independently from the distribution that the risk is of"
 AHEAD = "the class of functions was fixed without looking at the sample"
 
@@ -95,9 +96,9 @@ class Bound:
         return f"Bound({self.value:.4g} = {parts}{note}; {self.source})"
 
 
-def check_real(name: str, value: object, *, low: float = 0.0, open_low: bool = False) -> float:
-    """Return a finite number in range as a float, or say what is allowed."""
-    return Number(low, open_low=open_low)(value, name)
+def check_real(name: str, value: object, *, open_low: bool = False) -> float:
+    """Return a finite number >= 0, or > 0, as a float, or say what is allowed."""
+    return Number(0.0, open_low=open_low)(value, name)
 
 
 def check_count(name: str, value: object, *, low: int = 1) -> int:

@@ -199,6 +199,3 @@ def _by_dimension(
         source=found.source + ", of all linear functions" + clipped,
         risk="E ‖y - h(x)‖²" + clipped,
     )
-
-
-__all__ = ["bound"]

@@ -22,6 +22,34 @@ def tail(delta: float, n: int, empirical: bool = False) -> float:
     return math.sqrt(math.log(1.0 / delta) / (2.0 * n))
 
 
+def risk_bound(
+    empirical_risk: float,
+    n: int,
+    complexity: float,
+    most: float,
+    delta: float,
+    *,
+    assumptions: tuple[str, ...],
+    constants: dict[str, float],
+    source: str,
+    risk: str = "R(h)",
+    empirical: bool = False,
+) -> Bound:
+    """Theorem 11.3 for losses of this complexity in [0, most], over a class fixed in advance."""
+    return Bound(
+        {
+            "empirical risk": check_real("empirical_risk", empirical_risk),
+            "complexity": complexity,
+            "confidence": most * tail(delta, n, empirical),
+        },
+        assumptions=(IID, AHEAD, *assumptions),
+        constants={"n": n, **constants, "delta": delta},
+        source=source,
+        risk=risk,
+        trivial=most,
+    )
+
+
 def finite_class_bound(
     empirical_risk: float,
     n: int,
@@ -137,27 +165,18 @@ def lipschitz_bound(
     n, delta = check_count("n", n), check_delta(delta)
     slope, most = check_real("lipschitz", lipschitz), check_real("loss_bound", loss_bound)
     average = check_real("rademacher", rademacher)
-    return Bound(
-        {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
-            "complexity": 2.0 * slope * average,
-            "confidence": most * tail(delta, n, empirical),
-        },
+    return risk_bound(
+        empirical_risk,
+        n,
+        2.0 * slope * average,
+        most,
+        delta,
         assumptions=(
-            IID,
-            AHEAD,
             "losses lie in [0, loss_bound] and have slopes of at most lipschitz in the prediction",
         ),
-        constants={
-            "n": n,
-            "rademacher": average,
-            "lipschitz": slope,
-            "loss_bound": most,
-            "delta": delta,
-        },
+        constants={"rademacher": average, "lipschitz": slope, "loss_bound": most},
         source=f"{BOOK}, theorem 11.3",
-        risk="R(h)",
-        trivial=most,
+        empirical=empirical,
     )
 
 
@@ -219,15 +238,13 @@ def pseudo_dimension_bound(
     effective = min(d, n)
     growth = effective * math.log(math.e * n / effective) if effective else 0.0
     growth *= 2.0 if of == "functions" else 1.0
-    return Bound(
-        {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
-            "complexity": most * math.sqrt(2.0 * growth / n),
-            "confidence": most * tail(delta, n),
-        },
-        assumptions=(IID, AHEAD, f"losses lie in [0, loss_bound], dimension is that of the {of}"),
-        constants={"n": n, "dimension": d, "loss_bound": most, "delta": delta},
+    return risk_bound(
+        empirical_risk,
+        n,
+        most * math.sqrt(2.0 * growth / n),
+        most,
+        delta,
+        assumptions=(f"losses lie in [0, loss_bound], dimension is that of the {of}",),
+        constants={"dimension": d, "loss_bound": most},
         source=f"{BOOK}, theorem 11.8",
-        risk="R(h)",
-        trivial=most,
     )

@@ -14,7 +14,7 @@ from fenchel.bounds._losses import local
 from fenchel.bounds._reading import Fit, read, sample_of
 from fenchel.bounds._result import BOOK, Bound, check_delta, check_real
 from fenchel.bounds.general import tail
-from fenchel.bounds.quantiles import Interval, insensitive_excess_bound, quantile_deviation_bound
+from fenchel.bounds.papers import Interval, insensitive_excess_bound, quantile_deviation_bound
 from fenchel.losses import Squared
 
 
@@ -279,6 +279,3 @@ def truncation_bound(estimator: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Boun
         risk="‖ŷ' - ŷ‖ on the training rows",
         trivial=float(np.linalg.norm(centred)),
     )
-
-
-__all__ = ["excess_bound", "level_bounds", "truncation_bound"]

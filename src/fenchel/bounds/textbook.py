@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fenchel.bounds._result import (
-    AHEAD,
     BOOK,
-    IID,
     Bound,
     check_count,
     check_delta,
     check_real,
 )
 from fenchel.bounds.complexity import kernel_ball_complexity, l1_ball_complexity
-from fenchel.bounds.general import tail
+from fenchel.bounds.general import risk_bound
+
+_RESIDUALS = "|h(x) - y| <= residual_bound for all functions of the class, always"
 
 
 def kernel_ridge_bound(
@@ -222,29 +222,20 @@ def lasso_bound(
     n, delta = check_count("n", n), check_delta(delta)
     M = check_real("residual_bound", residual_bound)
     average = l1_ball_complexity(radius, norm, n_features, n)
-    return Bound(
-        {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
-            "complexity": 4.0 * M * average,
-            "confidence": M**2 * tail(delta, n),
-        },
+    ball = {"norm": norm, "radius": radius, "n_features": n_features, "residual_bound": M}
+    return risk_bound(
+        empirical_risk,
+        n,
+        4.0 * M * average,
+        M**2,
+        delta,
         assumptions=(
-            IID,
-            AHEAD,
             "all weights of the class have an l1 norm of at most norm, and |x_j| <= radius always",
-            "|h(x) - y| <= residual_bound for all functions of the class, always",
+            _RESIDUALS,
         ),
-        constants={
-            "n": n,
-            "norm": norm,
-            "radius": radius,
-            "n_features": n_features,
-            "residual_bound": M,
-            "delta": delta,
-        },
+        constants=ball,
         source=f"{BOOK}, theorem 11.16 with 4 r∞ Λ₁ M in place of 2 r∞ Λ₁ M",
         risk="E (h(x) - y)²",
-        trivial=M**2,
     )
 
 
@@ -372,7 +363,7 @@ class _Ball(NamedTuple):
             check_real("epsilon", epsilon),
         )
         norm, radius = check_real("norm", self.norm), check_real("radius", self.radius)
-        constants = {"n": n, "norm": norm, "radius": radius, "residual_bound": M}
+        constants = {"norm": norm, "radius": radius, "residual_bound": M}
         if epsilon:
             constants["epsilon"] = epsilon
         most = max(M - epsilon, 0.0)
@@ -386,21 +377,19 @@ class _Ball(NamedTuple):
                     "some k(x, x) exceeds radius²"
                 )
         complexity = kernel_ball_complexity(n * radius**2 if trace is None else trace, norm, n)
-        return Bound(
-            {
-                "empirical risk": check_real("empirical_risk", empirical_risk),
-                "complexity": 2.0 * slope * complexity,
-                "confidence": most * tail(delta, n, trace is not None),
-            },
+        return risk_bound(
+            empirical_risk,
+            n,
+            2.0 * slope * complexity,
+            most,
+            delta,
             assumptions=(
-                IID,
-                AHEAD,
                 "functions of the class have a norm of at most norm, and k(x, x) <= radius² "
                 "always",
-                "|h(x) - y| <= residual_bound for all functions of the class, always",
+                _RESIDUALS,
             ),
-            constants={**constants, "delta": delta},
+            constants=constants,
             source=f"{BOOK}, theorem {theorem}",
             risk=risk,
-            trivial=most,
+            empirical=trace is not None,
         )

@@ -178,8 +178,8 @@ def fit(
 
     With --target alone, length scales and alpha are learned from held-out rows.
 
-    Words, dates, true and false, and missing values become numbers, and lines on the columns
-    say how.
+    Words, dates, true and false, and missing values become numbers; the lines
+    on the columns say how.
     Without --out nothing is kept. Messages count rows from 1, without the header.
     Ctrl-C keeps the best model so far.
     """
@@ -203,7 +203,7 @@ def fit(
     )
     roles = Roles(target, *(tuple(names or ()) for names in (columns, drop, ids, missing)))
     checks.before_fit(data, roles, settings, out=out, plot=plot)
-    commands = _commands()
+    commands = _room("commands")
     commands.fit(data, roles, settings, commands.Outputs(out, plot, plot_feature, as_json, quiet))
 
 
@@ -228,14 +228,14 @@ def predict(
 ) -> None:
     """Predict the rows of a table, in their order, as CSV."""
     checks.before_using(model, data, out=out, endings=checks.PREDICTIONS)
-    _commands().predict(model, data, out=out, interval=interval, ids=tuple(ids or ()))
+    _room("commands").predict(model, data, out=out, interval=interval, ids=tuple(ids or ()))
 
 
 @app.command()
 def evaluate(model: _Model, data: _Data, target: _Target = None, as_json: _Json = False) -> None:
     """Report loss, coverage and crossing of a model on a table."""
     checks.before_using(model, data, out=None, endings=())
-    _commands().evaluate(model, data, target, as_json=as_json)
+    _room("commands").evaluate(model, data, target, as_json=as_json)
 
 
 @app.command()
@@ -246,7 +246,7 @@ def report(
     target: _Target = None,
     quiet: _Quiet = False,
 ) -> None:
-    """Write a page on a model and a table: scores, calibration, certificate, pictures.
+    """Write a page on a model and a table: scores, calibration, pictures.
 
     Best on rows that the fit has not seen: the page says whether it has.
     """
@@ -274,7 +274,8 @@ def compare(
 ) -> None:
     """Compare quantiles with linear ones and gradient boosting, on held-out rows.
 
-    All have their defaults, and none of them, nor the encoding of columns, sees a held-out row.
+    All have their defaults; none of them, nor the encoding of columns, sees a
+    held-out row.
     """
     settings = Settings(levels=levels, rank=rank, seed=seed, max_time=max_time, n_jobs=n_jobs)
     roles = Roles(target, tuple(columns or ()), tuple(drop or ()), missing=tuple(missing or ()))
@@ -287,7 +288,7 @@ def compare(
 @app.command()
 def datasets(as_json: _Json = False) -> None:
     """List the data sets that can be named instead of a file."""
-    _commands().datasets(as_json=as_json)
+    _room("commands").datasets(as_json=as_json)
 
 
 @app.command()
@@ -295,11 +296,7 @@ def demo(
     out_dir: Annotated[str, typer.Option(help="Folder for the model and the picture.")] = ".",
 ) -> None:
     """Fit quantiles of food expenditure given income, and draw them."""
-    _commands().demo(out_dir)
-
-
-def _commands() -> types.ModuleType:
-    return _room("commands")
+    _room("commands").demo(out_dir)
 
 
 def _room(name: str) -> types.ModuleType:

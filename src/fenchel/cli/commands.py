@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
 
 from fenchel.cli import checks, data_io, fitting, measures, models, on_disk, places, printing
 from fenchel.cli.errors import InputError, as_input_errors, listed, one_line
@@ -116,20 +115,15 @@ def told(
     elif not outputs.quiet:
         n_files = (place is not None) + (picture is not None)
         printing.print_fit(fitted, measured, label, targets, n_files)
-        _print_written(model=place, picture=picture)
+        for what, path in (("model", place), ("picture", picture)):
+            if path is not None:
+                printing.print_line(f" {what} written to {path}")
     if fitted.interrupted:
         gap = fitted.model.certificate_.relative_gap
         interrupt = KeyboardInterrupt()
         kept = "was kept" if place is not None else "was shown, and not kept without --out"
         interrupt.add_note(f"the best model so far, at a relative gap of {gap:.1e}, {kept}")
         raise interrupt
-
-
-def _print_written(**files: Path | None) -> None:
-    console = Console(highlight=False, soft_wrap=True)
-    for what, path in files.items():
-        if path is not None:
-            console.print(f" {what} written to {path}", markup=False)
 
 
 def predict(
@@ -271,12 +265,10 @@ def demo(out_dir: str) -> None:
     model, picture = folder / "fenchel-demo.skops", folder / "fenchel-demo.png"
     settings = Settings(levels="0.1,0.25,0.5,0.75,0.9")
     fit("engel", Roles(), settings, Outputs(str(model), str(picture)))
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(
+    printing.print_line(
         f"\nNext, with your own table:\n fenchel predict {model} engel --interval 0.8\n"
         " fenchel fit YOUR.csv --target COLUMN --out model.skops --plot fan.png\n"
-        " fenchel fit --help",
-        markup=False,
+        " fenchel fit --help"
     )
 
 

@@ -1,4 +1,7 @@
-"""Tables: what their columns are, and what is wrong with them."""
+"""Tables: what their columns are, and what is wrong with them.
+
+Rows are counted from 1, without the header.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from fenchel.cli import cells
-from fenchel.cli.errors import InputError, listed, one_line, one_sentence
+from fenchel._typing import FloatArray
+from fenchel._validation import check_magnitude
+from fenchel.cli.errors import InputError, as_input_errors, listed, one_line, one_sentence
 from fenchel.cli.places import place_of
 from fenchel.cli.roles import heading_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
 from fenchel.tables import TableEncoder
-from fenchel.tables.cells import numbers_of, words_of
+from fenchel.tables.cells import holes, is_number, numbers_of, words_of
 from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, OddCellsError, TableError
 from fenchel.tables.reading import frame_of, kinds_of
 
@@ -123,7 +128,7 @@ def marked(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
     """A frame without the cells that hold one of these words."""
     if not missing:
         return frame
-    return frame.mask(frame.apply(cells.is_marker, markers=missing))
+    return frame.mask(frame.apply(_is_marker, markers=missing))
 
 
 def _read_file(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
@@ -202,11 +207,43 @@ def target_values(table: Table, targets: list[str]) -> Any:
 
     A frame of several, and None where there is none.
     """
-    values = {name: cells.target_of(table.frame[name], table.label) for name in targets}
+    values = {name: _target_of(table.frame[name], table.label) for name in targets}
     if not targets:
         return None
     frame = pd.DataFrame(values, index=table.frame.index)
     return frame if len(targets) > 1 else frame[targets[0]]
+
+
+def _target_of(column: pd.Series[Any], label: str) -> FloatArray:
+    """The numbers of a target, NaN where they are missing."""
+    with as_input_errors():
+        values = numbers_of(column, f"the target {column.name!r} of {label}")
+    if np.isnan(values).all():
+        raise InputError(f"{label} has no value in the target {column.name}")
+    return values
+
+
+def _is_marker(column: pd.Series[Any], markers: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Which cells hold one of these words, or the number that it is."""
+    found = column.astype(object).isin(markers).to_numpy(dtype=np.bool_)
+    if is_number(column):
+        numbers = pd.to_numeric(pd.Series(markers, dtype=object), errors="coerce").dropna()
+        found = found | column.isin(numbers.astype(float)).to_numpy(dtype=np.bool_)
+    return found
+
+
+def _check_values(frame: pd.DataFrame, label: str) -> None:
+    """Refuse infinite and overflowing values, and say where."""
+    for name, column in frame.items():
+        if not is_number(column):
+            continue
+        values = column[~holes(column)].to_numpy(dtype=np.float64)
+        infinite = ~np.isfinite(values)
+        if infinite.any():
+            row = int(np.flatnonzero(~holes(column))[np.argmax(infinite)]) + 1
+            raise InputError(f"{label} has infinite values in {name}, first in row {row}")
+        with as_input_errors():
+            check_magnitude(np.append(values, 0.0), f"the column {str(name)!r} of {label}")
 
 
 def with_targets(X: pd.DataFrame, y: Any, label: str) -> tuple[Any, Any, list[str]]:
@@ -226,7 +263,7 @@ def with_targets(X: pd.DataFrame, y: Any, label: str) -> tuple[Any, Any, list[st
 
 def features_of(table: Table, names: list[str]) -> tuple[pd.DataFrame, Columns]:
     """The columns to learn from, checked, and what each of them holds."""
-    cells.check_values(table.frame[names], table.label)
+    _check_values(table.frame[names], table.label)
     columns = columns_of(table.frame[names], table.label)
     found = table.with_labels(columns.words)
     if found is not table:
@@ -269,7 +306,7 @@ def select(table: Table, encoder: TableEncoder) -> tuple[pd.DataFrame, list[str]
     columns = Columns(encoder.kinds_)
     read = [name for name in columns.names if name in table.frame.columns]
     table = table.with_labels([name for name in columns.words if name in read])
-    cells.check_values(table.frame[read], table.label)
+    _check_values(table.frame[read], table.label)
     with sentences_of_tables():
         notices = encoder.notices(table.frame, table.label)
     return prepare(table.frame[columns.names], columns), notices

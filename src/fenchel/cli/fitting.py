@@ -28,6 +28,7 @@ from fenchel.cli.settings import (
     DENSITY,
     EXPECTILE,
     NORMAL,
+    OF_LEVELS,
     QUANTILE,
     RIDGE,
     SUPPORT,
@@ -59,7 +60,6 @@ _PLAIN: dict[str, Any] = {
     DENSITY: DensityEstimator,
     CURVES: FunctionalRegressor,
 }
-_OF_LEVELS = (QUANTILE, EXPECTILE)
 _FOLDS, _ENOUGH_TO_SPLIT = 5, 500
 _LEAST_SHARE, _MOST_SHARE, _ENOUGH_ROWS = 0.25, 0.5, 1000  # which leave 0.013 to chance
 _WORTH_HAVING = 0.1  # relative gap
@@ -212,7 +212,7 @@ def make_estimator(settings: Settings) -> Any:
     given = {"kernel": _kernel(settings), "tol": settings.tol, "random_state": settings.seed}
     if "learn" in known:
         given["learn"] = settings.learn
-    if settings.model in _OF_LEVELS:
+    if settings.model in OF_LEVELS:
         given["levels"] = parse_levels(settings.levels)
     for name in ("alpha", "epsilon", "level_gamma", "max_time", "rank"):
         if getattr(settings, name) is not None:
@@ -228,7 +228,7 @@ def calibrated(settings: Settings, estimator: Any, n_rows: int) -> Any:
     """
     if settings.coverage is None:
         return estimator
-    of_levels = settings.model in _OF_LEVELS
+    of_levels = settings.model in OF_LEVELS
     wrapper: Any = ConformalQuantileRegressor if of_levels else ConformalRegressor
     share = min(max(_LEAST_SHARE, _ENOUGH_ROWS / n_rows), _MOST_SHARE)
     folds = n_rows < _ENOUGH_TO_SPLIT
@@ -356,7 +356,7 @@ def _summary(settings: Settings, search: PathSearchCV[Any]) -> Search:
         folds=search.n_splits_,
         alphas=alphas,
         widths=widths,
-        score="d2" if settings.model in _OF_LEVELS else "r2",
+        score="d2" if settings.model in OF_LEVELS else "r2",
         scores=scores.tolist(),
         alpha=search.alpha_,
         width=widths[search.best_index_ // len(alphas)],

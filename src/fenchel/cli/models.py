@@ -11,12 +11,10 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from fenchel.cli.checks import check_skops
 from fenchel.cli.data_io import Table
 from fenchel.cli.errors import InputError, one_line, one_sentence
 from fenchel.cli.fitting import Fit, certified
 from fenchel.cli.measures import LOSS_NAMES
-from fenchel.cli.places import place_of
 from fenchel.cli.roles import Roles
 from fenchel.persistence import load, load_metadata, save
 from fenchel.report import Training
@@ -104,9 +102,6 @@ def save_model(
 
 def load_any(path: str) -> Saved:
     """Read a model that fenchel saved, from the command line or from Python."""
-    check_skops()
-    if place_of(path, "MODEL").is_dir():
-        raise InputError(f"{path} is a folder, and a model file is needed")
     try:
         metadata = load_metadata(path)
         with warnings.catch_warnings(record=True) as caught:

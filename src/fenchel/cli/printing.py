@@ -22,15 +22,10 @@ from fenchel.tables.describing import AS_IT_IS, LEFT_OUT
 
 _WIDEST = 24  # letters of names that are put in line
 _CERTIFIED = ": at most this far from the optimum"
-_TITLES = {
-    "NonCrossingQuantileRegressor": "Quantiles that never cross",
-    "HeteroscedasticRegressor": "Mean and standard deviation",
-    "DensityEstimator": "Density",
-    "FunctionalRegressor": "Curves",
-}
 _MOST_READ = 8  # features whose importances are told
 _SCREEN = 24  # lines that a table has at most
 _MOST_LEVELS = 7  # of more of them the outermost are shown
+_IN_SAMPLE = " in sample"
 _LABELS = 22  # columns of the terminal for names of facts
 
 
@@ -125,6 +120,11 @@ def measures_record(model: Any, measures: Measures) -> dict[str, Any]:
     }
 
 
+def print_line(text: str) -> None:
+    """A line as it is, however long."""
+    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+
+
 def print_json(record: Any) -> None:
     """One line of JSON on stdout; numbers that JSON does not have become null or words."""
     sys.stdout.write(json.dumps(_plain(record), ensure_ascii=False, allow_nan=False) + "\n")
@@ -147,14 +147,10 @@ def print_fit(
     names = fit.columns.names
     on = names[0] if len(names) == 1 else f"{len(names)} columns"
     of = f" of {_named(targets)}" if targets else ""
-    title = f"{_title(fit.model)}{of} on {on}: {label}, {measures.n_rows} rows"
-    n_lines = _print_tables(title, fit.model, measures, _facts(fit, measures))
+    title = f"{model_title(fit.model)}{of} on {on}: {label}, {measures.n_rows} rows"
+    n_lines = _print_tables(title, fit.model, measures, _facts(fit, measures), _IN_SAMPLE)
     if set(fit.encoder.description_.values()) != {AS_IT_IS}:
         _print_columns(fit.encoder.description_, _SCREEN - n_lines - n_more_lines - 1)
-
-
-def _title(model: Any) -> str:
-    return _TITLES.get(type(model).__name__) or model_title(model)
 
 
 def _named(targets: list[str]) -> str:
@@ -190,15 +186,17 @@ def _print_columns(lines: dict[str, str], n_lines: int) -> None:
 def print_measures(model: Any, measures: Measures, label: str, target: str) -> None:
     """Table of an evaluation."""
     of = f" of {target}" if target else ""
-    title = f"{_title(model)}{of}: {label}, {measures.n_rows} rows"
+    title = f"{model_title(model)}{of}: {label}, {measures.n_rows} rows"
     _print_tables(title, model, measures, [*_intervals(measures, None), *_scores(measures)])
 
 
-def _print_tables(title: str, model: Any, measures: Measures, facts: list[tuple[str, str]]) -> int:
-    """Print the tables; how many lines these are."""
+def _print_tables(
+    title: str, model: Any, measures: Measures, facts: list[tuple[str, str]], whose: str = ""
+) -> int:
+    """Print the tables; how many lines these are. ``whose`` says of what rows measures are."""
     console = Console(highlight=False)
     console.print(Text(title, style="bold"))
-    measured = _measured(model, measures)
+    measured = _measured(model, measures, whose)
     console.print(measured)
     table = RichTable(box=None, show_header=False, padding=(0, 2, 0, 1))
     table.add_column(style="dim", no_wrap=True)
@@ -221,13 +219,13 @@ def print_datasets(infos: list[DatasetInfo]) -> None:
     Console(highlight=False).print(table)
 
 
-def _measured(model: Any, measures: Measures) -> RichTable:
+def _measured(model: Any, measures: Measures, whose: str) -> RichTable:
     table = RichTable(box=None, padding=(0, 2, 0, 1), header_style="dim")
     of_levels = measures.crossing_loss is not None
     if of_levels:
         table.add_column("level", justify="right")
-        table.add_column("coverage", justify="right")
-    table.add_column(LOSS_NAMES[type(model).__name__], justify="right")
+        table.add_column(f"coverage{whose}", justify="right")
+    table.add_column(f"{LOSS_NAMES[type(model).__name__]}{whose}", justify="right")
     rows = []
     for column in measures.columns:
         start = []
@@ -242,10 +240,10 @@ def _measured(model: Any, measures: Measures) -> RichTable:
     return table
 
 
-def _scores(measures: Measures) -> list[tuple[str, str]]:
+def _scores(measures: Measures, whose: str = "") -> list[tuple[str, str]]:
     facts = []
     if measures.score is not None:
-        facts.append((f"{measures.score_name} (explained)", f"{measures.score:.4f}"))
+        facts.append((f"{measures.score_name}{whose or ' (explained)'}", f"{measures.score:.4f}"))
     if measures.crossing_loss is not None:
         facts.append(("crossing loss", f"{measures.crossing_loss:.4g}"))
     return facts
@@ -311,7 +309,7 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
         facts.append(("epsilon", f"{_epsilon(model):.4g}"))
     facts.append(("kernel", _clipped(" ".join(repr(model.kernel_).split()))))
     facts += _read(fit)
-    facts += _scores(measures)
+    facts += _scores(measures, _IN_SAMPLE)
     gap = model.certificate_.relative_gap
     met = "" if gap <= model.tol else f", above tol={model.tol:g}"
     if model.certified_kernel_ == "features" and model.kernel_error_ > 0.0:

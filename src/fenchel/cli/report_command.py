@@ -5,9 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from rich.console import Console
-
-from fenchel.cli import checks, commands, data_io, models, places
+from fenchel.cli import checks, commands, data_io, models, places, printing
 from fenchel.cli.errors import InputError, one_line
 from fenchel.report import Training, make_report
 
@@ -42,8 +40,7 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
     if place is not None:
         places.write_output(place, made.html.encode("utf-8"))
     if not quiet:
-        console = Console(highlight=False, soft_wrap=True)
-        console.print(f" report written to {place}", markup=False)
+        printing.print_line(f" report written to {place}")
 
 
 def _target(saved: models.Saved, table: data_io.Table, target: str | None) -> str:

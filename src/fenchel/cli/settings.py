@@ -21,14 +21,14 @@ KERNELS = (
     "rbf",
 )
 LEVELS = (0.1, 0.5, 0.9)
-_OF_LEVELS = (QUANTILE, EXPECTILE)
+OF_LEVELS = (QUANTILE, EXPECTILE)
 _ONLY_FOR = {
-    "levels": _OF_LEVELS,
-    "level_gamma": _OF_LEVELS,
-    "epsilon": (*_OF_LEVELS, SUPPORT),
+    "levels": OF_LEVELS,
+    "level_gamma": OF_LEVELS,
+    "epsilon": (*OF_LEVELS, SUPPORT),
     "non_crossing": (QUANTILE,),
-    "coverage": (*_OF_LEVELS, SUPPORT, RIDGE),
-    "cv": (*_OF_LEVELS, SUPPORT, RIDGE),
+    "coverage": (*OF_LEVELS, SUPPORT, RIDGE),
+    "cv": (*OF_LEVELS, SUPPORT, RIDGE),
 }
 _EXCLUDE = (
     ("alpha", "cv", "--cv chooses alpha"),
@@ -80,7 +80,7 @@ class Settings:
     def is_rough(self) -> bool:
         """Whether features are as many as rows, unless the user says how many."""
         smooth = ("gaussian", "rbf", "linear", "polynomial")
-        of_values = self.model in (*_OF_LEVELS, SUPPORT) and not self.non_crossing
+        of_values = self.model in (*OF_LEVELS, SUPPORT) and not self.non_crossing
         return of_values and self.rank is None and self.learn and self.kernel not in smooth
 
     def given(self, name: str) -> bool:

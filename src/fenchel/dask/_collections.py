@@ -12,36 +12,16 @@ from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude, check_targets, check_weights
 from fenchel.dask import _tasks as tasks
 from fenchel.dask._cluster import Cluster, part_of_dask
-from fenchel.dask._design import Remote
 from fenchel.dask._rows import SpreadFeatures, SpreadRows
-from fenchel.design import Design
 from fenchel.features import FeatureMap
-from fenchel.regression.elsewhere import KeptElsewhere, Source
-
-
-class KeptOnWorkers(KeptElsewhere):
-    """Rows of positive weight whose features lie on workers."""
-
-    __slots__ = ()
-
-    def made_by(self, feature_map: FeatureMap) -> Any:
-        """Features on the workers that have the rows."""
-        rows: Any = self.rows
-        return SpreadFeatures(rows, feature_map)
-
-    def centre(self) -> FloatArray | None:
-        """Found by the workers."""
-        features: Any = self.features
-        return features.centre(self.weight)
-
-    def design(self, features: Any, coupling: FloatArray) -> Design:
-        """The design that asks the workers."""
-        return Remote(features, coupling)
+from fenchel.regression.elsewhere import Source
 
 
 @dataclass(frozen=True)
 class OnWorkers(Source):
     """Collections whose parts are read by workers: rows there, targets and weights here."""
+
+    kind = SpreadFeatures
 
     @classmethod
     def read(cls, client: Any, X: Any, y: Any, sample_weight: Any, random_state: Any) -> OnWorkers:
@@ -96,12 +76,6 @@ class OnWorkers(Source):
             random_state=random_state,
             flat=_is_flat(y),
         )
-
-    def kept_rows(self, feature_map: FeatureMap) -> KeptElsewhere:
-        """The rows, which have no features yet."""
-        features: Any = None
-        rows = self.rows
-        return KeptOnWorkers(self.kept, self.n_rows, self.weight, rows, feature_map, features)
 
     def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
         """On the workers that have the rows."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.dask._rows import SpreadFeatures
 from fenchel.design import RowBlocks, Streamed
+from fenchel.design.base import ByValues
 
 Rows = slice | IntArray
 Sums = tuple[FloatArray | float, ...]
 
 
-class Remote(Streamed):
+class Remote(ByValues, Streamed):
     """:class:`fenchel.design.Streamed` with features on workers, one task a part in each pass.
 
     What is computed of a function for all blocks, its directions, are its values on all rows; and
@@ -24,43 +24,29 @@ class Remote(Streamed):
 
     Parameters
     ----------
-    features : SpreadFeatures of shape (n, r)
+    features : array-like of shape (n, r)
+        Has ``values``, ``pulled``, ``hessian`` and ``diagonal``, in one pass each.
     coupling : ndarray of shape (p, q)
         S; the identity for independent outputs.
     """
 
     refusal = "needs all features in memory, and these are on workers; solver='newton' takes any"
 
-    def __init__(self, features: SpreadFeatures, coupling: FloatArray) -> None:
+    def __init__(self, features: Any, coupling: FloatArray) -> None:
         super().__init__(features, coupling)
         self._spread = features
-        self._known: list[tuple[FloatArray, FloatArray]] = []
 
     @cached_property
     def blocks(self) -> RowBlocks:
         """The rows in blocks."""
         return _CollectingBlocks(self._spread, self.n_outputs)
 
-    def directions(self, weights: FloatArray) -> FloatArray:
-        """Values on all rows, (n, p), kept for the last two functions that were asked for."""
-        for known, values in self._known:
-            if known is weights:
-                return values
-        values = self._spread.values(self.feature_weights(weights))
-        self._known[:] = [(weights, values), *self._known[:1]]
-        return values
+    def _computed(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(self._spread.values(self.feature_weights(weights)))
 
     def feature_weights(self, weights: FloatArray) -> FloatArray:
         """V Sᵀ, (r, p)."""
         return weights @ self.coupling.T
-
-    def predict(
-        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
-    ) -> FloatArray:
-        if out is None:
-            return directions[rows]
-        out[...] = directions[rows]
-        return out
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         """Φᵀ push, (r, p), when it is looked at: a pass brings those of all blocks together."""
@@ -71,22 +57,22 @@ class Remote(Streamed):
         return self.weights_of(self._spread.pulled(push))
 
     def hessian(self, rows: IntArray, jacobian: FloatArray) -> FloatArray:
-        return self._spread.hessian(rows, jacobian, self.coupling)
+        return np.asarray(self._spread.hessian(rows, jacobian, self.coupling))
 
     def _scalar_diagonal(self) -> FloatArray:
-        return self._spread.squares()
+        return np.asarray(self._spread.diagonal())
 
 
 class _Pushed:
     """A push on some rows, not pulled yet."""
 
-    def __init__(self, features: SpreadFeatures, rows: Rows, push: FloatArray) -> None:
+    def __init__(self, features: Any, rows: Rows, push: FloatArray) -> None:
         self.features, self.rows, self.push = features, rows, push
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
         whole = np.zeros((len(self.features), self.push.shape[1]))
         whole[self.rows] = self.push
-        return self.features.pulled(whole)
+        return np.asarray(self.features.pulled(whole))
 
     def __add__(self, other: Any) -> FloatArray:
         return np.asarray(self) + np.asarray(other)
@@ -95,7 +81,7 @@ class _Pushed:
 class _CollectingBlocks(RowBlocks):
     """Blocks whose pushes are pulled together, in one pass over the workers."""
 
-    def __init__(self, features: SpreadFeatures, n_outputs: int) -> None:
+    def __init__(self, features: Any, n_outputs: int) -> None:
         super().__init__(len(features), 2 * n_outputs)
         self._features = features
 

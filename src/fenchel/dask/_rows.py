@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ import numpy as np
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.dask import _tasks as tasks
 from fenchel.dask._cluster import Cluster
+from fenchel.dask._design import Remote
 from fenchel.features import FeatureMap
 from fenchel.features.base import far_mean
 
@@ -116,43 +118,47 @@ class SpreadFeatures(SpreadRows):
     def _of(self, part: int, rows: IntArray) -> Any:
         return self.cluster.submit(tasks.some_features, self.parts[part], self._shift, rows)
 
-    def _pass(self, function: Any, given: list[tuple[Any, ...]]) -> list[Any]:
+    def _pass(self, function: Any, given: Sequence[tuple[Any, ...]]) -> list[Any]:
         """A task for each part, with what is given for it."""
         pairs = zip(self.parts, given, strict=True)
         return [self.cluster.submit(function, part, *mine) for part, mine in pairs]
 
+    def _asked(self, method: str, given: Sequence[tuple[FloatArray, ...]], p: int) -> list[Any]:
+        """What a method of the design of each part returns, for p outputs by themselves."""
+        known = self._shift, np.eye(p), method
+        return self._pass(tasks.asked, [(*known, *mine) for mine in given])
+
     def values(self, directions: FloatArray) -> FloatArray:
         """Φ times directions (r, p), of all rows, (n, p)."""
-        found = self._pass(tasks.values, [(self._shift, directions)] * len(self.parts))
+        given = [(directions,)] * len(self.parts)
+        found = self._asked("values", given, directions.shape[1])
         return np.concatenate(self.cluster.gathered(found))
 
     def pulled(self, push: FloatArray) -> FloatArray:
         """Φᵀ times a push (n, p), (r, p)."""
-        found = self._pass(tasks.pulled, [(self._shift, push[rows]) for rows in self.slices])
+        found = self._asked("link", [(push[rows],) for rows in self.slices], push.shape[1])
         return np.asarray(self.cluster.summed(found))
+
+    def diagonal(self) -> FloatArray:
+        """‖φ_i‖² of all rows, (n,)."""
+        found = self._asked("diagonal", [()] * len(self.parts), 1)
+        return np.concatenate(self.cluster.gathered(found))
 
     def hessian(self, rows: IntArray, jacobian: FloatArray, coupling: FloatArray) -> FloatArray:
         """See :meth:`fenchel.design.Plain.hessian`."""
-        found = [
-            self.cluster.submit(
-                tasks.hessian,
-                self.parts[k],
-                self._shift,
-                coupling,
-                rows[places] - self.starts[k],
-                jacobian[places],
-            )
-            for k, places in self.local(rows)
-        ]
+        found = []
+        for k, places in self.local(rows):
+            mine = rows[places] - self.starts[k], jacobian[places]
+            known = self.parts[k], self._shift, coupling, "hessian"
+            found.append(self.cluster.submit(tasks.asked, *known, *mine))
         if not found:
             size = self.shape[1] * coupling.shape[1] + len(coupling)
             return np.zeros((size, size))
         return np.asarray(self.cluster.summed(found))
 
-    def squares(self) -> FloatArray:
-        """‖φ_i‖² of all rows, (n,)."""
-        found = self._pass(tasks.squares, [(self._shift,)] * len(self.parts))
-        return np.concatenate(self.cluster.gathered(found))
+    def design(self, coupling: FloatArray) -> Remote:
+        """The design that asks the workers, for outputs coupled by S."""
+        return Remote(self, coupling)
 
     def centre(self, weight: FloatArray) -> FloatArray | None:
         """See :meth:`fenchel.features.FeatureMap.centre`."""

@@ -119,39 +119,17 @@ class _Less:
         return np.asarray(self.features[rows] - self.shift)
 
 
-def _design(features: FloatArray, shift: FloatArray, coupling: FloatArray) -> Streamed:
-    return Streamed(_Less(features, shift) if shift.any() else features, coupling)
-
-
 def some_features(features: FloatArray, shift: FloatArray, numbers: IntArray) -> FloatArray:
     """Features of rows by their numbers."""
     return np.asarray(features[numbers] - shift)
 
 
-def values(features: FloatArray, shift: FloatArray, directions: FloatArray) -> FloatArray:
-    """Φ times directions (r, p), (m, p)."""
-    return _design(features, shift, np.eye(directions.shape[1])).values(directions)
-
-
-def pulled(features: FloatArray, shift: FloatArray, push: FloatArray) -> FloatArray:
-    """Φᵀ times a push (m, p), (r, p)."""
-    return _design(features, shift, np.eye(push.shape[1])).link(push)
-
-
-def hessian(
-    features: FloatArray,
-    shift: FloatArray,
-    coupling: FloatArray,
-    rows: IntArray,
-    jacobian: FloatArray,
+def asked(
+    features: FloatArray, shift: FloatArray, coupling: FloatArray, method: str, *given: FloatArray
 ) -> FloatArray:
-    """See :meth:`fenchel.design.Plain.hessian`."""
-    return _design(features, shift, coupling).hessian(rows, jacobian)
-
-
-def squares(features: FloatArray, shift: FloatArray) -> FloatArray:
-    """‖φ_i‖² of each row, (m,)."""
-    return _design(features, shift, np.eye(1)).diagonal()
+    """What a method of the design of these features returns."""
+    design = Streamed(_Less(features, shift) if shift.any() else features, coupling)
+    return np.asarray(getattr(design, method)(*given))
 
 
 def moments_of(features: FloatArray, share: FloatArray) -> FloatArray:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 from sklearn.utils import Bunch
 
-from fenchel.datasets._checks import check_bool, check_range
+from fenchel._validation import BOOLEAN, NONE, Number
 from fenchel.datasets._functional import fill_gaps
 from fenchel.datasets._store import Resource, fetch
 from fenchel.datasets._tables import read_table, to_frame
@@ -92,12 +90,10 @@ def load_dti(
     >>> dti.cca.shape, dti.rcst.shape  # doctest: +SKIP
     ((100, 93), (100, 55))
     """
-    check_bool(interpolate, "interpolate")
-    check_bool(as_frame, "as_frame")
-    if case is not None:
-        check_range(case, "case", "0, 1 or None", Integral, 0, 1)
-    if visit is not None:
-        check_range(visit, "visit", "a visit number from 1 to 8, or None", Integral, 1, 8)
+    BOOLEAN(interpolate, "interpolate")
+    BOOLEAN(as_frame, "as_frame")
+    (NONE | Number(0, 1, integer=True))(case, "case")
+    (NONE | Number(1, 8, integer=True))(visit, "visit")
     codes = {sex: float(code) for code, sex in enumerate(_SEXES)} | {"": np.nan}
     names, values = read_table(fetch(_RESOURCE), codes)
     keep = np.ones(values.shape[0], dtype=bool)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,13 @@ from sklearn.utils import check_random_state
 
 from fenchel._grids import as_floats, as_grid
 from fenchel._typing import FloatArray, IntArray
-from fenchel.datasets._checks import check_bool, check_count, check_range
+from fenchel._validation import BOOLEAN, COUNT, NOT_NEGATIVE, POSITIVES, Number
 
 BoolArray = npt.NDArray[np.bool_]
 RandomState = int | np.random.RandomState | None
 
 _SCALES = (0.05, 0.1, 0.5, 0.7)
-_FINITE, _LARGEST = "a finite number >= 0", np.finfo(np.float64).max
-_SHARE = "a number in [0, 1]"
+_PART = Number(0.0, 1.0)
 _OUTLYING_SCALES = (0.01, 0.05, 1.0, 4.0)
 
 
@@ -87,8 +85,8 @@ def make_functional(
     >>> X.shape, Y.shape, theta.shape
     ((150, 100), (150, 100), (100,))
     """
-    check_count(n_samples, "n_samples")
-    check_count(n_points, "n_points")
+    COUNT(n_samples, "n_samples")
+    COUNT(n_points, "n_points")
     inner = _check_scales(input_scales, "input_scales")
     outer = _check_scales(output_scales, "output_scales")
     if len(inner) != len(outer):
@@ -96,7 +94,7 @@ def make_functional(
             "output_scales must have as many entries as input_scales, "
             f"got {len(outer)} and {len(inner)}."
         )
-    check_range(noise, "noise", _FINITE, Real, 0, _LARGEST)
+    NOT_NEGATIVE(noise, "noise")
     rng = check_random_state(random_state)
     theta = np.linspace(0.0, 1.0, n_points)
     source = rng if process_state is None else check_random_state(process_state)
@@ -209,9 +207,9 @@ def process_outliers(
     values = _check_curves(Y)
     n_points = values.shape[1]
     grid = np.linspace(0.0, 1.0, n_points) if theta is None else _grid(theta, n_points)
-    check_range(intensity, "intensity", _FINITE, Real, 0, _LARGEST)
+    NOT_NEGATIVE(intensity, "intensity")
     lengths = _check_scales(scales, "scales")
-    check_bool(add, "add")
+    BOOLEAN(add, "add")
     rng = check_random_state(random_state)
     rows = _draw_rows(len(values), share, rng)
     processes = _processes(grid, lengths, rng)
@@ -269,7 +267,7 @@ def local_outliers(
     {30}
     """
     values = _check_curves(Y)
-    check_range(share_of_points, "share_of_points", _SHARE, Real, 0, 1)
+    _PART(share_of_points, "share_of_points")
     rng = check_random_state(random_state)
     rows = _draw_rows(len(values), share, rng)
     # the observations of a row with the smallest random keys are a random set of them
@@ -379,7 +377,7 @@ def extend_symmetrically(
             )
     longest = max(len(each) for each in arrays)
     if n_points is not None:
-        check_count(n_points, "n_points")
+        COUNT(n_points, "n_points")
         if n_points < longest:
             raise ValueError(
                 f"n_points must be at least the length of the longest series, {longest}, "
@@ -417,7 +415,7 @@ def _processes(theta: FloatArray, scales: FloatArray, rng: np.random.RandomState
 
 def _draw_rows(n: int, share: float, rng: np.random.RandomState) -> IntArray:
     """Draw a share of the rows, in increasing order."""
-    check_range(share, "share", _SHARE, Real, 0, 1)
+    _PART(share, "share")
     count = int(_share_of(np.array(n), share))
     return np.sort(rng.permutation(n)[:count])
 
@@ -440,8 +438,4 @@ def _check_curves(Y: npt.ArrayLike) -> FloatArray:
 
 
 def _check_scales(value: Any, name: str) -> FloatArray:
-    allowed = "a sequence of positive numbers"
-    scales = as_floats(value, name, allowed)
-    if scales.ndim != 1 or not scales.size or not np.all((scales > 0.0) & (scales < np.inf)):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
-    return scales
+    return np.asarray(POSITIVES(value, name), dtype=np.float64)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 
 import numpy as np
 from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
-from fenchel.datasets._checks import check_count
+from fenchel._validation import COUNT, check_levels
 
 _N_HEAVY_FEATURES = 10
 
@@ -62,8 +61,8 @@ def make_sine_quantiles(
     >>> (y[:, None] <= quantiles).mean(axis=0).round(1).tolist()
     [0.1, 0.9]
     """
-    check_count(n_samples, "n_samples")
-    scores = ndtri(_check_levels(levels))
+    COUNT(n_samples, "n_samples")
+    scores = ndtri(check_levels(levels))
     rng = check_random_state(random_state)
     x = rng.uniform(0.0, 1.5, size=n_samples)
     mean = np.sin(2.0 * np.pi * x) * (1.0 + np.sin(2.0 * np.pi * x / 3.0))
@@ -111,22 +110,9 @@ def make_heavy_tails(
     >>> X.shape, y.shape
     ((100, 10), (100,))
     """
-    check_count(n_samples, "n_samples")
+    COUNT(n_samples, "n_samples")
     rng = check_random_state(random_state)
     X = rng.standard_normal((n_samples, _N_HEAVY_FEATURES))
     mean = np.sin(3.0 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.5 * X[:, 3] ** 2
     y: FloatArray = mean + (0.3 + 0.5 * np.abs(X[:, 4])) * rng.standard_t(3, size=n_samples)
     return X, y
-
-
-def _check_levels(levels: float | Sequence[float] | FloatArray) -> FloatArray:
-    message = f"levels must be a number or a sequence of numbers in (0, 1), got {levels!r}."
-    if isinstance(levels, bool | str) or not isinstance(levels, Real | Sequence | np.ndarray):
-        raise TypeError(message)
-    try:
-        values = np.atleast_1d(np.asarray(levels, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise TypeError(message) from error
-    if values.ndim != 1 or values.size == 0 or not np.all((values > 0.0) & (values < 1.0)):
-        raise ValueError(message)
-    return values

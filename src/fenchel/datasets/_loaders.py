@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 from sklearn.utils import Bunch
 
 from fenchel._typing import FloatArray
-from fenchel.datasets._checks import check_bool
+from fenchel._validation import BOOLEAN
 from fenchel.datasets._registry import registry
 from fenchel.datasets._tables import read_table, to_frame
 
@@ -137,8 +137,8 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
     if name not in registry():
         raise ValueError(f"name must be one of {', '.join(registry())}, got {name!r}.")
     entry = registry()[name]
-    check_bool(return_X_y, "return_X_y")
-    check_bool(as_frame, "as_frame")
+    BOOLEAN(return_X_y, "return_X_y")
+    BOOLEAN(as_frame, "as_frame")
     names, values = read_table(entry.read())
     if names != list(entry.columns) or values.shape[0] != entry.n_samples:
         raise OSError(f"{entry.file} does not have the columns and rows that its manifest states.")

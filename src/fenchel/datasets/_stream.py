@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import os
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.datasets._checks import check_count
+from fenchel._validation import COUNT
+from fenchel.files import names_of, read_blocks
 
 _ENDINGS = (".csv", ".parquet")
 _Blocks = Iterator[tuple[FloatArray, FloatArray]]
@@ -45,7 +44,7 @@ def stream(
     -------
     iterator of (X, y)
         Arrays of shape (n, n_features) and (n,) with 1 <= n <= ``block_rows``; rows in the order
-        of the file.
+        of the file. Blocks of Parquet also end where its groups of rows do.
 
     Raises
     ------
@@ -72,7 +71,7 @@ def stream(
     (array([2.]), 1.0)
     """
     path = Path(path)
-    check_count(block_rows, "block_rows")
+    COUNT(block_rows, "block_rows")
     if path.suffix.lower() not in _ENDINGS:
         raise ValueError(f"path must end in {' or '.join(_ENDINGS)}, got {str(path)!r}.")
     if not path.is_file():
@@ -80,9 +79,7 @@ def stream(
     if path.suffix.lower() == ".csv":
         chosen = _chosen(path, _header(path)[0], target, features)
         return _csv_blocks(path, chosen, int(block_rows))
-    with _parquet(path) as file:
-        chosen = _chosen(path, file.schema_arrow.names, target, features)
-        _check_types(path, file.schema_arrow, chosen)
+    chosen = _chosen(path, names_of(path), target, features)
     return _parquet_blocks(path, chosen, int(block_rows))
 
 
@@ -173,42 +170,8 @@ def _first_fault(
     return f"{path}, lines {start} to {start + len(lines) - 1} cannot be read as numbers."
 
 
-def _parquet(path: Path) -> Any:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError(
-            f"{path} is a Parquet file, which needs pyarrow: pip install 'fenchel[cli]', or "
-            "write it as CSV."
-        ) from error
-    try:
-        return parquet.ParquetFile(path)
-    except Exception as error:  # pyarrow raises errors of many kinds
-        raise ValueError(f"{path} cannot be read as a Parquet file: {error}") from error
-
-
-def _check_types(path: Path, schema: Any, chosen: list[str]) -> None:
-    for name in chosen:
-        kind = schema.field(name).type
-        if not str(kind).startswith(("int", "uint", "float", "double", "halffloat", "decimal")):
-            raise ValueError(f"{path}: {name!r} must be a column of numbers, got {kind}.")
-
-
 def _parquet_blocks(path: Path, chosen: list[str], block_rows: int) -> _Blocks:
-    row = 0
-    with _parquet(path) as file:
-        for batch in file.iter_batches(batch_size=block_rows, columns=chosen):
-            values = np.empty((batch.num_rows, len(chosen)))
-            for j, name in enumerate(chosen):
-                column = batch.column(name)
-                values[:, j] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
-                if not np.all(np.isfinite(values[:, j])):
-                    first = int(np.argmin(np.isfinite(values[:, j])))
-                    given = "none" if column[first].as_py() is None else values[first, j]
-                    raise ValueError(
-                        f"{path}, row {row + first + 1}: {name!r} must be a finite number, got "
-                        f"{given}."
-                    )
-            row += batch.num_rows
-            if batch.num_rows:
-                yield np.ascontiguousarray(values[:, :-1]), values[:, -1].copy()
+    for block in read_blocks(path, chosen, len(chosen)):
+        for start in range(0, len(block), block_rows):
+            values = block[start : start + block_rows]
+            yield np.ascontiguousarray(values[:, :-1]), values[:, -1].copy()

@@ -219,10 +219,15 @@ class Design:
         raise NotImplementedError(f"{type(self).__name__} has no scalar kernel")
 
     @cached_property
-    def output_spectrum(self) -> Spectrum:
-        """Spectrum of the output matrix S Sᵀ."""
+    def output_matrix(self) -> FloatArray:
+        """The matrix S Sᵀ, where there is a coupling."""
         assert self.coupling is not None
-        return in_order(*np.linalg.eigh(self.coupling @ self.coupling.T))
+        return self.coupling @ self.coupling.T
+
+    @cached_property
+    def output_spectrum(self) -> Spectrum:
+        """Spectrum of the output matrix."""
+        return in_order(*np.linalg.eigh(self.output_matrix))
 
     def diagonal(self) -> FloatArray:
         """Trace of K(x_i, x_i) over the number of outputs, (n,)."""
@@ -239,11 +244,6 @@ class Coupled(Design):
 
     coupling: FloatArray
     _spectrum: tuple[FloatArray, Spectrum] | None = None
-
-    @cached_property
-    def output_matrix(self) -> FloatArray:
-        """The matrix S Sᵀ."""
-        return self.coupling @ self.coupling.T
 
     def _with(self, coupling: FloatArray) -> Coupled:
         """The same rows with other outputs."""
@@ -280,6 +280,41 @@ class Coupled(Design):
     def diagonal(self) -> FloatArray:
         size = float(np.vdot(self.coupling, self.coupling)) / self.n_outputs
         return size * self._scalar_diagonal()
+
+
+class ByValues(Coupled):
+    """Functions of which the values on all rows are computed at once, and given block by block."""
+
+    def _computed(self, weights: FloatArray) -> FloatArray:
+        """Values on all rows, (n, p)."""
+        raise NotImplementedError
+
+    @cached_property
+    def _known(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Functions and their values."""
+        return []
+
+    def directions(self, weights: FloatArray) -> FloatArray:
+        """Values on all rows, (n, p), kept for the last two functions: they cost a pass."""
+        for known, values in self._known:
+            if known is weights:
+                return values
+        nothing = not weights.any()
+        values = np.zeros((self.n_rows, self.n_outputs)) if nothing else self._computed(weights)
+        self.remember(weights, values)
+        return values
+
+    def remember(self, weights: FloatArray, values: FloatArray) -> None:
+        """Take note of values that are there already."""
+        self._known[:] = [(weights, values), *self._known[:1]]
+
+    def predict(
+        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
+    ) -> FloatArray:
+        if out is None:
+            return directions[rows]
+        out[...] = directions[rows]
+        return out
 
 
 def square_roots(rows: IntArray, jacobian: FloatArray) -> tuple[IntArray, FloatArray]:

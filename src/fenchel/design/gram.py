@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import Coupled, Design, Functions, Rows, Spectrum, in_order
+from fenchel.design.base import ByValues, Design, Functions, Rows, Spectrum, in_order
 from fenchel.design.factored import Factored
 from fenchel.design.kernel_values import KernelColumns, KernelValues, Stored
 from fenchel.design.plain import Plain
@@ -16,7 +16,7 @@ _FEWER = 2  # times the rows for which a product is corrected in place of comput
 _ROUNDING = 1e-16  # eigenvalues below this share of the largest are rounding errors
 
 
-class Gram(Coupled):
+class Gram(ByValues):
     r"""Scalar kernel values among the rows, and a matrix S for the outputs.
 
     Functions are given by coefficients u (n, p): predictions :math:`K u B`, norm
@@ -41,7 +41,6 @@ class Gram(Coupled):
         self.coupling = coupling
         self.n_rows = self.width = self.kernel_values.size
         self.n_outputs = len(coupling)
-        self._images: list[tuple[FloatArray, FloatArray]] = []
         self._factor: FloatArray | None = None
 
     @property
@@ -63,20 +62,10 @@ class Gram(Coupled):
     def zero(self) -> FloatArray:
         return np.zeros((self.n_rows, self.n_outputs))
 
-    def directions(self, weights: FloatArray) -> FloatArray:
-        """K u B, kept for the last two arrays that were asked for: a product costs n² p."""
-        for known, image in self._images:
-            if known is weights:
-                return image
-        nothing = not weights.any()
-        image = np.zeros_like(weights) if nothing else self._near_known(weights)
-        self.remember(weights, image)
-        return image
-
-    def _near_known(self, weights: FloatArray) -> FloatArray:
-        """K u B, where values are computed from that of the nearest known array."""
+    def _computed(self, weights: FloatArray) -> FloatArray:
+        """K u B, where kernel values are not stored from that of the nearest known array."""
         if self.gram is None:
-            for known, image in self._images:
+            for known, image in self._known:
                 change = weights - known
                 change[np.abs(change) <= _ROUNDED * np.abs(weights)] = 0.0
                 rows = np.flatnonzero(change.any(axis=1))
@@ -89,18 +78,6 @@ class Gram(Coupled):
     def feature_weights(self, weights: FloatArray) -> FloatArray:
         """u B: what kernel values of new rows are multiplied with."""
         return weights @ self.output_matrix
-
-    def remember(self, weights: FloatArray, image: FloatArray) -> None:
-        """Take note of a product that is there already."""
-        self._images[:] = [(weights, image), *self._images[:1]]
-
-    def predict(
-        self, rows: Rows, directions: FloatArray, out: FloatArray | None = None
-    ) -> FloatArray:
-        if out is None:
-            return directions[rows]
-        out[...] = directions[rows]
-        return out
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         whole = self.zero()

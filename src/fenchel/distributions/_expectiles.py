@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.metrics import position_of_level
@@ -94,28 +95,8 @@ def _with_breaks(
 
 
 def _rising(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """The nearest values that rise along each row, in weighted least squares.
-
-    By the formula of minima and maxima of weighted means.
-    """
-    k = values.shape[1]
-    falling = np.any(np.diff(values) < 0.0, axis=1)
-    if not falling.any():
-        return values
-    v, w = values[falling], weights[falling]
-    zeros = np.zeros((len(v), 1))
-    sums = np.concatenate([zeros, np.cumsum(v * w, axis=1)], axis=1)
-    sizes = np.concatenate([zeros, np.cumsum(w, axis=1)], axis=1)
-    best = np.full(v.shape, -np.inf)
-    for start in range(k):
-        averages = (sums[:, start + 1 :] - sums[:, [start]]) / (
-            sizes[:, start + 1 :] - sizes[:, [start]]
-        )
-        least = np.minimum.accumulate(averages[:, ::-1], axis=1)[:, ::-1]
-        best[:, start:] = np.maximum(best[:, start:], least)
+    """The nearest values that rise along each row, in weighted least squares."""
     rising = values.copy()
-    rising[falling] = best
+    for row in np.flatnonzero(np.any(np.diff(values) < 0.0, axis=1)):
+        rising[row] = isotonic_regression(values[row], weights=weights[row]).x
     return rising
-
-
-__all__ = ["knots_of_expectiles"]

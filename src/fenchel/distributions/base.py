@@ -151,6 +151,3 @@ class Distribution(ABC):
         if array.ndim == 2:
             return np.asarray(values(array))
         return np.asarray(values(array.reshape(-1, 1)))[:, 0]
-
-
-__all__ = ["Distribution"]

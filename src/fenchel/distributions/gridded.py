@@ -152,6 +152,3 @@ class GridDistribution(Distribution):
             below += weight * (high - low) * level**2
             above += weight * (high - low) * (1.0 - level) ** 2
         return below, above
-
-
-__all__ = ["GridDistribution"]

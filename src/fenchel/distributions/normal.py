@@ -91,6 +91,3 @@ class NormalDistribution(Distribution):
         density = np.exp(-0.5 * np.square(z)) / np.sqrt(2.0 * np.pi)
         unit = z * (2.0 * ndtr(z) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)
         return np.asarray(self.scale[:, None] * unit)
-
-
-__all__ = ["NormalDistribution"]

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
+from fenchel._validation import check_levels
 from fenchel.distributions._expectiles import knots_of_expectiles
 from fenchel.distributions.base import Distribution
-from fenchel.losses.atoms import check_levels
 
 
 class QuantileDistribution(Distribution):
@@ -371,6 +371,3 @@ def _tail_score(
     """
     score = 0.5 * scale * whole**2
     return score + np.maximum(inside, 0.0) - 2.0 * scale * (whole - beyond) * (inside > 0.0)
-
-
-__all__ = ["QuantileDistribution"]

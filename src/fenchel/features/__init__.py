@@ -140,8 +140,8 @@ def fit_feature_map(
                 stored = len(X) <= kernel_rows.stored
                 chosen = KernelRows(kernel=kernel, stored=stored, random_state=random_state)
                 break
-        if probe.rank_ < _PROBE:
-            return probe, mapped
+        if probe.rank_ < _PROBE:  # accuracy ended it: a certificate may need more columns
+            return probe.set_params(rank=None), mapped
     return chosen, np.asarray(chosen.fit_transform(X))
 
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.design import RowBlocks
+from fenchel.design import RowBlocks, Streamed
 from fenchel.features.base import FeatureMap
 from fenchel.spool import RowsOnDisk, Spool, fits_on_disk
 
@@ -19,8 +19,8 @@ class FeaturesOnDisk(RowsOnDisk):
     """Features (n, r) of rows, less a shift: of these slices, or the numbers of some, are read.
 
     They are written into a temporary file where there is room for it, and else made anew from
-    the rows whenever they are read. In the file they are less ``centre``, so that those less
-    their centre, which most fits pass over, are read as they are.
+    the rows whenever they are read. In the file they are less their :meth:`centre`, so that those
+    which most fits pass over, less their centre too, are read as they are.
 
     Parameters
     ----------
@@ -34,20 +34,17 @@ class FeaturesOnDisk(RowsOnDisk):
         What the features leave out of the diagonal, see :meth:`FeatureMap.residual`.
     kernel_error : float
         Share of the trace of the kernel that they leave out.
-    centre : ndarray of shape (r,) or None
-        See :meth:`FeatureMap.centre`, of a few rows at equal steps: with a free constant any
-        centre leaves the same functions.
     """
 
     def __init__(self, rows: RowsOnDisk, feature_map: FeatureMap) -> None:
         super().__init__(len(rows), feature_map.rank_)
         self._rows, self._map = rows, feature_map
         some = feature_map.transform(rows[np.arange(0, len(rows), -(-len(rows) // _FEW_ROWS))])
-        self.centre = feature_map.centre(some, np.ones(len(some)))
+        self._centre = feature_map.centre(some, np.ones(len(some)))
         none = np.zeros(feature_map.rank_)
-        self._written = none if self.centre is None else self.centre
+        self._written = none if self._centre is None else self._centre
         self._shift = none
-        self._beside = None if self.centre is None else -self.centre  # what is taken off yet
+        self._beside = None if self._centre is None else -self._centre  # what is taken off yet
         self._spool = Spool(*self.shape[::-1]) if fits_on_disk(*self.shape) else None
         self.left = np.zeros(len(rows))
 
@@ -69,6 +66,17 @@ class FeaturesOnDisk(RowsOnDisk):
         """Passes over the rows and their features."""
         return RowBlocks(len(self), self.shape[1] + self._rows.shape[1])
 
+    def centre(self, weight: FloatArray) -> FloatArray | None:
+        """See :meth:`FeatureMap.centre`, of a few rows at equal steps, whatever the weights.
+
+        With a free constant any centre leaves the same functions.
+        """
+        return self._centre
+
+    def design(self, coupling: FloatArray) -> Streamed:
+        """The design that reads them, for outputs coupled by S."""
+        return Streamed(self, coupling)
+
     def __sub__(self, shift: FloatArray) -> Self:
         shifted = copy.copy(self)
         shifted.forget()
@@ -84,6 +92,3 @@ class FeaturesOnDisk(RowsOnDisk):
         if self._beside is not None:
             found -= self._beside
         return found
-
-
-__all__ = ["FeaturesOnDisk"]

@@ -1,7 +1,8 @@
 """Functions as outputs: curves, losses of functions, and the regression on them."""
 
+from fenchel._grids import as_grid, quadrature_weights
 from fenchel.functional._inputs import is_array
-from fenchel.functional.curves import Curves, as_curves, as_grid, quadrature_weights
+from fenchel.functional.curves import Curves, as_curves
 from fenchel.functional.errors import curve_mse, curve_nmse
 from fenchel.functional.regressor import FunctionalRegressor, Sparsity
 from fenchel.functional.robustness import robustness_ratio

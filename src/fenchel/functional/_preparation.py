@@ -1,14 +1,15 @@
-"""From curves as users give them to problems, with what is left open learned on the way."""
+"""From curves as users give them to problems: preparation, learning, and grids of searches."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_length, check_targets, rows_of
+from fenchel.estimator import strengths
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of
 from fenchel.functional._learning import (
     coordinates_of,
@@ -16,20 +17,36 @@ from fenchel.functional._learning import (
     loss_of_coordinates,
 )
 from fenchel.functional._representation import LossChoice, PreparedCurves
-from fenchel.functional._search import SearchableCurves
 from fenchel.functional.curves import Curves, as_curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
-from fenchel.learning import DEFAULT_STRENGTH, Data
+from fenchel.learning import Data
+from fenchel.learning_estimator import LearningEstimator
+from fenchel.losses import parameters_of
 from fenchel.problem import Problem
 from fenchel.solvers import Solver
 
 _WIDTH = 0.1
 _TUBE, _LINEAR = 0.1, 0.5  # of the spread of curves
+_SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
 
 
-class CurvesFromRows(SearchableCurves):
-    """Base class: subclasses make problems of prepared curves, and solve them."""
+class CurvesFromRows(LearningEstimator):
+    """Base class: subclasses make problems of prepared curves, solve them, and score fits."""
 
+    feature_parameters = (
+        *LearningEstimator.feature_parameters,
+        "output_kernel",
+        "center",
+        "quadrature",
+    )
+    # ε from the square loss on: its solution is a good start, and has a closed form
+    path_parameters: ClassVar[dict[str, str]] = {
+        "alpha": "falling",
+        "kappa": "falling",
+        "epsilon": "rising",
+    }
+
+    loss: Any
     norm: float
     kappa: float | None
     epsilon: float | None
@@ -104,14 +121,6 @@ class CurvesFromRows(SearchableCurves):
         data = Data(X, coordinates.targets, weight, loss, coordinates.coupling, False)
         return data, coordinates.unit
 
-    def strength(self, prepared: PreparedCurves) -> float:
-        """Alpha as given, as learned, or a thousandth of its unit."""
-        if self.alpha is not None:
-            return float(self.alpha)
-        if self._learned is not None:
-            return self._learned.alpha
-        return DEFAULT_STRENGTH * self._unit_of_strength(prepared)
-
     def _spread(self, curves: Curves, weight: FloatArray) -> float:
         """The unit of κ and ε that are not given."""
         return spread_of(curves, weight) if None in (self.kappa, self.epsilon) else 1.0
@@ -120,6 +129,47 @@ class CurvesFromRows(SearchableCurves):
         kappa = _LINEAR * spread if self.kappa is None else float(self.kappa)
         epsilon = _TUBE * spread if self.epsilon is None else float(self.epsilon)
         return LossChoice(self.loss, ORDER(self.norm, "norm"), kappa, epsilon, float(self.level))
+
+    def compared(
+        self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
+    ) -> tuple[Curves, FloatArray, FloatArray]:
+        """Return curves to score, the predictions where they are observed, and their weights."""
+        raise NotImplementedError
+
+    def default_grid(self) -> dict[str, Any]:
+        """Return 10 strengths, and 10 values of κ or ε if the loss reads it."""
+        read = [name for name in parameters_of(self.loss) if name in self.path_parameters]
+        return dict.fromkeys(["alpha", *read], 10)
+
+    def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
+        """Return n strengths in units of the kernels, or n of κ or ε in units of the curves.
+
+        Strengths are on a geometric grid over seven decades, largest first, in units of half the
+        trace of the operator-valued kernel, k(x, x) ∫ k_Θ(θ, θ) dμ, on average over rows. κ and ε
+        are on one over three decades, down from the median L² norm of the curves.
+        """
+        if name == "alpha":
+            return self._unit_of_strength(prepared) * strengths(n)
+        curves = prepared.curves
+        squares = np.nansum(curves.measure * curves.values**2, axis=1)
+        unit = float(np.sqrt(np.median(squares))) or 1.0
+        values = unit * np.geomspace(1.0, _SMALLEST, n)
+        return values[::-1] if self.path_parameters[name] == "rising" else values
+
+    def _unit_of_strength(self, prepared: Any) -> float:
+        inputs, curves = prepared.inputs, prepared.curves
+        diagonal = inputs.feature_map.design(inputs.features, np.eye(1)).diagonal()
+        measure = np.atleast_2d(curves.measure).mean(axis=0)
+        size = float(np.average(diagonal, weights=inputs.weight))
+        size *= float(measure @ prepared.between.diagonal())
+        return 0.5 * (size or 1.0)
+
+    def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return minus the weighted mean of ∫(y - h(x))² dμ, over what is observed."""
+        curves, predicted, weight = self.compared(X, y, None, sample_weight)
+        errors = np.nansum(curves.measure * (curves.values - predicted) ** 2, axis=1)
+        total = float(weight.sum())
+        return -float(weight @ errors) / total if total > 0.0 else np.nan
 
 
 def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:

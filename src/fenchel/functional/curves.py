@@ -15,8 +15,6 @@ from fenchel._typing import FloatArray, IntArray
 Given: TypeAlias = Literal["array", "fdatagrid", "pairs"]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
-__all__ = ["Curves", "are_pairs", "as_curves", "as_grid", "quadrature_weights", "to_fdatagrid"]
-
 
 @dataclass(frozen=True, eq=False)
 class Curves:

@@ -56,7 +56,6 @@ from fenchel.solvers import (
     make_solver,
 )
 
-_WIDTH = 0.1
 _GRADIENT_STEPS = 20  # they cost about as much as a turn of the splitting, and more are needed
 _GRADIENT_CHECK = 10  # steps between certificates, which cost about as much as one
 
@@ -493,6 +492,3 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         named = isinstance(self.quadrature, str)
         same = theta is not None and np.array_equal(theta, self.grid_)
         return self.quadrature if named or same else "monte-carlo"
-
-
-__all__ = ["FunctionalRegressor", "PreparedCurves", "Sparsity"]

@@ -19,6 +19,10 @@ _TITLES = {
     "ExpectileRegressor": "Expectiles",
     "SVR": "Support vector regression",
     "KernelRidge": "Kernel ridge regression",
+    "NonCrossingQuantileRegressor": "Quantiles that never cross",
+    "HeteroscedasticRegressor": "Mean and standard deviation",
+    "DensityEstimator": "Density",
+    "FunctionalRegressor": "Curves",
 }
 _WRAPPED = ("best_estimator_", "regressor_")  # of searches, of TransformedTargetRegressor
 

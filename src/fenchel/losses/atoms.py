@@ -8,28 +8,10 @@ from typing import Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import COUNT, POSITIVE, SHARE, shown
+from fenchel._validation import COUNT, POSITIVE, check_levels
 from fenchel.losses.base import Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.radial import Radial
-
-
-def check_levels(levels: float | Sequence[float] | FloatArray, name: str = "levels") -> FloatArray:
-    """Return levels as an array (n_levels,): inside (0, 1), none repeated."""
-    try:
-        given = np.atleast_1d(np.asarray(levels))
-        array = given.astype(np.float64) if given.dtype.kind in "iuf" else np.empty(0)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(
-            f"{name} must be a number or a non-empty sequence of numbers, got {shown(levels)}"
-        )
-    if not np.all((array > 0.0) & (array < 1.0)):
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(levels)}")
-    if len(np.unique(array)) < len(array):
-        raise ValueError(f"{name} must not repeat a level, got {shown(levels)}")
-    return array
 
 
 class Squared(BoxQuadratic):
@@ -56,7 +38,9 @@ class Squared(BoxQuadratic):
         """Return the Huber loss, the infimal convolution with ``kappa`` times a norm."""
         if self.epsilon != 0.0:
             raise ValueError("huber is for the squared loss itself, not an insensitive version")
-        return Huber(kappa) if check_norm(norm) == 1 else Radial(1.0, check_kappa(kappa))
+        if norm not in (1, 2):
+            raise ValueError(f"norm must be 1 or 2, got {norm!r}")
+        return Huber(kappa) if norm == 1 else Radial(1.0, check_kappa(kappa))
 
 
 class Absolute(BoxQuadratic):
@@ -227,15 +211,3 @@ class L2Norm(Radial):
 def check_kappa(kappa: float) -> float:
     """Return kappa as a float, or say what is allowed."""
     return POSITIVE(kappa, "kappa")
-
-
-def check_level(level: float) -> float:
-    """Return one level as a float, or say what is allowed."""
-    return SHARE(level, "level")
-
-
-def check_norm(norm: int) -> int:
-    """Return the norm of a Huber loss, or say what is allowed."""
-    if norm not in (1, 2):
-        raise ValueError(f"norm must be 1 or 2, got {norm!r}")
-    return norm

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel._validation import ORDER, Constraint, OneOf, That
+from fenchel._validation import ORDER, SHARE, Constraint, OneOf, That
 from fenchel.losses.atoms import (
     Absolute,
     Huber,
@@ -17,7 +17,6 @@ from fenchel.losses.atoms import (
     Squared,
     SquaredPinball,
     check_kappa,
-    check_level,
 )
 from fenchel.losses.base import Loss, check_epsilon
 from fenchel.losses.box import BoxQuadratic
@@ -235,4 +234,4 @@ def _named(loss: object, others: Sequence[str] = ()) -> NamedLoss:
 
 def _checked(kappa: float, epsilon: float, level: float) -> LossParameters:
     """The parameters as numbers, all of them allowed, whether the loss reads them or not."""
-    return LossParameters(check_kappa(kappa), check_epsilon(epsilon), check_level(level))
+    return LossParameters(check_kappa(kappa), check_epsilon(epsilon), SHARE(level, "level"))

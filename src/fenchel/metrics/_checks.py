@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_weights
+from fenchel._validation import check_levels, check_weights
 from fenchel.losses import Loss
-from fenchel.losses.atoms import check_levels
 
 MULTIOUTPUT = ("uniform_average", "raw_values")
 
@@ -40,14 +40,9 @@ def predictions(y_pred: ArrayLike) -> FloatArray:
     return values.reshape(len(values), -1)
 
 
-def levels_for(levels: ArrayLike, y_pred: FloatArray) -> FloatArray:
-    """One level for each column of predictions."""
-    array = check_levels(np.asarray(levels, dtype=np.float64))
-    if len(array) != y_pred.shape[1]:
-        raise ValueError(
-            f"levels must name the {y_pred.shape[1]} columns of y_pred, got {len(array)} levels"
-        )
-    return array
+def losses_of(loss: Callable[[float], Loss], levels: Any, y_pred: ArrayLike) -> list[Loss]:
+    """The loss of the level of each column of predictions."""
+    return [loss(each) for each in check_levels(levels, number=predictions(y_pred).shape[1])]
 
 
 def parts(

@@ -9,7 +9,7 @@ from scipy.special import kl_div
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss, Pinball, SquaredPinball
-from fenchel.metrics._checks import averaged, checked, levels_for, parts, predictions
+from fenchel.metrics._checks import averaged, checked, losses_of, parts
 
 _ROUNDING = 1e-14  # of a target: residuals below are those of a constant in floating point
 
@@ -127,7 +127,7 @@ def d2_pinball_score(
     >>> d2_pinball_score([1.0, 2.0, 3.0], [1.0, 2.0, 2.0], 0.5)
     0.5
     """
-    losses = [Pinball(level) for level in levels_for(levels, predictions(y_pred))]
+    losses = losses_of(Pinball, levels, y_pred)
     return d2_score(y_true, y_pred, losses, sample_weight=sample_weight, multioutput=multioutput)
 
 
@@ -165,7 +165,7 @@ def d2_squared_pinball_score(
     >>> d2_squared_pinball_score([0.0, 1.0, 2.0], [0.0, 1.0, 1.0], 0.5)
     0.5
     """
-    losses = [SquaredPinball(level) for level in levels_for(levels, predictions(y_pred))]
+    losses = losses_of(SquaredPinball, levels, y_pred)
     return d2_score(y_true, y_pred, losses, sample_weight=sample_weight, multioutput=multioutput)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import SHARE, check_weights
-from fenchel.metrics._checks import checked, levels_for, predictions
+from fenchel._validation import SHARE, check_levels, check_weights
+from fenchel.metrics._checks import checked, predictions
 from fenchel.metrics.levels import position_of_level
 
 
@@ -151,7 +151,7 @@ def central_interval(
     array([[1., 5.]])
     """
     prediction = predictions(y_pred)
-    known = levels_for(levels, prediction)
+    known = check_levels(levels, number=prediction.shape[1])
     share = SHARE(_widest(known) if coverage is None else coverage, "coverage")
     wanted = 0.5 * (1.0 - share), 0.5 * (1.0 + share)
     low, high = (position_of_level(known, level) for level in wanted)

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.stats import binom
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_weights
-from fenchel.metrics._checks import checked, levels_for, predictions
+from fenchel._validation import check_levels, check_weights
+from fenchel.metrics._checks import checked, predictions
 
 _SAME = 1e-9  # (1 - coverage)/2 of decimal numbers is the level meant up to its last digits
 
@@ -124,7 +124,8 @@ def crossing_amounts(y_pred: ArrayLike, levels: ArrayLike) -> FloatArray:
            [0.5]])
     """
     prediction = predictions(y_pred)
-    ordered = prediction[:, np.argsort(levels_for(levels, prediction))]
+    order = np.argsort(check_levels(levels, number=prediction.shape[1]))
+    ordered = prediction[:, order]
     return np.maximum(ordered[:, :-1] - ordered[:, 1:], 0.0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel.losses import Loss, Pinball, SquaredPinball
-from fenchel.metrics._checks import averaged, checked, levels_for, parts, predictions
+from fenchel.metrics._checks import averaged, checked, losses_of, parts
 
 
 def row_losses(y_true: ArrayLike, y_pred: ArrayLike, loss: Loss | Sequence[Loss]) -> FloatArray:
@@ -135,7 +135,7 @@ def mean_pinball_loss(
     >>> mean_pinball_loss([1.0, 2.0], [[0.0, 2.0], [2.0, 4.0]], [0.25, 0.75])
     0.25
     """
-    losses = [Pinball(level) for level in levels_for(levels, predictions(y_pred))]
+    losses = losses_of(Pinball, levels, y_pred)
     return mean_loss(y_true, y_pred, losses, sample_weight=sample_weight, multioutput=multioutput)
 
 
@@ -175,5 +175,5 @@ def mean_squared_pinball_loss(
     >>> mean_squared_pinball_loss([1.0, 2.0], [0.0, 4.0], 0.5)
     0.625
     """
-    losses = [SquaredPinball(level) for level in levels_for(levels, predictions(y_pred))]
+    losses = losses_of(SquaredPinball, levels, y_pred)
     return mean_loss(y_true, y_pred, losses, sample_weight=sample_weight, multioutput=multioutput)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -30,16 +30,6 @@ class Ends(NamedTuple):
 
     low: FloatArray
     high: FloatArray
-
-
-class HeldOut(Protocol):
-    """For each calibration row, a model that has not seen it."""
-
-    own: FloatArray
-    """Ends (2, n) at the rows themselves."""
-
-    def blocks(self, X: AnyArray) -> Iterator[Ends]:
-        """Predictions of the n models for new rows, a few rows at a time, (m, n)."""
 
 
 def outputs(model: Any, X: AnyArray, columns: Columns) -> Ends:
@@ -223,6 +213,14 @@ class LeaveOneOutKernel(_OneFeatureMap):
             yield Ends(*(ends[j] for j in self.columns))
 
 
+HeldOut = FoldModels | LeaveOneOutRidge | LeaveOneOutKernel
+"""For each calibration row, a model that has not seen it.
+
+``own`` are the ends (2, n) at the rows themselves, and ``blocks`` gives those of the n models for
+new rows, a few rows at a time, (m, n).
+"""
+
+
 def _without(model: Any, prepared: Any, i: int, start: WarmStart) -> Any:
     """The model fitted without row i, on the features of all."""
     others = np.delete(np.arange(len(prepared.inputs.kept)), i)
@@ -271,9 +269,6 @@ def _settled(estimator: Any, X: AnyArray, y: FloatArray, weight: FloatArray | No
         return clone(estimator)
     whole = fit_part(estimator, X, y, np.arange(len(y)), weight)
     return clone(estimator) if whole.learned_ is None else whole.with_learned()
-
-
-HELD_OUT_MODELS: tuple[type, ...] = (FoldModels, LeaveOneOutRidge, LeaveOneOutKernel)
 
 
 def _slices(n_rows: int, n_models: int) -> Iterator[slice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NONE, Having, That, declared
 from fenchel.metrics import position_of_level
 from fenchel.model_selection._conformal_base import Conformal
-from fenchel.model_selection._conformal_models import HELD_OUT_MODELS, Columns
+from fenchel.model_selection._conformal_models import Columns, HeldOut
 from fenchel.model_selection._level_models import LevelModels, at_levels, levels_of
 from fenchel.regression import KernelRidge, QuantileRegressor
 
@@ -309,7 +309,7 @@ def _level(value: float) -> float:
     return round(value, 12)
 
 
-STORED_TYPES: tuple[type, ...] = (*HELD_OUT_MODELS, LevelModels)
+STORED_TYPES: tuple[type, ...] = (*get_args(HeldOut), LevelModels)
 """Parts of fitted wrappers."""
 
 __all__ = ["STORED_TYPES", "ConformalQuantileRegressor", "ConformalRegressor"]

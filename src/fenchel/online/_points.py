@@ -1,4 +1,4 @@
-"""Points that grow in number, and their kernel values against rows."""
+"""Points that grow in number: kernel values against rows, and dual coefficients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.kernels import Gaussian
 
 _SMALLEST = 64
@@ -35,7 +35,7 @@ class Points:
         candidates = rows[new]
         stop = self.count + len(candidates)
         if len(candidates):
-            self.rows = with_room(self.rows, self.count, stop)
+            self.rows = _with_room(self.rows, self.count, stop)
             self.rows[self.count : stop] = candidates
         if self._lift is None and type(self.kernel) is Gaussian and stop:
             self._lift = _Lift(self.kernel, self.rows[:stop])
@@ -65,7 +65,67 @@ class Points:
         self.count = len(kept)
 
 
-def with_room(buffer: AnyArray, count: int, needed: int) -> AnyArray:
+class Coordinates:
+    """Points, the three numbers of each, and which of the rows of this call they are.
+
+    Works on copies of what may be changed in place.
+    """
+
+    def __init__(self, kernel: Any, rows: FloatArray, dual: FloatArray, n_rows: int) -> None:
+        self.points = Points(kernel, rows, len(dual))
+        self.own: IntArray = np.zeros(0, dtype=np.intp)
+        """Place of the point of each row in the block."""
+        self.stored: AnyArray = np.zeros(0, dtype=bool)
+        """Whether a point, or a row that may become one, has a coefficient."""
+        self._dual = dual.copy()
+        self._row_of = np.full(len(dual), -1)  # rows of earlier calls have no number
+        self._point_of = np.full(n_rows, -1)
+
+    @property
+    def count(self) -> int:
+        """Number of points."""
+        return self.points.count
+
+    @property
+    def dual(self) -> FloatArray:
+        """a', a and the sum over iterates, (m, 3), of the points and the new rows."""
+        return self._dual[: max(self.count, len(self.stored))]
+
+    @property
+    def state(self) -> tuple[IntArray, FloatArray, AnyArray]:
+        """What steps read and change: ``own``, ``dual`` and ``stored``."""
+        return self.own, self.dual, self.stored
+
+    def enter(self, rows: FloatArray, block: IntArray) -> tuple[FloatArray, bool]:
+        """Make room for a block of rows; their kernel with all points, as ``Points.against``."""
+        self.own = self._point_of[block]
+        new = self.own < 0
+        before, after = self.count, self.count + int(np.count_nonzero(new))
+        self.own[new] = np.arange(before, after)
+        self.stored = np.arange(after) < before
+        self._dual = _with_room(self._dual, before, after)
+        self._row_of = _with_room(self._row_of, before, after)
+        self._dual[before:after] = 0.0
+        self._row_of[before:after] = block[new]
+        return self.points.against(rows, new)
+
+    def settle(self) -> None:
+        """Keep the points that are stored."""
+        kept = np.flatnonzero(self.stored)
+        before = self.count
+        start = before if np.all(self.stored[:before]) else 0
+        self._point_of[self._row_of[before : len(self.stored)]] = -1
+        for buffer in (self._dual, self._row_of):
+            buffer[start : len(kept)] = buffer[kept[start:]]
+        self.points.keep(self.stored)
+        if start == 0:
+            self._point_of[:] = -1
+        mine = start + np.flatnonzero(self._row_of[start : len(kept)] >= 0)
+        self._point_of[self._row_of[mine]] = mine
+        self.stored = self.stored[:0]
+
+
+def _with_room(buffer: AnyArray, count: int, needed: int) -> AnyArray:
     """The buffer, or one of at least twice its length with the same first rows.
 
     A buffer that was loaded as read-only is never written to.
@@ -112,7 +172,7 @@ class _Lift:
     def _place(self, scaled: FloatArray, half: FloatArray, count: int) -> None:
         self._longest = max(self._longest, float(-2.0 * half.min()))
         stop = count + len(scaled)
-        self._lifted = with_room(self._lifted, count, stop)
+        self._lifted = _with_room(self._lifted, count, stop)
         self._lifted[count:stop, :-2] = scaled
         self._lifted[count:stop, -2] = 1.0
         self._lifted[count:stop, -1] = half

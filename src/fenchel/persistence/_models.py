@@ -318,6 +318,3 @@ def _check_function(function: FunctionType) -> None:
             "it is not defined at the top of a module: define it there with def, or use a kernel "
             "of fenchel.kernels"
         )
-
-
-__all__ = ["load", "load_metadata", "save", "trusted_types"]

@@ -39,11 +39,3 @@ def vector(values: Any, name: str, length: int | None = None) -> FloatArray:
     if length is not None and len(array) != length:
         raise ValueError(f"{name} must have {length} values, got {len(array)}")
     return array
-
-
-def checked_levels(levels: Any, number: int) -> FloatArray:
-    """One level in (0, 1) for each column of predictions."""
-    array = vector(np.atleast_1d(levels), "levels", number)
-    if not np.all((array > 0.0) & (array < 1.0)):
-        raise ValueError(f"levels must be in (0, 1), got {levels!r}")
-    return array

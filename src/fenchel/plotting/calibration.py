@@ -8,10 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_levels
 from fenchel.inspection import fitted_model, percent, statistic_of
 from fenchel.metrics import calibration_band, quantile_coverage
 from fenchel.plotting import _style
-from fenchel.plotting._checks import checked_levels, matrix, vector
+from fenchel.plotting._checks import matrix, vector
 from fenchel.plotting._display import Display
 
 _GRID = 1001
@@ -144,7 +145,7 @@ class QuantileCalibrationDisplay(Display):
         curves = matrix(predictions, "predictions")
         targets = vector(y, "y", len(curves))
         display = cls(
-            checked_levels(levels, curves.shape[1]),
+            check_levels(levels, number=curves.shape[1]),
             quantile_coverage(targets, curves),
             quantile_coverage(targets, curves, strict=True),
             n_samples=len(curves),

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_levels
 from fenchel.inspection import (
     FeatureTable,
     feature_slice,
@@ -20,7 +21,7 @@ from fenchel.inspection import (
     target_name_of,
 )
 from fenchel.plotting import _style
-from fenchel.plotting._checks import checked_levels, column, matrix, vector
+from fenchel.plotting._checks import column, matrix, vector
 from fenchel.plotting._display import Display
 
 KINDS = ("average", "typical")
@@ -212,7 +213,7 @@ class FanDisplay(Display):
         curves = matrix(predictions, "predictions")
         values = vector(x, "x", len(curves))
         if levels is not None:
-            levels = checked_levels(levels, curves.shape[1])
+            levels = check_levels(levels, number=curves.shape[1])
         elif curves.shape[1] > 1:
             raise ValueError(
                 f"levels must name the {curves.shape[1]} columns of predictions, got None"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fenchel.kernels import Box, Normal, Points
+from fenchel.positive._fista import DualFista
 from fenchel.positive._solution import Start
 from fenchel.positive.conditions import Condition
 from fenchel.positive.cone import ConeRegressor, monotone_cone, non_negative_cone
@@ -14,7 +15,7 @@ from fenchel.positive.model import PSDModel
 from fenchel.positive.non_crossing import NonCrossingQuantileRegressor
 from fenchel.positive.non_negative import NonNegativeRegressor
 from fenchel.positive.problem import Constraint, LinearPart, Model, PSDPart, PSDProblem
-from fenchel.positive.solvers import DualFista, DualNewton, ProximalNewton, solve
+from fenchel.positive.solvers import DualNewton, ProximalNewton, solve
 
 __all__ = [
     "Box",

@@ -243,7 +243,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         if kernel is None:
             return None
         kernel = as_kernel(kernel, str(name))
-        if self._given_gram() or isinstance(kernel, Precomputed):
+        if self.given_gram or isinstance(kernel, Precomputed):
             raise ValueError(
                 f"{name} must be None or a kernel of rows, and None with kernel='precomputed', "
                 f"got {getattr(self, str(name))!r} with kernel={self.kernel!r}"
@@ -296,6 +296,10 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         if self.alpha is not None:
             return float(self.alpha)
         return self.unlearned_alpha if self._learned is None else self._learned.alpha
+
+    def strength(self, prepared: Prepared) -> float:
+        """Alpha as given, as learned, or that of the class where it is neither."""
+        return self._strength()
 
     def _check_targets(self, targets: FloatArray) -> None:
         """Refuse targets that the loss does not know, (n, t)."""

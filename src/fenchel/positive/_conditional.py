@@ -57,6 +57,3 @@ def _along(model: PSDModel, rows: FloatArray, grid: FloatArray, place: int) -> F
     whole = np.insert(np.repeat(rows, len(grid), axis=0), place, 0.0, axis=1)
     whole[:, place] = np.tile(grid, len(rows))
     return model(whole).reshape(len(rows), len(grid))
-
-
-__all__ = ["conditional_density"]

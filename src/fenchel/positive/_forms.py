@@ -192,6 +192,3 @@ def root_of(matrix: FloatArray, left: float = _NOTHING) -> FloatArray:
     root = np.empty((len(matrix), rank))
     root[order - 1] = np.tril(factor[:, :rank])
     return root
-
-
-__all__ = ["GaussianRows", "MixtureForm", "ProductForm", "product_form", "root_of"]

@@ -168,6 +168,3 @@ def check_conditions(conditions: Any, name: str = "conditions") -> tuple[Conditi
     if listed is None or not all(isinstance(each, Condition) for each in listed):
         raise TypeError(f"{name} must be a list of Condition, got {conditions!r}")
     return tuple(listed)
-
-
-__all__ = ["Condition", "check_conditions"]

@@ -470,6 +470,3 @@ def _inner_point(cone: FloatArray) -> FloatArray:
             "write outputs that must be equal as one output"
         )
     return np.asarray(found.x[:p] * (1.0 + _ROUNDING))
-
-
-__all__ = ["CONES", "ConeRegressor", "monotone_cone", "non_negative_cone"]

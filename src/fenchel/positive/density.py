@@ -423,6 +423,3 @@ def _length_scales(rows: FloatArray, weight: FloatArray) -> FloatArray:
     deviation = np.where(deviation > 1e-12 * np.abs(distinct).max(axis=0), deviation, 1.0)
     number = 1.0 / float(share @ share)
     return np.asarray(deviation * _WIDTH * number ** (-1.0 / (4.0 + rows.shape[1])))
-
-
-__all__ = ["DensityEstimator"]

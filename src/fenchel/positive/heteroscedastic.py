@@ -403,6 +403,3 @@ class HeteroscedasticRegressor(PositiveRegressor):
         self.floor_ = self._floor() / self.scale_**2
         self.mean_weights_ = solution.model.weights[0]
         self.rank_ = self.precision_model_.rank_
-
-
-__all__ = ["HeteroscedasticRegressor", "NormalLikelihood"]

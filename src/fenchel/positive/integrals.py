@@ -164,6 +164,3 @@ def _positive(matrix: FloatArray) -> FloatArray:
         return matrix
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(root @ root.T)
-
-
-__all__ = ["Moment", "moment"]

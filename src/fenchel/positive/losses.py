@@ -312,6 +312,3 @@ class Residual(PredictionLoss):
             shared = np.repeat(weight, len(chosen))
             dual[:, chosen] = self.loss.balanced(part, shared).reshape(len(dual), -1)
         return dual
-
-
-__all__ = ["LogLikelihood", "Poisson", "PredictionLoss", "Residual"]

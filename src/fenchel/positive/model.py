@@ -267,6 +267,3 @@ class PSDModel:
         return PSDModel(self.feature_map_, np.sqrt(float(number)) * self.factor_, self.support_)
 
     __rmul__ = __mul__
-
-
-__all__ = ["Integral", "PSDModel"]

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, declared
+from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, check_levels, declared
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.kernels import as_kernel
 from fenchel.losses import Loss, Pinball
-from fenchel.losses.atoms import check_levels
 from fenchel.metrics import central_interval, d2_pinball_score, position_of_level
 from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
 from fenchel.positive._solution import PSDSolution
@@ -359,6 +358,3 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
                 f"{self.anchor!r}"
             )
         self.anchor_ = float(self.levels_[match])
-
-
-__all__ = ["NonCrossingQuantileRegressor"]

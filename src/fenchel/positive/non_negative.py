@@ -267,6 +267,3 @@ class NonNegativeRegressor(PositiveRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True  # others are accepted, but cannot be reached
         return tags
-
-
-__all__ = ["NonNegativeRegressor"]

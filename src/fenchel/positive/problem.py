@@ -385,16 +385,3 @@ def _gram(features: FloatArray, weight: FloatArray) -> FloatArray:
     """Σ weight φ φᵀ, symmetric to the last digit."""
     product = features.T @ (weight[:, None] * features)
     return 0.5 * (product + product.T)
-
-
-__all__ = [
-    "Compressed",
-    "Constraint",
-    "LinearPart",
-    "Model",
-    "PSDPart",
-    "PSDProblem",
-    "Push",
-    "Squares",
-    "quadratic_forms",
-]

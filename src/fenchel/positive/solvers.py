@@ -443,14 +443,3 @@ def solve(
     chosen = make_solver(solver, problem, tol, max_iter)
     with threads_that_pay(max(problem.cone.sizes)):
         return chosen.solve(problem, warm_start, callback)
-
-
-__all__ = [
-    "SOLVERS",
-    "DualFista",
-    "DualNewton",
-    "PSDSolver",
-    "ProximalNewton",
-    "make_solver",
-    "solve",
-]

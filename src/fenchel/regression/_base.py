@@ -20,7 +20,6 @@ from fenchel.features import NO_KERNEL_ROWS, FeatureMap, KernelRowLimits, fit_fe
 from fenchel.files import is_table, read_blocks
 from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
 from fenchel.learning import (
-    DEFAULT_STRENGTH,
     Data,
     sample_by_content,
     unit_of_strength,
@@ -156,7 +155,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
         self._sample = None
-        if not (self._given_gram() or self._sparse):
+        if not (self.given_gram or self._sparse):
             self._sample = sample_by_content(rows, targets, _SAMPLE)
         self._last = None
         if self.warm_start:
@@ -319,11 +318,6 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         """Whether dual coordinates have bounds, as those of losses with bounded slopes do."""
         return False
 
-    @property
-    def given_gram(self) -> bool:
-        """Whether X holds kernel values."""
-        return self._given_gram()
-
     def keep_columns(self, number: int, names: list[str] | None, flat: bool) -> None:
         """Set what is known of the columns of a table, and whether y was of shape (n,)."""
         self.n_features_in_, self._flat = number, flat
@@ -385,14 +379,6 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
         loss = self.make_loss(n_targets).unconstrained
         return loss, self.make_coupling(loss.n_outputs or n_targets), targets
 
-    def strength(self, prepared: Prepared) -> float:
-        """Alpha as given, as learned, or a thousandth of its unit."""
-        if self.alpha is not None:
-            return float(self.alpha)
-        if self._learned is not None:
-            return self._learned.alpha
-        return DEFAULT_STRENGTH * self._unit_of_strength(prepared)
-
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of the variance of predictions due to each feature, summing to 1, (d,).
@@ -451,8 +437,8 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
 
         support, dual = zip(*design.blocks.map(carrying), strict=True)
         self.support_, self.dual_coef_ = np.concatenate(support), np.concatenate(dual)
-        coupling = np.eye(problem.n_outputs) if design.coupling is None else design.coupling
-        self.coupling_ = coupling @ coupling.T
+        coupled = design.coupling is not None
+        self.coupling_ = design.output_matrix if coupled else np.eye(problem.n_outputs)
         self.weights_ = self.feature_map_.compacted(design.feature_weights(solution.weights))
         self.loss_ = problem.loss
 

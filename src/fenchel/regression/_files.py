@@ -9,38 +9,18 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel._validation import check_targets
-from fenchel.design import Design, Streamed
 from fenchel.features import FeatureMap, FeaturesOnDisk
 from fenchel.files import Told, read_columns
-from fenchel.regression.elsewhere import KeptElsewhere, Source
+from fenchel.regression.elsewhere import Source
 
 _BLOCK_ROWS = 2**16
-
-
-class KeptOnDisk(KeptElsewhere):
-    """Rows of positive weight whose features are read pass by pass."""
-
-    __slots__ = ()
-
-    def made_by(self, feature_map: FeatureMap) -> Any:
-        """Features on disk, or made anew whenever they are read."""
-        rows: Any = self.rows
-        return FeaturesOnDisk(rows, feature_map)
-
-    def centre(self) -> FloatArray | None:
-        """As it was found when the features were made."""
-        features: Any = self.features
-        found: FloatArray | None = features.centre
-        return found
-
-    def design(self, features: Any, coupling: FloatArray) -> Design:
-        """The design that reads these features."""
-        return Streamed(features, coupling)
 
 
 @dataclass(frozen=True)
 class OnDisk(Source):
     """A table that was read: rows on disk, targets and weights in memory, and a sample."""
+
+    kind = FeaturesOnDisk
 
     @classmethod
     def read(
@@ -50,12 +30,6 @@ class OnDisk(Source):
         found = read_columns(X, y, sample_weight, told)
         check_targets(found.targets)
         return cls(*found, random_state=random_state)
-
-    def kept_rows(self, feature_map: FeatureMap) -> KeptElsewhere:
-        """The rows, which have no features yet."""
-        features: Any = None
-        rows = self.rows
-        return KeptOnDisk(self.kept, self.n_rows, self.weight, rows, feature_map, features)
 
     def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
         """Block by block."""

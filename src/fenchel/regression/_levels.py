@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel._validation import Number, declared, targets_of
+from fenchel._validation import Number, check_levels, declared, targets_of
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.features import FeatureMap, KernelRowLimits
@@ -21,7 +21,6 @@ from fenchel.kernels import (
 )
 from fenchel.learning import Learning
 from fenchel.losses import Loss
-from fenchel.losses.atoms import check_levels
 from fenchel.metrics import crossing_loss, d2_score
 from fenchel.regression._base import KernelRegressor
 from fenchel.solvers import Solver

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -26,9 +26,13 @@ _WORST = 2**13  # rows that are looked at for further landmarks, besides
 class KeptElsewhere(KeptRows):
     """Rows of positive weight whose features are somewhere else.
 
-    Features have ``shape``, ``left`` and ``kernel_error``, what they leave out of the diagonal and
-    its share of the trace, and give those of some rows by ``features[rows]``.
+    Features are made by ``kind(rows, feature_map)``. They have ``shape``, ``left`` and
+    ``kernel_error``, what they leave out of the diagonal and its share of the trace, a ``design``
+    for outputs coupled by S and a ``centre`` for weights, and give those of some rows by
+    ``features[rows]``.
     """
+
+    features: Any
 
     __slots__ = ()
 
@@ -36,13 +40,9 @@ class KeptElsewhere(KeptRows):
     def in_memory(self) -> bool:
         return False
 
-    def made_by(self, feature_map: FeatureMap) -> Any:
-        """Features of the rows by a fitted map."""
-        raise NotImplementedError
-
-    def with_map(self, feature_map: FeatureMap) -> KeptRows:
+    def with_map(self, feature_map: FeatureMap, kind: type) -> KeptRows:
         """The same rows with the features of a fitted map, in one pass."""
-        features = self.made_by(feature_map)
+        features = kind(self.rows, feature_map)
         feature_map.kernel_error_ = features.kernel_error
         return self._replace(feature_map=feature_map, features=features)
 
@@ -57,8 +57,12 @@ class KeptElsewhere(KeptRows):
     @property
     def residual(self) -> FloatArray:
         """As it was found when the features were made."""
-        features: Any = self.features
-        return np.asarray(features.left)
+        return np.asarray(self.features.left)
+
+    def centre(self) -> FloatArray | None:
+        """As the features know it."""
+        found: FloatArray | None = self.features.centre(self.weight)
+        return found
 
     def forms(self, push: FloatArray) -> FloatArray:
         """Of few rows, and of these in memory."""
@@ -66,26 +70,29 @@ class KeptElsewhere(KeptRows):
 
     def design(self, features: Any, coupling: FloatArray) -> Design:
         """The design of these features."""
-        raise NotImplementedError
+        found: Design = features.design(coupling)
+        return found
 
     def wider(self, share: float) -> KeptRows | None:
         """The same rows with further landmarks, of those of which the most is left out."""
-        features: Any = self.features
+        features = self.features
         size = min(_WORST, len(self.rows))
         worst = np.argpartition(features.left, len(self.rows) - size)[-size:]
         some = np.union1d(worst, sample_rows(len(self.rows), None))
         found = self.feature_map.wider(self.rows[some], features[some], share)
-        return None if found is None else self.with_map(found[0])
+        return None if found is None else self.with_map(found[0], type(features))
 
 
 @dataclass(frozen=True)
 class Source:
     """Rows of positive weight that are somewhere else, their targets and weights in memory.
 
-    A subclass defines :meth:`kept_rows` and :meth:`combination`. Estimators take one in the place
-    of X.
+    A subclass says of which kind features of its rows are, and defines :meth:`combination`.
+    Estimators take one in the place of X.
     """
 
+    kind: ClassVar[type]
+    """Of features, see :class:`KeptElsewhere`."""
     rows: Any
     """Of ``shape`` (n, d): ``rows[numbers]`` gives some of them, ``rows.some(numbers)`` leaves
     these where they are."""
@@ -134,10 +141,6 @@ class Source:
         some = self.sample
         return self.rows[some], self.targets[some], self.weight[some]
 
-    def kept_rows(self, feature_map: FeatureMap) -> KeptElsewhere:
-        """The rows, which have no features yet."""
-        raise NotImplementedError
-
     def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
         """Features of all rows times weights, see :meth:`FeatureMap.combination`."""
         raise NotImplementedError
@@ -161,7 +164,8 @@ def prepared_from(
     feature_map = model.map_of_sample(
         rows, targets, weight, (source.targets, source.weight), watch
     )
-    inputs = source.kept_rows(feature_map).with_map(feature_map)
+    known: Any = source.kept, source.n_rows, source.weight, source.rows, feature_map, None
+    inputs = KeptElsewhere(*known).with_map(feature_map, source.kind)
     targets_of_all, shift = source.targets, np.zeros(source.targets.shape[1])
     centre = None
     if model.fit_intercept:
@@ -179,4 +183,4 @@ def check_elsewhere(model: Any, place: str) -> None:
         )
 
 
-__all__ = ["KeptElsewhere", "Source", "check_elsewhere", "prepared_from", "sample_rows"]
+__all__ = ["Source", "check_elsewhere", "prepared_from", "sample_rows"]

@@ -30,13 +30,12 @@ class Ascent:
     """
 
     def __init__(self, problem: Problem, spread: float, precision: type) -> None:
-        coupling, box = problem.design.coupling, problem.loss.box(problem.n_outputs)
-        assert coupling is not None
+        box = problem.loss.box(problem.n_outputs)
         assert box is not None
         kernel = float(problem.design.diagonal().mean()) or 1.0  # zero: nothing but the offset
         p, n = problem.n_outputs, problem.n_rows
         self.problem, self.spread = problem, spread
-        self.outputs = coupling @ coupling.T / kernel
+        self.outputs = problem.design.output_matrix / kernel
         self.unit = np.tile(problem.weight * (kernel / spread), p)
         lower, upper, below, above = (np.repeat(value, n) for value in box[:4])
         curved = np.tile(1.0 / (problem.weight * kernel), p)

@@ -69,11 +69,9 @@ class AugmentedLagrangian(LoopSolver):
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses with an intercept, else a sentence on what is missing."""
-        missing = unsuitable(problem)
+        missing = unsuitable(problem, self.block)
         if missing is None and not problem.fit_intercept:
             return "needs an intercept, whose constraint it is about; use solver='pdcd'"
-        if missing is None and not self.block and not problem.separable:
-            return "needs a loss without coupling of the outputs for block=False; use block=True"
         return missing
 
     def _iterates(

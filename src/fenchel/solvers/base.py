@@ -91,6 +91,14 @@ def needs_scalar_kernel(problem: Problem) -> str | None:
     return design.refusal if on_disk else None
 
 
+def needs_squares(problem: Problem) -> str | None:
+    """Say what is missing for a solver of one linear system."""
+    box = problem.loss.box(problem.n_outputs)
+    if box is not None and box.is_squared:
+        return None
+    return "needs the squared loss with epsilon=0; solver='newton' takes any loss"
+
+
 class Solver(Protocol):
     """An algorithm that maximizes the dual of a problem.
 

@@ -17,6 +17,7 @@ from fenchel.solvers.base import (
     WarmStart,
     needs_plain_features,
     needs_scalar_kernel,
+    needs_squares,
     settled,
 )
 from fenchel.solvers.loop import Loop
@@ -60,12 +61,7 @@ class ClosedForm:
         design = problem.design
         if missing is None and design.is_gram and design.gram is None:
             missing = "needs kernel values in memory; solver='conjugate_gradients' needs none"
-        if missing is not None:
-            return missing
-        box = problem.loss.box(problem.n_outputs)
-        if box is not None and box.is_squared:
-            return None
-        return "needs the squared loss with epsilon=0; solver='newton' takes any loss"
+        return missing or needs_squares(problem)
 
     def solve(
         self,

@@ -15,7 +15,7 @@ from fenchel.certificate import Certified
 from fenchel.design import KernelValues, RowBlocks
 from fenchel.features.triangular import solve_rows
 from fenchel.problem import Problem
-from fenchel.solvers.base import LoopSolver, WarmStart, needs_scalar_kernel
+from fenchel.solvers.base import LoopSolver, WarmStart, needs_scalar_kernel, needs_squares
 from fenchel.solvers.closed_form import shift_of
 from fenchel.solvers.loop import Iterate
 
@@ -63,14 +63,9 @@ class ConjugateGradients(LoopSolver):
     def requires(self, problem: Problem) -> str | None:
         """Return None for the plain squared loss and a kernel by its values."""
         missing = needs_scalar_kernel(problem)
-        if missing is not None:
-            return missing
-        if problem.design.kernel_values is None:
-            return "needs a kernel by its values: features='kernel_rows'"
-        box = problem.loss.box(problem.n_outputs)
-        if box is not None and box.is_squared:
-            return None
-        return "needs the squared loss with epsilon=0; solver='newton' takes any loss"
+        if missing is None and problem.design.kernel_values is None:
+            missing = "needs a kernel by its values: features='kernel_rows'"
+        return missing or needs_squares(problem)
 
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None

@@ -15,7 +15,6 @@ from fenchel.solvers.base import needs_plain_features
 from fenchel.solvers.loop import Iterate
 
 _FLAT = 1e-300
-ORDERS = ("pairs", "rows")
 Four = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 Three = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -36,14 +35,16 @@ class State:
         return cls(coef, problem.link(dual), theta)
 
 
-def unsuitable(problem: Problem) -> str | None:
-    """Say what is missing for compiled coordinate descent."""
+def unsuitable(problem: Problem, block: bool) -> str | None:
+    """Say what is missing for compiled coordinate descent, of whole rows or not."""
     missing = needs_plain_features(problem)
     if missing is not None:
         return missing
     if problem.loss.box(problem.n_outputs) is None:
         return "needs a loss with a box conjugate (pinball, squared pinball, absolute, squared, \
 Huber with norm 1, or an insensitive version of them); solver='newton' takes any loss"
+    if not block and not problem.separable:
+        return "needs a loss without coupling of the outputs for block=False; use block=True"
     return None
 
 
@@ -61,23 +62,17 @@ class Sweeps:
         curvature = _block_curvature if block else _coordinate_curvature
         self._curvature = curvature(self.features, self._coupling)
 
-    def draw(
-        self, random: np.random.Generator, rows: IntArray | None = None, order: str = "pairs"
-    ) -> IntArray:
+    def draw(self, random: np.random.Generator, rows: IntArray | None = None) -> IntArray:
         """As many rows at random as a pass has, with repeats; of some rows only, where given.
 
-        Where steps are of coordinates, as many independent "pairs" of a row and an output, or
-        all pairs of the drawn "rows" in random order.
+        Where steps are of coordinates, as many pairs of a row and an output.
         """
         n, p = self._problem.n_rows, self._problem.n_outputs
         rows = np.arange(n) if rows is None else rows
         if self._block:
             return rows[random.integers(0, len(rows), len(rows))]
-        if order == "pairs":
-            pairs = random.integers(0, len(rows) * p, len(rows) * p)
-            return rows[pairs // p] * p + pairs % p
-        drawn = rows[random.integers(0, len(rows), len(rows))]
-        return random.permutation((drawn[:, None] * p + np.arange(p)).ravel())
+        pairs = random.integers(0, len(rows) * p, len(rows) * p)
+        return rows[pairs // p] * p + pairs % p
 
     def over(
         self,

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.kernels import parameter_gradient
+from fenchel.design import Design
+from fenchel.kernels import KernelFunctions, parameter_gradient
 from fenchel.losses import Loss
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, needs_scalar_kernel
-from fenchel.solvers.newton_system import cholesky, solve_cholesky
+from fenchel.solvers.newton_system import cholesky_of, solve_cholesky
 from fenchel.solvers.sensitivity import System, stiffness, system_of
 from fenchel.solvers.smoothed import Smoothed, unit_step
 
@@ -58,10 +59,9 @@ def sensitivity_of(
     point = step * residual if smoothed else fit.dual + step * residual
     jacobian = problem.loss.conjugate_prox_jacobian(point, step)
     system = system_of(problem, stiffness(problem, jacobian, step, smoothed=smoothed))
-    rows = _Rows(problem)
-    across = rows.across(new, gradient)
+    across = _across(problem.design, new, gradient)
     total = gradient.sum(axis=0)
-    push, offset = system.solve(across @ rows.output, total)
+    push, offset = system.solve(across @ problem.design.output_matrix, total)
     gap = np.nan
     if isinstance(fit, Solution):
         rounding = 4.0 * np.finfo(float).eps * abs(fit.certificate.primal)
@@ -72,31 +72,24 @@ def sensitivity_of(
         gradient,
         push,
         offset,
-        across - rows.among(push),
+        across - _among(problem.design, push),
         gap,
         _Piece(fit.dual, point, step, jacobian, system),
     )
 
 
-class _Rows:
-    """A design of a scalar kernel k, without its outputs."""
+def _across(design: Design, new: FloatArray, push: FloatArray) -> FloatArray:
+    """Values on the rows of Σ k(·, x_v) push_v over new rows."""
+    pulled = new.T @ push
+    return pulled if design.features is None else design.features @ pulled
 
-    def __init__(self, problem: Problem) -> None:
-        design = problem.design
-        assert design.coupling is not None
-        self.output = design.coupling @ design.coupling.T
-        self._kernel_values, self._features = design.kernel_values, design.features
 
-    def across(self, new: FloatArray, push: FloatArray) -> FloatArray:
-        """Values on the rows of Σ k(·, x_v) push_v over new rows."""
-        pulled = new.T @ push
-        return pulled if self._features is None else self._features @ pulled
-
-    def among(self, push: FloatArray) -> FloatArray:
-        """Values on the rows of Σ k(·, x_i) push_i."""
-        if self._features is None:
-            return np.asarray(self._kernel_values.times(push))
-        return self._features @ (self._features.T @ push)
+def _among(design: Design, push: FloatArray) -> FloatArray:
+    """Values on the rows of Σ k(·, x_i) push_i."""
+    features = design.features
+    if features is None:
+        return np.asarray(design.kernel_values.times(push))
+    return features @ (features.T @ push)
 
 
 @dataclass(frozen=True)
@@ -190,7 +183,7 @@ class Sensitivity:
     @cached_property
     def _pull(self) -> FloatArray:
         """Q, (n, p)."""
-        return self.values @ _Rows(self.problem).output - self.offset
+        return self.values @ self.problem.design.output_matrix - self.offset
 
     def alpha(self) -> float:
         """In log alpha."""
@@ -256,7 +249,7 @@ class Sensitivity:
         -------
         ndarray of shape (n_dims,)
         """
-        mixed = self.coef @ _Rows(self.problem).output
+        mixed = self.coef @ self.problem.design.output_matrix
         if landmarks is None:
             direct = _contracted(kernel, X_new, X, self.gradient, mixed)
             return direct - _contracted(kernel, X, X, self.push, mixed)
@@ -287,7 +280,7 @@ class Sensitivity:
         self, kernel: Any, X: FloatArray, X_new: FloatArray, landmarks: FloatArray | None = None
     ) -> FloatArray:
         """Bounds on the errors of :meth:`kernel`, (n_dims,): two values of it for each."""
-        output, theta = _Rows(self.problem).output, kernel.theta
+        output, theta = self.problem.design.output_matrix, kernel.theta
         errors = []
         for move in _NUDGE * np.eye(len(theta)):
             high, low = (
@@ -362,22 +355,12 @@ def _contracted(
 def _values(kernel: Any, X: FloatArray, Z: FloatArray, coef: FloatArray) -> FloatArray:
     """Σ k(x, z_j) coef_j on rows."""
     kept = coef.any(axis=1)
-    Z, coef = Z[kept], coef[kept]
-    found = np.zeros((len(X), coef.shape[1]))
-    for a in _blocks(X):
-        for b in _blocks(Z):
-            found[a] += kernel(X[a], Z[b]) @ coef[b]
-    return found
+    return KernelFunctions(kernel, Z[kept]).combined(X, coef[kept])
 
 
 def _at(kernel: Any, landmarks: FloatArray, values: FloatArray) -> FloatArray:
     """Coefficients at landmarks of the function with these values there."""
-    gram = kernel(landmarks)
-
-    def fill(matrix: FloatArray) -> None:
-        matrix[...] = gram
-
-    return solve_cholesky(cholesky(fill, len(gram)), values)
+    return solve_cholesky(cholesky_of(kernel(landmarks)), values)
 
 
 __all__ = ["Sensitivity", "sensitivity_of"]

@@ -166,7 +166,7 @@ class Inner:
             slope = gradient.function.dot(move.function) + float(gradient.offset @ move.offset)
             if not slope < 0.0:
                 return point, steps
-            trial = self._end(point, move, full_steps)
+            trial = self._moved(point, move, 1.0, full_steps)
             new = None
             if -slope <= _ROUNDING * abs(point.value):  # values are blind here, gradients not
                 new = self.gradient(trial)
@@ -177,7 +177,7 @@ class Inner:
                 if not full_steps:
                     self.spare[:] = [trial.dual]
                     del trial
-                    trial = self._along(point, move, slope)
+                    trial = self._moved(point, move, self._size(point, move, slope))
                     if not trial.value < point.value:
                         return point, steps
             if steps > 0 or not keep:
@@ -186,14 +186,14 @@ class Inner:
             gradient = self.gradient(point) if new is None else new
         return point, budget
 
-    def _end(self, point: Point, move: Move, with_pull: bool) -> Point:
-        """The point a full step away."""
+    def _moved(self, point: Point, move: Move, size: float, with_pull: bool = True) -> Point:
+        """The point a share of a move away."""
         known = None
         if move.prediction is not None:
             assert point.residual is not None
-            known = point.residual - move.prediction
-        function = point.function.plus(1.0, move.function)
-        return self.at(function, point.offset + move.offset, known, with_pull)
+            known = point.residual - size * move.prediction
+        function = point.function.plus(size, move.function)
+        return self.at(function, point.offset + size * move.offset, known, with_pull)
 
     def _damping(self, point: Point, gradient: Gradient) -> FloatArray:
         """ρ for each output, raised where too few kinks hold its offset within the spread."""
@@ -202,18 +202,8 @@ class Inner:
         wanted = np.abs(gradient.offset) / max(self.scale.spread, np.finfo(float).tiny)
         return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
 
-    def _along(self, point: Point, move: Move, slope: float) -> Point:
-        """Point on the way of a move where the slope of Ψ has nearly vanished."""
-        size = self._size(point, move, slope)
-        known = None
-        if move.prediction is not None:
-            assert point.residual is not None
-            known = point.residual - size * move.prediction
-        function = point.function.plus(size, move.function)
-        return self.at(function, point.offset + size * move.offset, known)
-
     def _size(self, point: Point, move: Move, slope: float) -> float:
-        """Share of a move to go.
+        """Share of a move to go, where the slope of Ψ has nearly vanished.
 
         On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
         which needs the residuals of both ends and no further pass over the features.

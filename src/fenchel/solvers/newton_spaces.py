@@ -8,7 +8,7 @@ with all features: the better choice where the rank is close to the number of ro
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,37 +43,6 @@ class Move(NamedTuple):
     offset: FloatArray
     prediction: FloatArray | None
     """Change of the predictions (n, p), where it comes without a product of its own."""
-
-
-class Space(Protocol):
-    """What the Newton solver asks of the representation of functions."""
-
-    def start(self, certified: Certified, scale: float) -> Function:
-        """Return ``scale`` times the function of a certified point."""
-        ...
-
-    def weights(self, function: Function) -> FloatArray:
-        """Weights of a function, as the design has them."""
-        ...
-
-    def residual(self, function: Function, offset: FloatArray) -> FloatArray | None:
-        """Residuals (n, p), or None if they are best computed block by block."""
-        ...
-
-    def gradient(self, function: Function, dual: FloatArray, pull: FloatArray | None) -> Function:
-        """Return the function minus the one that a dual point stands for."""
-        ...
-
-    def move(
-        self, kinks: Kinks, gradient: Function, offset_gradient: FloatArray, ridge: FloatArray
-    ) -> Move:
-        """Solve the Newton system."""
-        ...
-
-
-def choose_space(problem: Problem) -> Space:
-    """Kernel coefficients where the features are as many as the dual variables, or nearly."""
-    return KernelSpace(problem) if problem.design.by_rows else FeatureSpace(problem)
 
 
 class FeatureSpace:
@@ -162,3 +131,12 @@ class KernelSpace:
         coef[rows] -= push
         image -= self.design.image(push, rows)
         return Move(Function(coef, image), offset, image + offset)
+
+
+Space = FeatureSpace | KernelSpace
+"""Where a Newton solver keeps its function."""
+
+
+def choose_space(problem: Problem) -> Space:
+    """Kernel coefficients where the features are as many as the dual variables, or nearly."""
+    return KernelSpace(problem) if problem.design.by_rows else FeatureSpace(problem)

@@ -57,11 +57,7 @@ def solve_in_weights(
     diagonal[:inner] += 1.0
     diagonal[inner:] += ridge
     right = np.concatenate([gradient.ravel(), offset_gradient])
-
-    def fill(matrix: FloatArray) -> None:
-        matrix[...] = hessian[:size, :size]
-
-    factor = cholesky(fill, size)
+    factor = cholesky_of(hessian[:size, :size])
     step = np.zeros(len(right))
     step[:size] = solve_cholesky(factor, -right[:size])
     return step[:inner].reshape(gradient.shape), step[inner:]
@@ -143,6 +139,15 @@ def cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
         if not failed:
             return factor
     raise np.linalg.LinAlgError("a Newton system is not positive definite: rounding errors")
+
+
+def cholesky_of(known: FloatArray) -> FloatArray:
+    """The same of a matrix that is there, and stays."""
+
+    def fill(matrix: FloatArray) -> None:
+        matrix[...] = known
+
+    return cholesky(fill, len(known))
 
 
 def solve_cholesky(factor: FloatArray, right: FloatArray) -> FloatArray:

@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import OneOf
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
 from fenchel.solvers.base import LoopSolver, WarmStart, start_of
-from fenchel.solvers.coordinates import ORDERS, State, Sweeps, judged, unsuitable
+from fenchel.solvers.coordinates import State, Sweeps, judged, unsuitable
 from fenchel.solvers.loop import Iterate
 
 _SWEEPS_BETWEEN = 10  # sweeps over the active rows before all are looked at again
@@ -41,12 +40,8 @@ class PDCD(LoopSolver):
     max_iter : int
         Limit on the number of passes over the rows.
     block : bool
-        Whether a step moves a whole row (2017) or one coordinate of it (2016); the latter
-        needs a loss without coupling of the outputs.
-    order : {"pairs", "rows"}
-        What is drawn where a step moves one coordinate: a row and an output, independently of
-        all others, as printed; or a row, all of whose outputs then have a step, those of as many
-        rows as there are in random order. Rows are drawn independently with ``block=True``.
+        Whether a step moves a whole row (2017) or one coordinate of it (2016), drawn
+        independently; the latter needs a loss without coupling of the outputs.
     active_set : bool
         Whether rows that satisfy their optimality condition strictly, at zero or with all
         coordinates at a bound, are set aside for some passes (2017, section 6.3).
@@ -66,18 +61,10 @@ class PDCD(LoopSolver):
     block: bool = True
     active_set: bool = True
     random_state: int = 0
-    order: str = "pairs"
-
-    def __post_init__(self) -> None:
-        """Refuse an order that is none."""
-        OneOf(ORDERS)(self.order, "order")
 
     def requires(self, problem: Problem) -> str | None:
         """Return None for box losses, else a sentence on what is missing."""
-        missing = unsuitable(problem)
-        if missing is None and not self.block and not problem.separable:
-            return "needs a loss without coupling of the outputs for block=False; use block=True"
-        return missing
+        return unsuitable(problem, self.block)
 
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None
@@ -94,13 +81,13 @@ class PDCD(LoopSolver):
             yield judged(problem, int(np.ceil(passes)), dual, state.theta.mean(axis=0))
             if passes >= self.max_iter:
                 return
-            sweeps.over(state, sweeps.draw(random, None, self.order))
+            sweeps.over(state, sweeps.draw(random))
             passes += 1.0
             if self.active_set:
                 active = _active(problem, state)
             for _ in range(_SWEEPS_BETWEEN - 1):
                 if len(active):
-                    sweeps.over(state, sweeps.draw(random, active, self.order))
+                    sweeps.over(state, sweeps.draw(random, active))
                 passes += len(active) / n
 
 

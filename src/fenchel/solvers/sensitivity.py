@@ -23,14 +23,13 @@ differentiation for fast hyperparameter selection in non-smooth convex learning.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.design.base import square_roots
 from fenchel.problem import Problem
-from fenchel.solvers.newton_system import Kinks, cholesky, solve_cholesky
+from fenchel.solvers.newton_system import Kinks, cholesky, cholesky_of, solve_cholesky
 
 _STIFF = 1e9  # of a kink, in place of infinity: the share of a change that is not held
 _HELD = 1e-12  # least rcond at which kinks hold an offset
@@ -79,28 +78,6 @@ def _unsmoothed(jacobian: FloatArray) -> FloatArray:
     return np.asarray((bases * values[:, None, :]) @ bases.transpose(0, 2, 1))
 
 
-class System(Protocol):
-    """The symmetric system of some kinks, D the block diagonal of c_i J_i."""
-
-    def solve(self, values: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
-        r"""Return U (n, p) and w (p,) for values q (n, p) and a total σ (p,).
-
-        .. math:: U = D\,(q - K U B - w), \qquad \sum_i U_i = \sigma
-
-        w = 0 without intercept. An offset that no kink holds does not move.
-        """
-        ...
-
-
-def system_of(problem: Problem, kinks: Kinks) -> System:
-    """The system in one unknown for each kink; where these are many, in the weights if fewer."""
-    if kinks.size > max(_FEW, problem.design.zero().size + problem.n_outputs):
-        hessian = problem.design.hessian(kinks.rows, kinks.jacobian)
-        if hessian is not None:
-            return _InWeights(problem, kinks, hessian)
-    return _InKinks(problem, kinks)
-
-
 class _InKinks:
     """With D = Σ v vᵀ and U = Σ z v: I + V K V."""
 
@@ -135,11 +112,7 @@ class _InWeights:
         self.size = problem.design.zero().size
         inner = hessian[: self.size, : self.size]
         np.einsum("ii->i", inner)[...] += 1.0
-
-        def fill(matrix: FloatArray) -> None:
-            matrix[...] = inner
-
-        self.factor = cholesky(fill, self.size)
+        self.factor = cholesky_of(inner)
 
     def solve(self, values: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
         design, p = self.problem.design, self.problem.n_outputs
@@ -164,6 +137,26 @@ class _InWeights:
         full = jacobian.ndim == 3
         pushed[rows] = np.einsum("ijk,ik->ij", jacobian, mine) if full else jacobian * mine
         return pushed
+
+
+System = _InKinks | _InWeights
+r"""The symmetric system of some kinks, D the block diagonal of c_i J_i.
+
+``solve`` returns U (n, p) and w (p,) for values q (n, p) and a total σ (p,):
+
+.. math:: U = D\,(q - K U B - w), \qquad \sum_i U_i = \sigma
+
+w = 0 without intercept. An offset that no kink holds does not move.
+"""
+
+
+def system_of(problem: Problem, kinks: Kinks) -> System:
+    """The system in one unknown for each kink; where these are many, in the weights if fewer."""
+    if kinks.size > max(_FEW, problem.design.zero().size + problem.n_outputs):
+        hessian = problem.design.hessian(kinks.rows, kinks.jacobian)
+        if hessian is not None:
+            return _InWeights(problem, kinks, hessian)
+    return _InKinks(problem, kinks)
 
 
 def _held(square: FloatArray, right: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The bounds of the papers on joint quantiles and on ε-insensitive losses."""
+"""The bounds of the papers: joint quantiles, ε-insensitive losses, non-negative models."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
+from fenchel._validation import check_levels
 from fenchel.bounds._result import (
     AHEAD,
     IID,
     JOINT,
+    POSITIVE,
     SPARSE,
     Bound,
     check_count,
     check_delta,
     check_real,
 )
-from fenchel.bounds.general import tail
-from fenchel.losses.atoms import check_levels
+from fenchel.bounds.complexity import positive_model_complexity
+from fenchel.bounds.general import risk_bound, tail
 
 
 def joint_quantile_bound(
@@ -94,7 +96,7 @@ def joint_quantile_bound(
     Bound(0.695 = empirical risk 0.5, complexity 0.08485, confidence 0.1101; Sangnier, ...)
     """
     n, delta = check_count("n", n), check_delta(delta)
-    tau = check_levels(np.asarray(levels, dtype=np.float64))
+    tau = check_levels(levels)
     kappa = check_diagonal(diagonal, len(tau))
     c, a = check_real("norm", norm), check_real("target_bound", target_bound)
     beta = check_real("offset_bound", offset_bound)
@@ -119,32 +121,27 @@ def joint_quantile_bound(
         offset = "offsets were fixed in advance, at most target_bound in absolute value"
     else:
         raise ValueError(f"contraction must be 'outputs' or 'vector', got {contraction!r}")
-    return Bound(
-        {
-            "empirical risk": check_real("empirical_risk", empirical_risk),
-            "complexity": complexity,
-            "confidence": most * tail(delta, n),
-        },
+    return risk_bound(
+        empirical_risk,
+        n,
+        complexity,
+        most,
+        delta,
         assumptions=(
-            IID,
-            AHEAD,
             "all functions of the class have a norm of at most norm, and K(x, x)_jj is at most "
             "diagonal_j always",
             "|y| <= target_bound always",
             offset,
         ),
         constants={
-            "n": n,
             "n_levels": p,
             "norm": c,
             "trace": float(kappa.sum()),
             "target_bound": a,
             "offset_bound": beta,
-            "delta": delta,
         },
         source=source,
         risk="E Σ_j pinball_j(y - h_j(x))",
-        trivial=most,
     )
 
 
@@ -336,6 +333,61 @@ def insensitive_excess_bound(
         source=f"{SPARSE}, theorem 2{'' if p > 1 else ', with the scalar contraction'}",
         risk="E ℓ(y - f(x)) - min over the class",
         trivial=slope * M,
+    )
+
+
+def positive_excess_bound(n: int, *, norm: float, radius: float, lipschitz: float) -> Bound:
+    r"""Bound the mean excess risk of a non-negative model fitted by constrained minimization.
+
+    .. math:: E\, R(\hat f) - \inf_{f \in F} R(f) \le 2 G R_n(F) \le \frac{2 G L c^2}{\sqrt n},
+              \qquad F = \{x \mapsto \varphi(x)^\top A \varphi(x): A \succeq 0, \|A\|_F \le L\}
+
+    for the minimizer of the mean loss over F. The expectation is over samples, so no
+    probability of failure comes in. The published bound is twice as large, by the bound on
+    R_n: see :func:`positive_model_complexity`.
+
+    Parameters
+    ----------
+    n : int
+        Size of the sample.
+    norm : float
+        L; any norm that is at least the Frobenius norm, such as the trace, will do.
+    radius : float
+        c, with k(x, x) <= c² everywhere.
+    lipschitz : float
+        G, a bound on the slopes of the loss in the prediction.
+
+    Returns
+    -------
+    Bound
+        With its terms, assumptions and caveats.
+
+    References
+    ----------
+    Marteau-Ferey, Bach, Rudi (2020), (12), with half the constant.
+
+    Examples
+    --------
+    >>> from fenchel.bounds import positive_excess_bound
+    >>> positive_excess_bound(10_000, norm=2.0, radius=1.0, lipschitz=1.0).value
+    0.04
+    """
+    n = check_count("n", n)
+    norm, radius = check_real("norm", norm), check_real("radius", radius)
+    slope = check_real("lipschitz", lipschitz)
+    return Bound(
+        {"complexity": 2.0 * slope * positive_model_complexity(norm, radius, n)},
+        assumptions=(
+            IID,
+            AHEAD,
+            "the fit minimizes the mean loss over the whole class",
+            "the loss has slopes of at most lipschitz in the prediction",
+            f"k(x, x) is always at most {radius:g}²",
+        ),
+        constants={"n": n, "norm": norm, "radius": radius, "lipschitz": slope},
+        source=f"{POSITIVE}, (12) with half the constant",
+        risk="E R(f) - inf over the class, in the mean over samples",
+        trivial=slope * norm * radius**2,
     )
 
 
