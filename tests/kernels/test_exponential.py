@@ -61,3 +61,29 @@ def test_reduced_rows_and_given_arrays(kernel):
         np.testing.assert_allclose(out, expected, rtol=1e-13)
         kernel.fill(X[:30], X[20:], out)
         np.testing.assert_allclose(out, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 10, 16, 17])
+def test_values_in_one_pass(d, precision):
+    random = np.random.default_rng(d)
+    X, Y = random.standard_normal((9, d)), random.standard_normal((1301, d))
+    X, Y = X.astype(precision), Y.astype(precision)
+    squares = ((X[:, None].astype(float) - Y) ** 2).sum(axis=2)
+    accuracy = 40.0 * np.finfo(precision).eps
+    for kernel, expected in (
+        (Gaussian(1.0), np.exp(-0.5 * squares)),
+        (Laplacian(1.0), formula(squares, 0.5)),
+        (Matern(1.0), formula(squares, 1.5)),
+        (Matern(1.0, 2.5), formula(squares, 2.5)),
+    ):
+        out = np.empty((9, 1301), precision)
+        kernel.fill(X, Y, out)
+        np.testing.assert_allclose(out, expected, rtol=accuracy, atol=accuracy)
+        turned = np.empty((1301, 9), precision)
+        kernel.fill(Y, X, turned)
+        if d <= 16:  # sums: the same bits wherever a pair stands
+            assert np.array_equal(out, turned.T)
+            part = np.empty((1, 3), precision)
+            kernel.fill(X[4:5], np.ascontiguousarray(Y[1000:1003]), part)
+            assert np.array_equal(part, out[4:5, 1000:1003])

@@ -15,7 +15,8 @@ from fenchel.design.base import Design
 from fenchel.design.factored import Factored
 
 _GATHERED = 6  # times the rows whose copy pays for a product with them alone
-_TILE_BYTES, _TILE_COLUMNS = 2**21, 2048  # 2 MiB of kernel values stay in cache
+_TILE_BYTES, _TILE_COLUMNS = 2**19, 512  # half a MiB of kernel values stays in cache
+_TASK_COLUMNS = 4 * _TILE_COLUMNS
 _STRIP = 128  # rows of a block at a time
 _PARTS = 16  # sums that are held at once, however many threads there are
 _LEAST_SHARED = 4096  # rows from which on threads save more than waking them costs
@@ -203,14 +204,16 @@ class Computed(KernelValues):
             return self._all_times(vectors)
         among, product = self._rows[rows], np.zeros((self.size, vectors.shape[1]))
 
-        def task(start: int) -> None:
-            columns, tiles = slice(start, start + _TILE_COLUMNS), self._tiles()
-            for first in range(0, len(rows), self._tile_rows):
-                part = slice(first, first + self._tile_rows)
-                tile = tiles.values(among[part], self._rows[columns])
-                product[columns] += tile.T @ vectors[part]
+        def task(task_start: int) -> None:
+            tiles, stop = self._tiles(), min(task_start + _TASK_COLUMNS, self.size)
+            for start in range(task_start, stop, _TILE_COLUMNS):
+                columns = slice(start, min(start + _TILE_COLUMNS, stop))
+                for first in range(0, len(rows), self._tile_rows):
+                    part = slice(first, first + self._tile_rows)
+                    tile = tiles.values(among[part], self._rows[columns])
+                    product[columns] += tile.T @ vectors[part]
 
-        self._share(task, range(0, self.size, _TILE_COLUMNS))
+        self._share(task, range(0, self.size, _TASK_COLUMNS))
         return product
 
     def _all_times(self, vectors: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from fenchel.features.base import FeatureMap
 from fenchel.features.pivoted_cholesky import PivotedCholesky
 from fenchel.kernels import as_scalar_kernel, for_threads
 
-_LOW_RANK = 100  # of the features that solvers start from
+_LOW_RANK = 64  # of the features that solvers start from
 
 
 class KernelRows(FeatureMap):

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numba import njit
 
 from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.kernels.exponential import shape
 from fenchel.kernels.sparse import SparsePoints
 
-_SUMMED_FEATURES = 8  # up to here summing squared differences beats a matrix product
+_SUMMED_FEATURES = 16  # up to here summing squared differences beats a matrix product
 _FEW_ROWS = 8  # likewise, whatever the number of features
 _BLOCK = 64
-_CHUNK = 512  # distances that stay in the nearest cache
+_CHUNK, _LEAST_CHUNK = 4096, 64  # numbers of rows that stay in the nearest cache
+_NO_SHAPE = -1
 _CANCELLED = {8: 1e-8, 4: 1e-4}  # share of ||x||² + ||y||² where the product has lost digits
 
 
@@ -31,13 +33,7 @@ def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = Non
     if out is None:
         out = np.empty((len(X), len(Y)), X.dtype)
     if min(len(X), len(Y)) < _FEW_ROWS or X.shape[1] <= _SUMMED_FEATURES:
-        few = len(Y) < min(_FEW_ROWS, len(X))  # the inner loop is the long one
-        long, short = (X, Y) if few else (Y, X)
-        squares = np.empty((len(short), len(long)), X.dtype) if few else out
-        _sum(np.ascontiguousarray(short), np.ascontiguousarray(long.T).reshape(-1), squares)
-        if few:
-            out[...] = squares.T
-        return out
+        return sums(X, Y, out, _NO_SHAPE)
     centre = X.mean(axis=0)
     same = Y is X
     X = X - centre
@@ -46,6 +42,29 @@ def squared_distances(X: FloatArray, Y: FloatArray, out: FloatArray | None = Non
     y = x if same else np.einsum("ij,ij->i", Y, Y)
     np.matmul(X, Y.T, out=out)
     _expand(out, X, Y, x, y, X.dtype.type(_CANCELLED[X.dtype.itemsize]))
+    return out
+
+
+def values_of_sums(X: FloatArray, Y: FloatArray, out: FloatArray, twice: int) -> bool:
+    """Write kernels of squared distances, see :func:`~fenchel.kernels.exponential.shape`.
+
+    In one go, if they are better summed feature by feature; else it does nothing, and says so.
+    """
+    if X.shape[1] > _SUMMED_FEATURES and min(len(X), len(Y)) >= _FEW_ROWS:
+        return False
+    sums(X, Y, out, twice)
+    return True
+
+
+def sums(X: FloatArray, Y: FloatArray, out: FloatArray, twice: int) -> FloatArray:
+    """Squared differences, summed, and what is made of them; the inner loop is the long one."""
+    X, Y = np.ascontiguousarray(X), np.ascontiguousarray(Y)
+    if len(Y) < min(_FEW_ROWS, len(X)):
+        squares = np.empty((len(Y), len(X)), out.dtype)
+        sum_squares(Y, X, squares, twice)
+        out[...] = squares.T
+    else:
+        sum_squares(X, Y, out, twice)
     return out
 
 
@@ -71,37 +90,62 @@ def symmetric(
     return matrix
 
 
-@njit(cache=True, nogil=True)
-def _sum(X: AnyArray, columns: AnyArray, out: AnyArray) -> None:
-    """Sum squared differences, with the other rows column by column in one array."""
-    n = out.shape[1]
-    total = np.empty(_CHUNK, out.dtype)
-    for i in range(out.shape[0]):
-        row = out[i]
-        for start in range(0, n, _CHUNK):
-            size = min(_CHUNK, n - start)
-            _sum_in_cache(X[i], columns, n, start, total[:size])
-            part = row[start : start + size]
+_QUICK: Any = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": {"contract", "nsz"},
+    "error_model": "numpy",
+}
+
+
+@njit(**_QUICK)
+def sum_squares(X: AnyArray, Y: AnyArray, out: AnyArray, twice: int) -> None:
+    """Sum squared differences of all pairs, and make kernels of them, see ``shape``.
+
+    In pieces that stay in the nearest cache from the rows to the values. Of a pair, the sum
+    depends on nothing but the pair.
+    """
+    (n, d), number = Y.shape, out.dtype.type
+    width = max(_CHUNK // max(d, 1), _LEAST_CHUNK)
+    memory = np.empty(max(d, 1) * width, out.dtype)
+    for start in range(0, n, width):
+        size = min(width, n - start)
+        for j in range(d):
             for k in range(size):
-                part[k] = total[k]
+                memory[j * size + k] = number(Y[start + k, j])
+        for i in range(out.shape[0]):
+            total = out[i, start : start + size]
+            _sum_of_row(X[i], memory, total)
+            if twice >= 0:
+                shape(total, twice)
 
 
-@njit(cache=True, nogil=True)
-def _sum_in_cache(x: AnyArray, columns: AnyArray, n: int, start: int, total: AnyArray) -> None:
-    """Squared distances of one row to some others, two features at a time."""
-    total[:] = 0.0
-    size, even = total.size, x.size - x.size % 2
-    for j in range(0, even, 2):
-        first = columns[j * n + start : j * n + start + size]
-        second = columns[(j + 1) * n + start : (j + 1) * n + start + size]
-        a, b = x[j], x[j + 1]
+@njit(**_QUICK)
+def _sum_of_row(x: AnyArray, columns: AnyArray, total: AnyArray) -> None:
+    """Squared distances of one row to some others, which lie column by column: four at a time."""
+    size, number = total.size, total.dtype.type
+    for k in range(size):
+        total[k] = number(0.0)
+    fours, twos = x.size - x.size % 4, x.size - x.size % 2
+    for j in range(0, fours, 4):
+        one, two = columns[j * size : (j + 1) * size], columns[(j + 1) * size : (j + 2) * size]
+        three = columns[(j + 2) * size : (j + 3) * size]
+        four = columns[(j + 3) * size : (j + 4) * size]
+        a, b, c, e = number(x[j]), number(x[j + 1]), number(x[j + 2]), number(x[j + 3])
         for k in range(size):
-            total[k] += (first[k] - a) * (first[k] - a) + (second[k] - b) * (second[k] - b)
-    if even < x.size:
-        last = columns[even * n + start : even * n + start + size]
-        a = x[even]
+            first, second = one[k] - a, two[k] - b
+            third, fourth = three[k] - c, four[k] - e
+            total[k] += first * first + second * second + third * third + fourth * fourth
+    if fours < twos:
+        one, two = columns[fours * size : (fours + 1) * size], columns[(fours + 1) * size :]
+        a, b = number(x[fours]), number(x[fours + 1])
         for k in range(size):
-            total[k] += (last[k] - a) * (last[k] - a)
+            first, second = one[k] - a, two[k] - b
+            total[k] += first * first + second * second
+    if twos < x.size:
+        one, a = columns[twos * size :], number(x[twos])
+        for k in range(size):
+            total[k] += (one[k] - a) * (one[k] - a)
 
 
 @njit(cache=True, nogil=True)

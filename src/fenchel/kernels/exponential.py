@@ -25,123 +25,120 @@ _LOWEST = -708.0  # exponentials below it are less than 3e-308, and zero here
 _MANTISSA = 52
 _HIGH_SINGLE, _LOW_SINGLE = 0.693359375, -2.12194440e-4  # the first with ten bits
 _SHIFT_SINGLE, _LOWEST_SINGLE, _MANTISSA_SINGLE = 12582912.0, -87.0, 23
-_CHUNK = 256  # values that stay in the nearest cache
+GAUSSIAN = 0  # in the place of twice the smoothness
+_QUICK: Any = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": {"contract", "nsz"},
+    "error_model": "numpy",
+}
+_INSIDE: Any = {**_QUICK, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-def _exponential(values: FloatArray, shifted: FloatArray) -> None:
-    """Replace values <= 0 by their exponentials; as many numbers ``shifted`` are overwritten."""
-    for i in range(values.size):
-        x = _LOWEST if values[i] < _LOWEST else values[i]
-        shifted[i] = x * _PER_LOG2 + _SHIFT
-    powers = shifted.view(np.int64)
-    for i in range(values.size):
-        x = _LOWEST if values[i] < _LOWEST else values[i]
-        k = shifted[i] - _SHIFT
-        r = (x - k * _LOG2_HIGH) - k * _LOG2_LOW
-        p = _C13 * r + _C12
-        p = ((p * r + _C11) * r + _C10) * r + _C9
-        p = ((p * r + _C8) * r + _C7) * r + _C6
-        p = ((p * r + _C5) * r + _C4) * r + _C3
-        p = ((p * r + _C2) * r + 1.0) * r + 1.0
-        # what is not a number stays that; 0 * x changes nothing else
-        values[i] = 0.0 if values[i] < _LOWEST else p + 0.0 * values[i]
-    bits = values.view(np.int64)
-    for i in range(values.size):
-        bits[i] += (powers[i] << _MANTISSA) if values[i] > 0.0 else np.int64(0)
+@njit(**_INSIDE)
+def _double(value: Any) -> float:
+    """Exponential of a number <= 0."""
+    x = _LOWEST if value < _LOWEST else value
+    shifted = x * _PER_LOG2 + _SHIFT
+    k = shifted - _SHIFT
+    r = (x - k * _LOG2_HIGH) - k * _LOG2_LOW
+    p = _C13 * r + _C12
+    p = ((p * r + _C11) * r + _C10) * r + _C9
+    p = ((p * r + _C8) * r + _C7) * r + _C6
+    p = ((p * r + _C5) * r + _C4) * r + _C3
+    p = ((p * r + _C2) * r + 1.0) * r + 1.0
+    power = np.float64(shifted).view(np.int64) << _MANTISSA
+    found = np.int64(np.float64(p).view(np.int64) + power).view(np.float64)
+    # what is not a number stays that; 0 * x changes nothing else
+    return 0.0 if value < _LOWEST else found + 0.0 * x
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-def _exponential_single(values: AnyArray, shifted: AnyArray) -> None:
+@njit(**_INSIDE)
+def _single(value: Any) -> np.float32:
     """The same in single precision, within two units in the last place."""
     low, per, shift = np.float32(_LOWEST_SINGLE), np.float32(_PER_LOG2), np.float32(_SHIFT_SINGLE)
-    for i in range(values.size):
-        x = low if values[i] < low else values[i]
-        shifted[i] = x * per + shift
-    powers = shifted.view(np.int32)
     one, high, rest = np.float32(1.0), np.float32(_HIGH_SINGLE), np.float32(_LOW_SINGLE)
     c2, c3, c4 = np.float32(_C2), np.float32(_C3), np.float32(_C4)
     c5, c6, c7 = np.float32(_C5), np.float32(_C6), np.float32(_C7)
-    for i in range(values.size):
-        x = low if values[i] < low else values[i]
-        k = shifted[i] - shift
-        r = (x - k * high) - k * rest
-        p = ((c7 * r + c6) * r + c5) * r + c4
-        p = (((p * r + c3) * r + c2) * r + one) * r + one
-        values[i] = np.float32(0.0) if values[i] < low else p + np.float32(0.0) * values[i]
-    bits = values.view(np.int32)
-    for i in range(values.size):
-        shifted_power = np.int32(powers[i] << np.int32(_MANTISSA_SINGLE))
-        bits[i] += shifted_power if values[i] > np.float32(0.0) else np.int32(0)
+    x = low if value < low else value
+    shifted = x * per + shift
+    k = shifted - shift
+    r = (x - k * high) - k * rest
+    p = ((c7 * r + c6) * r + c5) * r + c4
+    p = (((p * r + c3) * r + c2) * r + one) * r + one
+    power = np.int32(np.float32(shifted).view(np.int32) << np.int32(_MANTISSA_SINGLE))
+    found = np.int32(np.float32(p).view(np.int32) + power).view(np.float32)
+    return np.float32(0.0) if value < low else found + np.float32(0.0) * x
 
 
-def _exponentials(values: AnyArray, shifted: AnyArray) -> None:
-    """Of either precision: compiled functions call the one for their arrays."""
+def _exponential(value: Any) -> Any:
+    """Of either precision: compiled functions call the one for their numbers."""
 
 
-@overload(_exponentials)
-def _choose(values: Any, shifted: Any) -> Any:
-    chosen = _exponential_single if values.dtype == types.float32 else _exponential
+@overload(_exponential)
+def _choose(value: Any) -> Any:
+    chosen = _single if value == types.float32 else _double
 
-    def call(values: Any, shifted: Any) -> Any:  # the same annotations: numba compares them
-        chosen(values, shifted)
+    def call(value: Any) -> Any:  # the same annotations: numba compares them
+        return chosen(value)
 
     return call
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-def _gaussian(squares: AnyArray) -> None:
-    shifted = np.empty(_CHUNK, squares.dtype)
-    half = squares.dtype.type(-0.5)
-    for start in range(0, squares.size, _CHUNK):
-        part = squares[start : start + _CHUNK]
-        for i in range(part.size):
-            part[i] *= half
-        _exponentials(part, shifted[: part.size])
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
-def _matern(squares: AnyArray, slopes: AnyArray, twice: int) -> None:
-    """Matérn kernels of smoothness twice / 2, and their slopes where there is room for them."""
-    shifted, distance = np.empty(_CHUNK, squares.dtype), np.empty(_CHUNK, squares.dtype)
+@njit(**_QUICK)
+def shape(squares: AnyArray, twice: int) -> None:
+    """Replace squared distances by Matérn kernels of smoothness twice / 2, Gaussian for 0."""
     number = squares.dtype.type
-    factor, one, three, third = number(twice), number(1.0), number(3.0), number(1.0 / 3.0)
-    for start in range(0, squares.size, _CHUNK):
-        part = squares[start : start + _CHUNK]
-        root = distance[: part.size]
-        for i in range(part.size):
-            root[i] = np.sqrt(factor * part[i])
-        for i in range(part.size):
-            part[i] = -root[i]
-        _exponentials(part, shifted[: part.size])
-        if slopes.size:
-            slope = slopes[start : start + _CHUNK]
-            for i in range(part.size):
-                slope[i] = three * part[i]
-        if twice == 3:
-            for i in range(part.size):
-                part[i] *= one + root[i]
-        elif twice == 5:
-            for i in range(part.size):
-                part[i] *= one + root[i] + third * root[i] * root[i]
+    half, factor, one, third = number(-0.5), number(twice), number(1.0), number(1.0 / 3.0)
+    if twice == GAUSSIAN:
+        for i in range(squares.size):
+            squares[i] = _exponential(half * squares[i])
+    elif twice == 1:
+        for i in range(squares.size):
+            squares[i] = _exponential(-np.sqrt(squares[i]))
+    elif twice == 3:
+        for i in range(squares.size):
+            root = np.sqrt(factor * squares[i])
+            squares[i] = (one + root) * _exponential(-root)
+    else:
+        for i in range(squares.size):
+            root = np.sqrt(factor * squares[i])
+            squares[i] = (one + root + third * root * root) * _exponential(-root)
+
+
+@njit(**_QUICK)
+def _shape_with_slopes(squares: AnyArray, slopes: AnyArray) -> None:
+    """The same for smoothness 3/2, and slopes."""
+    number = squares.dtype.type
+    one, three = number(1.0), number(3.0)
+    for i in range(squares.size):
+        root = np.sqrt(three * squares[i])
+        value = _exponential(-root)
+        squares[i] = (one + root) * value
+        slopes[i] = three * value
+
+
+def shaped(squares: FloatArray, twice: int | None) -> FloatArray:
+    """Replace squared distances by what :func:`shape` knows by this number."""
+    assert twice is not None
+    shape(_flat(squares), twice)
+    return squares
 
 
 def gaussian(squares: FloatArray) -> FloatArray:
     """Replace squared distances by exp(-d²/2)."""
-    _gaussian(_flat(squares))
-    return squares
+    return shaped(squares, GAUSSIAN)
 
 
 def matern(squares: FloatArray, nu: float) -> FloatArray:
     """Replace squared distances by Matérn kernels of smoothness 1/2, 3/2 or 5/2."""
-    _matern(_flat(squares), np.empty(0, squares.dtype), round(2 * nu))
-    return squares
+    return shaped(squares, round(2 * nu))
 
 
 def matern32_with_slopes(squares: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The same for 3/2, with 3 exp(-√3 d): derivatives over the differences of two rows."""
     slopes = np.empty_like(squares)
-    _matern(_flat(squares), _flat(slopes), 3)
+    _shape_with_slopes(_flat(squares), _flat(slopes))
     return squares, slopes
 
 

@@ -17,7 +17,7 @@ from fenchel._typing import FloatArray
 from fenchel._validation import CALLABLE, COUNT, NOT_NEGATIVE, POSITIVE, That, declared
 from fenchel.kernels import exponential
 from fenchel.kernels.base import ScalarKernel, two_dimensional
-from fenchel.kernels.distances import squared_distances, symmetric
+from fenchel.kernels.distances import squared_distances, symmetric, values_of_sums
 from fenchel.kernels.measures import Box, Normal
 from fenchel.kernels.mixture_integrals import mixture_distance, mixture_products, rough_mixture
 from fenchel.kernels.product_integrals import (
@@ -86,12 +86,18 @@ class _Radial(ScalarKernel):
         if isinstance(X, SparsePoints):
             out[...] = self._of_distances(X, Y)
             return
-        squares = squared_distances(np.asarray(X, out.dtype), np.asarray(Y, out.dtype), out)
-        self._of_squares(squares)
+        X, Y = np.asarray(X, out.dtype), np.asarray(Y, out.dtype)
+        twice = self._twice_smoothness()
+        if twice is None or not values_of_sums(X, Y, out, twice):
+            self._of_squares(squared_distances(X, Y, out))
+
+    def _twice_smoothness(self) -> int | None:
+        """What ``exponential.shape`` knows the kernel by, if it does."""
+        return None
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         """Turn squared distances into kernel values, in place where possible."""
-        raise NotImplementedError
+        return exponential.shaped(squares, self._twice_smoothness())
 
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
         scaled, centres = self._scaled(X, Z)
@@ -186,8 +192,8 @@ class Gaussian(_Radial):
 
     tail = 6.5  # exp(-6.5² / 2) = 7e-10
 
-    def _of_squares(self, squares: FloatArray) -> FloatArray:
-        return exponential.gaussian(squares)
+    def _twice_smoothness(self) -> int:
+        return exponential.GAUSSIAN
 
     def _slopes(self, squares: FloatArray) -> FloatArray:
         return exponential.gaussian(squares.copy())
@@ -245,9 +251,9 @@ class Matern(_Radial):
         super().__init__(length_scale, length_scale_bounds)
         self.nu = nu
 
-    def _of_squares(self, squares: FloatArray) -> FloatArray:
+    def _twice_smoothness(self) -> int | None:
         self.check_parameters()
-        return exponential.matern(squares, float(self.nu))
+        return round(2 * float(self.nu))
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:
         if self.nu not in SMOOTHNESS:
@@ -300,6 +306,9 @@ class AnyMatern(Matern):
     """
 
     constraints = declared(nu=POSITIVE)
+
+    def _twice_smoothness(self) -> None:
+        return None
 
     def _of_squares(self, squares: FloatArray) -> FloatArray:
         root = np.sqrt(2.0 * self.nu * squares)

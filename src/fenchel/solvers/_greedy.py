@@ -6,8 +6,8 @@ Minimizes, over a in a box and (with offsets) of sum zero within each output,
 
 q^- where a is negative and q^+ where it is positive. ``pull`` is the slope of the smooth part;
 ``up`` and ``down`` are what ε and the bounds add to it for a coordinate that grows or shrinks.
-The loops are split so that each is one that compilers vectorize: reductions run over the bits
-of the floats, read as integers in the same order.
+The loops are such that compilers vectorize each: largest gains are those of the bits of floats,
+read as integers in the same order.
 """
 
 from __future__ import annotations
@@ -40,14 +40,6 @@ def _inside(function):  # type: ignore[no-untyped-def]  # as above
 
 
 @_inside
-def _largest(bits: IntArray) -> np.int32:
-    most = _LEAST
-    for k in range(bits.size):
-        most = max(most, bits[k])
-    return most
-
-
-@_inside
 def _place(bits: IntArray, value: np.int32) -> np.int32:
     """Last place of a value that is there."""
     place = np.int32(-1)
@@ -57,43 +49,52 @@ def _place(bits: IntArray, value: np.int32) -> np.int32:
 
 
 @_inside
-def _make_comparable(bits: IntArray) -> None:
-    """Bits of floats to integers in the same order."""
-    for k in range(bits.size):
-        flip = np.int32(np.int32(bits[k] >> _SIGN) & _REST)
-        bits[k] = np.int32(bits[k] ^ flip)
+def _flipped(bits: np.int32) -> np.int32:
+    """Bits of a float to an integer in the same order, and back."""
+    return np.int32(bits ^ np.int32(np.int32(bits >> _SIGN) & _REST))
 
 
 @_inside
-def _steepest(
-    pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
-) -> tuple[np.int32, np.int32]:
-    """Coordinates that gain most per unit, growing and shrinking."""
+def _growing(pull: AnyArray, up: AnyArray, bits: IntArray) -> np.int32:
+    """Gains per unit of coordinates that grow, as integers in their order, and the largest."""
+    most = _LEAST
     for k in range(pull.size):
-        first[k] = -(pull[k] + up[k])
+        bits[k] = _flipped(np.float32(-(pull[k] + up[k])).view(np.int32))
+        most = max(most, bits[k])
+    return most
+
+
+@_inside
+def _shrinking(pull: AnyArray, down: AnyArray) -> np.int32:
+    """The largest gain per unit of coordinates that shrink, as such an integer."""
+    most = _LEAST
     for k in range(pull.size):
-        second[k] = pull[k] + down[k]
-    grow, shrink = first.view(np.int32), second.view(np.int32)
-    _make_comparable(grow)
-    _make_comparable(shrink)
-    return _place(grow, _largest(grow)), _place(shrink, _largest(shrink))
+        most = max(most, _flipped(np.float32(pull[k] + down[k]).view(np.int32)))
+    return most
 
 
 @_inside
 def _widest(
-    ends: IntArray, pull: AnyArray, up: AnyArray, down: AnyArray, first: AnyArray, second: AnyArray
-) -> tuple[np.int32, np.int32, int, int]:
-    """Of the outputs, the one whose steepest pair gains most; that pair, and its coordinates."""
-    found, widest, start = (np.int32(0), np.int32(0), 0, 0), -_TEN * _FAR, 0
+    ends: IntArray, pull: AnyArray, up: AnyArray, down: AnyArray, bits: IntArray
+) -> tuple[np.int32, np.float32, int, int]:
+    """Of the outputs, the one whose steepest pair gains most, and where its coordinates are.
+
+    First the coordinate of the pair that grows, and the gain per unit of the one that shrinks.
+    """
+    found, widest, start = (np.int32(0), -_FAR, 0, 0), -_TEN * _FAR, 0
     for k in range(ends.size):
         stop = ends[k]
         if stop > start:
             own = slice(start, stop)
-            i, j = _steepest(pull[own], up[own], down[own], first[own], second[own])
-            i, j = np.int32(start + i), np.int32(start + j)
-            width = pull[j] + down[j] - pull[i] - up[i]
-            if width > widest:
-                found, widest = (i, j, start, stop), width
+            grow, shrink = (
+                _growing(pull[own], up[own], bits[own]),
+                _shrinking(pull[own], down[own]),
+            )
+            rise = np.int32(_flipped(grow)).view(np.float32)
+            fall = np.int32(_flipped(shrink)).view(np.float32)
+            if rise + fall > widest:
+                i = np.int32(start + _place(bits[own], grow))
+                found, widest = (i, fall, start, stop), rise + fall
         start = stop
     return found
 
@@ -106,26 +107,30 @@ def _partner(
     row: AnyArray,
     slope: np.float32,
     own: np.float32,
-    gain: AnyArray,
+    bits: IntArray,
 ) -> np.int32:
     """Coordinate to shrink with the largest gain (slope²/curvature) for a growing one."""
+    most = _LEAST
     for k in range(pull.size):
         steep = max(pull[k] + down[k] - slope, _ZERO)
-        gain[k] = steep * steep / max(own + bend[k] - _TWO * row[k], _CURVED)
-    bits = gain.view(np.int32)
-    return _place(bits, _largest(bits))
+        gain = steep * steep / max(own + bend[k] - _TWO * row[k], _CURVED)
+        bits[k] = np.float32(gain).view(np.int32)  # none is negative: in the same order
+        most = max(most, bits[k])
+    return _place(bits, most)
 
 
 @_inside
-def _alone(pull: AnyArray, costs: Costs, gain: AnyArray) -> np.int32:
+def _alone(pull: AnyArray, costs: Costs, bits: IntArray) -> np.int32:
     """Coordinate with the largest gain by itself."""
     _, up, down, bend_up, bend_down = costs
+    most = _LEAST
     for k in range(pull.size):
         grow = max(-(pull[k] + up[k]), _ZERO)
         shrink = max(pull[k] + down[k], _ZERO)
-        gain[k] = max(grow * grow / bend_up[k], shrink * shrink / bend_down[k])
-    bits = gain.view(np.int32)
-    return _place(bits, _largest(bits))
+        gain = max(grow * grow / bend_up[k], shrink * shrink / bend_down[k])
+        bits[k] = np.float32(gain).view(np.int32)
+        most = max(most, bits[k])
+    return _place(bits, most)
 
 
 @_inside
@@ -204,17 +209,16 @@ def ascend_in_pairs(
     n, eps = dual.size, np.float32(epsilon)
     costs = _settled(gram, dual, box, eps)
     _, up, down, bend_up, bend_down = costs
-    first, second = np.empty(n, np.float32), np.empty(n, np.float32)
-    steps = 0
+    bits, steps = np.empty(n, np.int32), 0
     while True:
-        i, j, start, stop = _widest(ends, pull, up, down, first, second)
-        slope, top = pull[i] + up[i], pull[j] + down[j]
+        i, top, start, stop = _widest(ends, pull, up, down, bits)
+        slope = pull[i] + up[i]
         if top - slope <= tol or steps >= max_steps:
             return steps
         row = gram[i]
         own = slice(start, stop)
         j = np.int32(start) + _partner(
-            pull[own], down[own], bend_down[own], row[own], slope, bend_up[i], second[own]
+            pull[own], down[own], bend_down[own], row[own], slope, bend_up[i], bits[own]
         )
         curvature = max(bend_up[i] + bend_down[j] - _TWO * row[j], _CURVED)
         size = float(pull[j] + down[j] - slope) / curvature
@@ -247,11 +251,11 @@ def ascend_alone(
 ) -> int:
     """Steps on the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
     n, eps = dual.size, np.float32(epsilon)
-    costs, gain = _settled(gram, dual, box, eps), np.empty(n, np.float32)
+    costs, bits = _settled(gram, dual, box, eps), np.empty(n, np.int32)
     _, up, down, bend_up, bend_down = costs
     steps = 0
     while True:
-        k = _alone(pull, costs, gain)
+        k = _alone(pull, costs, bits)
         rise, fall = -(pull[k] + up[k]), pull[k] + down[k]
         # the gain is the squared slope over the curvature: both are needed to stop
         if max(rise, fall) <= tol or steps >= max_steps:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified, Progress
 from fenchel.problem import Problem
@@ -26,7 +27,7 @@ _ROUNDED = (
     "rounding errors allow no better; increase alpha, or rescale the features if the values of "
     "the kernel are huge"
 )
-_LOW_RANK_TOL = 1e-3
+_LOW_RANK_TOL = 1e-2
 _NEAR_BOUND = 1e-6  # of the largest coordinate: as near to a bound, another one is put on it
 _MOST_COARSE_ROWS = 2**18  # which are in memory, wherever the others are
 _COARSE_TOL = 1e-4
@@ -218,10 +219,12 @@ def low_rank_start(problem: Problem, loop: Loop[Certified]) -> WarmStart | None:
 
     None where kernel values are stored: they are no dearer than such features then.
     """
-    design = problem.design.low_rank()
-    if design is None:
-        return None
-    solution = Newton(_LOW_RANK_TOL).solve(replace(problem, design=design), None, _Clock(loop))
+    with threads_that_pay(0):  # small systems, and the same bits for any number of threads
+        design = problem.design.low_rank()
+        if design is None:
+            return None
+        few = replace(problem, design=design)
+        solution = Newton(_LOW_RANK_TOL).solve(few, None, _Clock(loop))
     dual, box = solution.dual, problem.loss.box(problem.n_outputs)
     if box is not None:
         size = float(np.abs(dual).max())

@@ -18,6 +18,7 @@ from fenchel.solvers.newton import Newton, low_rank_start
 from fenchel.solvers.working_sets import OnSets
 
 _SLOPE = 0.3  # where Newton takes over, in units of the spread of y and of the root of tol
+_FINER = 0.2  # the same where values are computed, and Newton's steps are dear
 _SHARP, _BLUNT = 1e-4, 0.1
 _TURNS = 2  # steps for each row, on all rows at first
 _WORK = 20.0  # entries of kernel rows that steps may read, for each entry of the matrix
@@ -101,7 +102,8 @@ class SMO:
     ) -> Solution:
         """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
         loop: Loop[Certified] = Loop(self.tol, callback)
-        slope = min(max(_SLOPE * math.sqrt(self.tol), _SHARP), _BLUNT)
+        share = _FINER if problem.design.gram is None else _SLOPE
+        slope = min(max(share * math.sqrt(self.tol), _SHARP), _BLUNT)
         solved = warm_start is not None and self._is_solved(problem, warm_start)
         start = warm_start if solved else ascend(problem, warm_start, slope, loop)
         solution = Newton(self.tol, self.max_iter).solve(problem, start, loop=loop)

@@ -10,7 +10,7 @@ from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import Gram, KernelValues
 from fenchel.problem import Problem
 from fenchel.solvers import _greedy
-from fenchel.solvers.ascent import Ascent
+from fenchel.solvers.ascent import Ascent, curvature
 from fenchel.solvers.base import WarmStart
 
 _SET = 1024
@@ -22,8 +22,9 @@ _WORK = 10  # kernel values that sets may take, for each value of the matrix and
 class OnSets(Ascent):
     """In sets of rows, with slopes of all rows.
 
-    First with kernel values in single precision, whose errors add up in the slopes; then with
-    exact slopes, until these are small.
+    With kernel values in single precision, whose errors add up in the slopes. So these are
+    computed exactly then, and corrected by exact values at the rows that moved, as often as it
+    takes until they are small.
     """
 
     def __init__(self, problem: Problem, spread: float) -> None:
@@ -51,11 +52,20 @@ class OnSets(Ascent):
         work = self._ascend(slope, _WORK * len(self.dual))
         self.values = self.exact
         self.start(self.by_output(self.dual / self.unit).T)
-        self._ascend(slope, work)
+        while work > 0 and self.steepest() > slope:
+            before, exact = self.dual.copy(), self.image
+            self.values = self.exact.in_single
+            left = self._ascend(slope, work)
+            if left == work:
+                return
+            work, self.values = left, self.exact
+            change = self.dual - before
+            self.image = exact + self._moved(np.flatnonzero(change), change)
+            self.pull = self.image + curvature(self.dual, self.box) * self.dual - self.targets
 
     def _ascend(self, slope: float, work: int) -> int:
         """Ascend with the present values; return what is left of the work."""
-        places, n = np.empty(0, dtype=np.intp), self.problem.n_rows
+        places = np.empty(0, dtype=np.intp)
         left = self.steepest()
         while left > slope and work > 0:
             places = self._next_set(places)
@@ -63,21 +73,27 @@ class OnSets(Ascent):
             done = self.steps_among(places, self._among(places), goal, _TURNS * len(places))
             if done.steps == 0:
                 break
-            rows, where = np.unique(done.places % n, return_inverse=True)
-            change = np.zeros((len(rows), self.problem.n_outputs))
-            change[where, done.places // n] = done.change
-            moved = self._mixed(self.values.times(change, rows))
-            self.image = self.image + moved
-            self.pull += moved
-            work -= len(rows)
+            change = np.zeros(len(self.dual))
+            change[done.places] = done.change
+            self.pull = self.pull + self._moved(done.places, change)
+            work -= len(np.unique(done.places % self.problem.n_rows))
             left = self.steepest()
         return work
 
+    def _moved(self, places: IntArray, change: FloatArray) -> FloatArray:
+        """K times a change of some coordinates."""
+        rows = np.unique(places % self.problem.n_rows)
+        return self._mixed(self.values.times(self.by_output(change)[:, rows].T, rows))
+
     def _among(self, places: IntArray) -> AnyArray:
         """K among some coordinates, in single precision."""
-        n = self.problem.n_rows
+        n, coupling = self.problem.n_rows, self.outputs.astype(np.float32)
+        if len(coupling) == 1:
+            values = self.values.block(places, places)
+            values *= coupling[0, 0]
+            return np.asarray(values, np.float32)
         rows, where = np.unique(places % n, return_inverse=True)
-        values, coupling = self.values.block(rows, rows), self.outputs.astype(np.float32)
+        values = self.values.block(rows, rows)
         return _greedy.coupled(values, where, coupling, places // n)
 
     def _next_set(self, before: IntArray) -> IntArray:
