@@ -13,7 +13,7 @@ import fenchel
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 # what is public of a room without being a user's business, or is documented as fenchel.NAME
-NOT_ROOMS = {"cli", "repair"}
+NOT_ROOMS = {"cli", "files", "repair"}
 
 
 def public_names() -> dict[str, object]:

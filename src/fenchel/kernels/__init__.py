@@ -2,6 +2,7 @@
 
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
+from fenchel.kernels.given import Callable, Precomputed
 from fenchel.kernels.levels import check_coupling, level_coupling, output_coupling
 from fenchel.kernels.measures import Box, Normal, Points, as_box, as_measure
 from fenchel.kernels.operator_valued import (
@@ -28,13 +29,11 @@ from fenchel.kernels.resolving import (
     resolve,
 )
 from fenchel.kernels.scalar import (
-    Callable,
     Gaussian,
     Laplacian,
     Linear,
     Matern,
     Polynomial,
-    Precomputed,
 )
 from fenchel.kernels.sparse import SparsePoints, stacked, takes_sparse
 from fenchel.kernels.tiles import KernelFunctions, for_threads

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NUMBERS
+from fenchel.kernels.given import Precomputed
 from fenchel.kernels.resolving import as_kernel, resolve
-from fenchel.kernels.scalar import Precomputed
 
 _CHUNK_VALUES = 2**22  # values that a function returns at a time: 32 MiB
 _DIAGONAL_ROWS = 16

@@ -12,16 +12,15 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.kernels.base import ScalarKernel, two_dimensional
+from fenchel.kernels.given import Callable, Precomputed
 from fenchel.kernels.scalar import (
     SMOOTHNESS,
     AnyMatern,
-    Callable,
     Gaussian,
     Laplacian,
     Linear,
     Matern,
     Polynomial,
-    Precomputed,
 )
 from fenchel.kernels.widths import NAMED_WIDTHS, check_length_scale, is_data_driven
 

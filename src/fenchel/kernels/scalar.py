@@ -1,10 +1,9 @@
-"""The kernels of vectors."""
+"""The kernels of distances and of products of vectors."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable as Function
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -14,7 +13,7 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import Hyperparameter
 
 from fenchel._typing import FloatArray
-from fenchel._validation import CALLABLE, COUNT, NOT_NEGATIVE, POSITIVE, That, declared
+from fenchel._validation import COUNT, NOT_NEGATIVE, POSITIVE, That, declared
 from fenchel.kernels import exponential
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric, values_of_sums
@@ -136,7 +135,7 @@ class _Radial(ScalarKernel):
 
     def differentiated(
         self, X: FloatArray
-    ) -> tuple[FloatArray, Function[[FloatArray], FloatArray]] | None:
+    ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]] | None:
         if self.hyperparameter_length_scale.fixed:
             return None
         scaled, _ = self._scaled(X, X)
@@ -445,64 +444,3 @@ class Polynomial(_OfProducts):
         self.check_parameters()
         slopes = weights * (self.gain * X @ Z.T + self.offset) ** (self.degree - 1)
         return np.asarray(self.degree * self.gain * slopes @ Z)
-
-
-class Callable(ScalarKernel):
-    """Any function as a kernel.
-
-    Parameters
-    ----------
-    function : callable
-        Called with two arrays (n, d) and (m, d), returns the (n, m) array of kernel values.
-        It must be symmetric and positive semi-definite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fenchel.kernels import Callable
-    >>> Callable(lambda X, Y: np.minimum(X, Y.T))([[1.0], [2.0]])
-    array([[1., 1.],
-           [1., 2.]])
-    """
-
-    _stationary = False
-
-    constraints = declared(function=CALLABLE)
-
-    def __init__(self, function: Function[[FloatArray, FloatArray], FloatArray]) -> None:
-        self.function = function
-
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        values = np.asarray(self.function(X, Y), dtype=np.float64)
-        if values.shape != (len(X), len(Y)):
-            raise ValueError(
-                f"a callable kernel must return an array ({len(X)}, {len(Y)}) for arrays with "
-                f"that many rows, got shape {values.shape}"
-            )
-        return values
-
-    def diag(self, X: npt.ArrayLike) -> FloatArray:
-        """k(x, x) of each row, from small square blocks."""
-        X = two_dimensional(X)
-        parts = [np.diag(self(X[i : i + 64])) for i in range(0, len(X), 64)]
-        return np.concatenate(parts) if parts else np.empty(0)
-
-
-class Precomputed(ScalarKernel):
-    """Marks that X holds kernel values: the Gram matrix at fit, k(X, X_train) at predict.
-
-    Examples
-    --------
-    >>> from fenchel import KernelRidge
-    >>> model = KernelRidge(0.5, kernel="precomputed").fit([[2.0, 1.0], [1.0, 2.0]], [0.0, 1.0])
-    >>> model.predict([[1.0, 2.0]])  # k(x, x_1), k(x, x_2) of a new row x
-    array([0.75])
-    """
-
-    _stationary = False
-
-    def __init__(self) -> None:
-        pass
-
-    def _evaluate(self, X: FloatArray, Y: FloatArray) -> FloatArray:
-        raise ValueError("a precomputed kernel cannot be evaluated: X holds its values already")

@@ -11,8 +11,8 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.kernels.base import ScalarKernel
+from fenchel.kernels.given import Callable as OfFunction
 from fenchel.kernels.resolving import as_scalar_kernel, parts_of
-from fenchel.kernels.scalar import Callable as OfFunction
 
 _COLUMNS = 4096
 _TILE_VALUES = 2**19  # 4 MiB of kernel values
