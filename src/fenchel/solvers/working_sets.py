@@ -71,7 +71,7 @@ class OnSets(Ascent):
             places = self._next_set(places)
             goal = max(_SHARE * left, 0.5 * slope)
             done = self.steps_among(places, self._among(places), goal, _TURNS * len(places))
-            if done.steps == 0:
+            if len(done.places) == 0:  # steps below rounding move nothing
                 break
             change = np.zeros(len(self.dual))
             change[done.places] = done.change
