@@ -54,7 +54,7 @@ def test_linear_models_without_a_ball_have_the_pseudo_dimension(sample, model):
     assert "theorem 11.8, of all linear functions" in found.source
     assert found.constants["dimension"] == 3
     assert not found.vacuous
-    with pytest.raises(TypeError, match="smallest=True with clip=True is for all linear"):
+    with pytest.raises(TypeError, match=r"smallest=True, clip=True\) takes any linear"):
         bound(model, X, y, target_bound=1.5, smallest=True)
 
 

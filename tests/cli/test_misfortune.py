@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import fenchel
-from fenchel.cli import commands, fitting, main, models
+from fenchel.cli import commands, fitting, main, models, printing
 
 SOURCE = Path(fenchel.__file__).parent.parent
 FIT = ["fit", "engel", "--out", "m.skops", "--plot", "m.png"]
@@ -48,8 +48,8 @@ def interrupt(*_, **__):
         (models, "save", "nothing was written", set()),
         (commands, "draw", "m.skops was written", {"m.skops"}),
         (
-            commands,
-            "_print_written",
+            printing,
+            "print_line",
             "m.skops was written and m.png was written",
             {"m.skops", "m.png"},
         ),

@@ -354,7 +354,7 @@ def test_a_design_goes_into_every_estimator(estimator):
 def test_solvers_that_cannot_do_with_a_design_say_so():
     with pytest.raises(ValueError, match=r"solver='pdcd' cannot .* needs plain features"):
         SVR(features=Bins(), solver="pdcd").fit(X, Y)
-    with pytest.raises(ValueError, match=r"solver='smo' cannot .* needs a decomposable kernel"):
+    with pytest.raises(ValueError, match=r"solver='smo' cannot .* needs a scalar kernel"):
         SVR(features=Bins(), solver="smo").fit(X, Y)
 
 

@@ -7,7 +7,7 @@ import wave
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.functional_common import Curves, Points, make_loss
+from experiments.functional_common import make_loss
 from experiments.functional_speech import FUNCTIONS_BY_NAME, main, output_kernel, whole
 from experiments.functional_speech_page import (
     FUNCTIONS,
@@ -22,6 +22,9 @@ from experiments.functional_speech_paths import SELECTION_TOL, Fold, coordinates
 from experiments import functional_speech_data as data
 from experiments import harness
 from experiments_cases import quick_form
+from fenchel.design import Gram
+from fenchel.problem import Problem
+from fenchel.solvers import ClosedForm, Splitting, first_that_can
 
 absent = data.missing()
 needs_data = pytest.mark.skipif(absent is not None, reason=absent or "")
@@ -43,9 +46,13 @@ def fold(n_components=None, tol=SELECTION_TOL):
 
 def one_by_one(own, name, alpha, value):
     """Error of a fit of its own, by other means: as values at the points."""
-    points = Points(output_kernel(M), np.full(M, 1.0 / M))
-    curves = Curves(own.gram, points)
-    missed = curves.predict(curves.fit(own.Y, name, alpha, value, 1e-9), own.cross) - own.held_out
+    kernel, root = output_kernel(M), np.sqrt(1.0 / M)
+    spectrum, vectors = np.linalg.eigh(root * kernel * root)
+    design = Gram(own.gram, vectors * np.sqrt(np.maximum(spectrum, 0.0)))
+    loss, weight = make_loss(name, value, np.full(M, 1.0 / M)), np.ones(len(own.gram))
+    problem = Problem(loss, design, own.Y * root, weight, alpha, fit_intercept=False)
+    solution = first_that_can([ClosedForm(1e-9), Splitting(1e-9, 2000)], problem).solve(problem)
+    missed = own.cross @ (solution.weights * root) @ kernel - own.held_out
     return np.mean([row[seen] @ row[seen] for row, seen in zip(missed, own.counted, strict=True)])
 
 

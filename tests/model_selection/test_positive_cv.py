@@ -133,9 +133,7 @@ def test_a_fold_compresses_features_once_and_hands_multipliers_on(monkeypatch):
     PathSearchCV(DensityEstimator(), grid, cv=FOLDS, refit=False).fit(X)
     assert made == [45] * 4
     warm = [multiplier for multiplier in begun if multiplier is not None]
-    assert (
-        len(warm) == 2 * 2 * 2 * 4
-    )  # with and without a barrier: two fits, two paths, four folds
+    assert len(warm) == 2 * 2 * 4  # two fits, two paths, four folds
     assert all(multiplier != 0.0 for multiplier in warm)
 
 

@@ -63,7 +63,7 @@ def test_refusals_name_what_is_missing():
     design = Operator(np.ones((5, 3, 2)))
     operator = Problem(Pinball(LEVELS), design, np.ones((5, 1)), np.ones(5), 1.0, True)
     for solver in (outputwise(), SMO()):
-        assert "needs a decomposable kernel" in solver.requires(operator)
+        assert "needs a scalar kernel" in solver.requires(operator)
     assert isinstance(make_solver("auto", operator, 1e-6, 10), Newton)
     insensitive = problem(Pinball(LEVELS).insensitive(0.1))
     assert "sum over outputs; solver='newton'" in outputwise().requires(insensitive)

@@ -105,7 +105,7 @@ def check_coupling(coupling: Any, name: str) -> None:
     >>> check_coupling(-np.eye(2), "coupling")
     Traceback (most recent call last):
     ...
-    ValueError: coupling must be positive semi-definite, and has the eigenvalue -1
+    ValueError: coupling must be positive semi-definite, got a matrix with the eigenvalue -1
     """
     if coupling is not None:
         output_matrix(coupling, name)

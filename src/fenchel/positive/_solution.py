@@ -286,10 +286,7 @@ class Record:
 
     def _final(self, seen: Certified) -> Certified:
         """The first of the candidates that is within the tolerance, or else the best."""
-        best, lowest, own = seen, np.inf, seen.certificate
-        rough = self.loop.tol > _ROUGH  # whose rank would be that of the tolerance
-        if rough and own.feasibility <= _ROUNDED and credible_gap(own) <= self.loop.tol:
-            return seen
+        best, lowest = seen, np.inf
         for found in self._candidates(seen):
             certificate = found.certificate
             gap = credible_gap(certificate) if certificate.feasibility <= _ROUNDED else np.inf
