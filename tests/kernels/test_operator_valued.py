@@ -177,7 +177,7 @@ def test_widths_of_transformable_are_read_off_the_transformed_rows():
         (Decomposable("linear", [[1.0, 0.5], [0.0, 1.0]]), "output must be symmetric"),
         (
             Decomposable("linear", [[1.0, 2.0], [2.0, 1.0]]),
-            "positive semi-definite, got a matrix with",
+            "semi-definite, got a matrix with",
         ),
         (Decomposable("precomputed", B), "cannot be 'precomputed'"),
         (Decomposable("gausian", B), "kernel must be one of"),
