@@ -47,7 +47,7 @@ def test_every_public_estimator_is_here_once():
 
 
 def test_every_room_is_reached_from_the_root():
-    """As ``fenchel.room``, without an import of its own; shells use ``cli``, estimators ``files``."""
+    """As ``fenchel.room``, without an import; ``cli`` and ``files`` are not for users."""
     rooms = {module.name for module in pkgutil.iter_modules(fenchel.__path__) if module.ispkg}
     assert rooms - {"cli", "files"} <= set(dir(fenchel))
     assert rooms - {"cli", "files"} <= set(fenchel.__all__)
