@@ -41,7 +41,7 @@ def _curves(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     outside = np.maximum(length - model.kappa, 0.0)
     between = model.output_kernel_(model.grid_[:, None])
     penalty = float(np.vdot(model.weights_, model.weights_ @ between))
-    return 0.5 * model.alpha * penalty + 0.5 * float((length**2 - outside**2).mean())
+    return 0.5 * model.alpha_ * penalty + 0.5 * float((length**2 - outside**2).mean())
 
 
 def _non_negative(model: Any, X: np.ndarray, y: np.ndarray) -> float:

@@ -206,8 +206,8 @@ class _Turns:
     def _judged(self, dual: FloatArray, values: FloatArray | None) -> Certified:
         """Certificate of a dual point, with the model of the quadratic part if that is better.
 
-        That model's values are known up to rounding: a model that is good enough with them has
-        to be so with values of its own.
+        That model's values are known up to rounding, which may be large: a model that is better
+        with them has to be so with values of its own.
         """
         problem = self.problem
         found = problem.certify(dual)
@@ -215,7 +215,7 @@ class _Turns:
             return found
         assert self.nearby is not None
         other = problem.with_model(found, self.nearby, values)
-        if values is not None and other.certificate.relative_gap <= self.solver.tol:
+        if values is not None and other.certificate.primal < found.certificate.primal:
             other = problem.with_model(found, self.nearby)
         better = other.certificate.primal < found.certificate.primal
         return other if better else found
