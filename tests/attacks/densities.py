@@ -86,6 +86,8 @@ def _judged(density, X, width, random):
     if not np.isfinite(gap) and density.status_.converged:
         yield f"a gap below rounding: {density.certificate_}"
     low, high = density.model_.support_.bounds
+    if density.kernel is None:  # learned, or by the rule
+        width = np.ravel(density.kernel_.length_scale)
     if X.shape[1] == 1:
         found, doubt = _by_panels(density, width, float(low[0]), float(high[0])), 1e-9
     else:
