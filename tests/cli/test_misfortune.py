@@ -18,9 +18,19 @@ from fenchel.cli import commands, fitting, main, models, printing
 
 SOURCE = Path(fenchel.__file__).parent.parent
 FIT = ["fit", "engel", "--out", "m.skops", "--plot", "m.png"]
-STARTED = (
-    "import sys; from fenchel.cli import main; print('started', flush=True); sys.exit(main())"
-)
+# Says "started" within ``main``, which imports this module first.
+STARTED = """
+import sys
+from fenchel.cli import main
+
+class Started:
+    def find_spec(name, path, target=None):
+        if name == "fenchel.cli.app":
+            print("started", flush=True)
+
+sys.meta_path.insert(0, Started)
+sys.exit(main())
+"""
 
 
 @pytest.fixture(autouse=True)
