@@ -10,7 +10,7 @@ from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegress
 from regression_cases import BRIEFLY
 
 ESTIMATORS = [
-    ConformalRegressor(),
+    ConformalRegressor(KernelRidge(learn=BRIEFLY)),
     ConformalRegressor(KernelRidge(learn=False), method="cv+", side="lower", cv=3),
     ConformalRegressor(KernelRidge(learn=False), method="jackknife+"),
     ConformalQuantileRegressor(QuantileRegressor(learn=BRIEFLY)),
