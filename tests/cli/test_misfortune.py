@@ -20,8 +20,10 @@ SOURCE = Path(fenchel.__file__).parent.parent
 FIT = ["fit", "engel", "--no-learn", "--alpha", "1e-3", "--out", "m.skops", "--plot", "m.png"]
 # Says "started" within ``main``, which imports this module first.
 STARTED = """
-import sys
+import signal, sys
 from fenchel.cli import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in jobs of the background
 
 class Started:
     def find_spec(name, path, target=None):
