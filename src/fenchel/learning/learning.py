@@ -172,7 +172,7 @@ class Learned:
         Held-out loss in units of the best constant's; of densities in nats a row.
     history : list of float
         The criterion at each evaluation: first on few rows and of smoother losses, so that
-        entries of the two descents do not compare.
+        entries of different descents do not compare.
     n_rows : int
         Distinct rows that were used.
     message : str
