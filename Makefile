@@ -34,8 +34,9 @@ demo: $(STAMP) ## fit certified conditional quantiles on a bundled real data set
 test: style ## every check and the whole test suite
 	@$(MAKE) --no-print-directory -j2 types suite
 
+# Tests start hundreds of processes, which read what others have compiled unless the environment forbids.
 suite: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 attack: $(STAMP) ## thousands of random and hostile uses, with their counts (slow)
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m attacks

@@ -64,10 +64,15 @@ def _models(rng):
         (KernelRidge(learn=_BRIEF), {}),
         (SVR(learn=_BRIEF), {}),
         (QuantileRegressor(levels, learn=_BRIEF), {}),
-        (FunctionalRegressor(alpha=alpha), {}),
-        (FunctionalRegressor("huber", kappa=0.5, alpha=alpha), {"kappa": (0, 1)}),
+        (FunctionalRegressor(alpha=alpha, learn=_BRIEF), {}),
         (
-            FunctionalRegressor("squared_epsilon_insensitive", epsilon=0.2, alpha=alpha),
+            FunctionalRegressor("huber", kappa=0.5, alpha=alpha, learn=_BRIEF),
+            {"kappa": (0, 1)},
+        ),
+        (
+            FunctionalRegressor(
+                "squared_epsilon_insensitive", epsilon=0.2, alpha=alpha, learn=False
+            ),
             {"epsilon": (0, 1)},
         ),
     ]

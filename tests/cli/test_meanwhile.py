@@ -20,9 +20,11 @@ HEAVY = ("numpy", "pandas", "sklearn", "scipy", "numba")
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    """An empty working folder."""
+    """An empty working folder, and Ctrl-C as in the foreground."""
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield tmp_path
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize(

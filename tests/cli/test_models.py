@@ -37,6 +37,10 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+# Where nothing is said of learning, for its time.
+FIXED = ["--no-learn", "--alpha", "1e-3"]
+
+
 def fit_json(capsys, *arguments):
     assert main(["fit", *arguments, "--out", "m.skops", "--json"]) == 0
     out, err = capsys.readouterr()
@@ -80,7 +84,8 @@ def test_names_of_kernels_are_those_of_the_library():
 
 
 def test_calibrated_intervals_cover_held_out_rows(capsys):
-    record = fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.8")
+    fit = ["old.csv", "--target", "y", "--coverage", "0.8", *FIXED]
+    record = fit_json(capsys, *fit)
     assert record["calibration"]["method"] == "cv+"
     assert record["calibration"]["rows"] == 300
     found, new = predicted(capsys, "new.csv"), pd.read_csv("new.csv")
@@ -96,7 +101,7 @@ def test_calibrated_intervals_cover_held_out_rows(capsys):
     assert measured["intervals"]["mean_width"] == pytest.approx(width)
     wider = predicted(capsys, "new.csv", "--interval", "0.9")
     assert (wider["upper"] - wider["lower"]).mean() > width
-    assert main(["fit", "old.csv", "--target", "y", "--coverage", "0.8"]) == 0
+    assert main(["fit", *fit]) == 0
     assert "for 80 %, on 300 rows in folds" in capsys.readouterr().out
 
 
@@ -110,9 +115,9 @@ def test_shares_that_calibrate():
 @pytest.mark.parametrize(("enough", "method", "cv"), [(301, "cv+", 5), (300, "split", 0.5)])
 def test_calibrated_intervals_are_those_of_the_library(enough, method, cv, capsys, monkeypatch):
     monkeypatch.setattr(fitting, "_ENOUGH_TO_SPLIT", enough)
-    fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.7", "--seed", "3")
+    fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.7", "--seed", "3", *FIXED)
     old, new = pd.read_csv("old.csv"), pd.read_csv("new.csv")
-    plain = QuantileRegressor(random_state=3)
+    plain = QuantileRegressor(alpha=1e-3, learn=False, random_state=3)
     how = {"coverage": 0.7, "method": method, "cv": cv, "random_state": 3}
     model = ConformalQuantileRegressor(plain, **how)
     ends = model.fit(old[["x"]].to_numpy(), old["y"]).predict_interval(new[["x"]].to_numpy())
@@ -122,7 +127,7 @@ def test_calibrated_intervals_are_those_of_the_library(enough, method, cv, capsy
 
 @pytest.mark.parametrize("model", ["expectile", "svr", "ridge"])
 def test_other_models_are_calibrated_too(model, capsys):
-    fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.8", "--model", model)
+    fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.8", "--model", model, *FIXED)
     found = predicted(capsys, "new.csv")
     assert list(found)[1] == ("e0.5" if model == "expectile" else "prediction")
     y = pd.read_csv("new.csv")["y"]
@@ -169,7 +174,7 @@ def test_densities_have_no_target(capsys):
     assert main(["evaluate", "m.skops", "new.csv", "--json"]) == 0
     loss = json.loads(capsys.readouterr().out)["levels"][0]["loss"]
     assert loss == pytest.approx(-expected.score(new.to_numpy()))
-    assert main(["fit", "old.csv", "--model", "density"]) == 0
+    assert main(["fit", "old.csv", "--model", "density", *FIXED]) == 0
     assert "Density on 2 columns: old.csv, 300 rows" in capsys.readouterr().out
 
 

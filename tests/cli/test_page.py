@@ -38,7 +38,7 @@ def houses(n):
 def test_commands_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(compare, "find_spec", lambda name: None)
-    houses(100).to_csv("houses.csv", index=False)
+    houses(60).to_csv("houses.csv", index=False)
     houses(40).to_csv("new.csv", index=False)
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)

@@ -39,6 +39,7 @@ from fenchel.positive import (
     NonCrossingQuantileRegressor,
     NonNegativeRegressor,
 )
+from regression_cases import BRIEFLY
 
 ROOMS = ("regression", "online", "functional", "positive", "model_selection")
 COLUMNS = ["width", "height"]
@@ -95,7 +96,7 @@ CASES = [
     Case(GroupLasso(alpha=1e-2), TWO),
     Case(KernelRidge(1e-2, learn=False), TWO),
     Case(SVR(epsilon=0.1, alpha=1e-2, learn=False)),
-    Case(QuantileRegressor(LEVELS, alpha=1e-2)),
+    Case(QuantileRegressor(LEVELS, alpha=1e-2, learn=BRIEFLY)),
     Case(ExpectileRegressor(LEVELS, alpha=1e-2, learn=False)),
     Case(WidrowHoff()),
     Case(OnlineRidge()),
@@ -128,7 +129,11 @@ CASES = [
     Case(PathSearchCV(ConeRegressor(rank=8), GRID), TWO),
     Case(PathSearchCV(DensityEstimator(rank=4), PENALTIES), None),
     Case(ConformalRegressor(KernelRidge(1e-2, learn=False), method="cv+", coverage=0.8)),
-    Case(ConformalQuantileRegressor(QuantileRegressor(LEVELS, alpha=1e-2), coverage=0.8)),
+    Case(
+        ConformalQuantileRegressor(
+            QuantileRegressor(LEVELS, alpha=1e-2, learn=False), coverage=0.8
+        )
+    ),
 ]
 
 

@@ -117,7 +117,7 @@ def test_cross_validate(case):
 
 
 def test_a_grid_of_points_reaches_curves():
-    model = FunctionalRegressor().set_fit_request(theta=True)
+    model = FunctionalRegressor(learn=False).set_fit_request(theta=True)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, CURVES, theta=THETA)
     np.testing.assert_array_equal(pipeline[-1].grid_, THETA)
     with pytest.raises(UnsetMetadataPassedError, match="theta"):

@@ -28,7 +28,7 @@ from fenchel.testing import check_loss
 
 
 def test_table2(tmp_path):
-    results, page = quick_form("epsilon_table2", tmp_path)
+    results, page = quick_form("epsilon_table2", tmp_path, "--splits", "1")
     published = harness.published("epsilon_insensitive_table2").set_index(["data_set", "epsilon"])
     for epsilon in (0.0, 1.0):
         line = published.loc[("topo", epsilon)]

@@ -158,10 +158,10 @@ def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
 
 @pytest.fixture
 def table(tmp_path):
-    """Eighty rows with a column of words, and holes."""
+    """Fifty rows with a column of words, and holes."""
     random = np.random.default_rng(0)
-    frame = pd.DataFrame({"size": random.uniform(size=80), "kind": random.choice(["a", "b"], 80)})
-    frame["price"] = 3.0 * frame["size"] + (frame["kind"] == "a") + 0.1 * random.normal(size=80)
+    frame = pd.DataFrame({"size": random.uniform(size=50), "kind": random.choice(["a", "b"], 50)})
+    frame["price"] = 3.0 * frame["size"] + (frame["kind"] == "a") + 0.1 * random.normal(size=50)
     frame.loc[::10, "size"] = np.nan
     frame.to_csv(tmp_path / "table.csv", index=False)
     return tmp_path / "table.csv"
@@ -189,5 +189,5 @@ def test_the_commands_for_a_table_of_ones_own(table):
         done = CliRunner().invoke(app, [names.get(word, word) for word in words])
         assert done.exit_code == 0, done.output
     predictions = pd.read_csv(table.with_name("predictions.csv"))
-    assert len(predictions) == 80
+    assert len(predictions) == 50
     assert (table.with_name("report.html")).exists()

@@ -91,7 +91,7 @@ def test_significance_is_that_of_the_wilcoxon_test():
 
 
 def test_solvers_pass_the_objective_of_the_general_one(tmp_path):
-    results, page = quick_form("joint_quantiles_table2", tmp_path)
+    results, page = quick_form("joint_quantiles_table2", tmp_path, "--splits", "1")
     assert set(results["n"]) == set(table2.QUICK_SIZES)
     assert results["reached"].all()
     objective = results.pivot_table(index=["n", "split"], columns="method", values="objective")

@@ -57,7 +57,7 @@ def test_example2(tmp_path):
 
 
 def test_density10(tmp_path):
-    results, page = quick_form("positive_density10", tmp_path)
+    results, page = quick_form("positive_density10", tmp_path, "--splits", "1")
     means = results.groupby(["dimension", "model"]).test.mean()
     assert means[10, "PSD"] > means[10, "KDE"]
     assert means[10, "default"] > means[10, "cholesky"] + 0.5

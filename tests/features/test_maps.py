@@ -3,8 +3,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract_cases import with_checks
 from fenchel.features import (
     FEATURE_MAPS,
     Explicit,
@@ -23,7 +23,7 @@ def rows(n, d, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
-@parametrize_with_checks(MAPS)
+@with_checks(*MAPS)
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -27,7 +27,7 @@ def data():
 
 
 def make(**parameters):
-    given = {"alpha": 1e-4, "output_kernel": Gaussian(0.3), **parameters}
+    given = {"alpha": 1e-4, "output_kernel": Gaussian(0.3), "learn": False, **parameters}
     return FunctionalRegressor(**given)
 
 
@@ -68,8 +68,9 @@ def test_scores_tell_good_models_from_bad_ones(data):
     assert scores[1] > 0.9
 
 
-@pytest.mark.parametrize("form", [tuple, list, np.array])
-@pytest.mark.parametrize("outer", [list, tuple])
+@pytest.mark.parametrize(
+    ("form", "outer"), [(tuple, list), (list, tuple), (np.array, list)], ids=lambda f: f.__name__
+)
 def test_pairs_in_any_sequence(form, outer, data):
     X, pairs, _ = data
     once = make().fit(X, pairs)

@@ -26,6 +26,7 @@ from judge.certificates import ANOTHER
 from judge.curves import judge_curves
 from judge.linear import LinearProblem, group_norms, judge_linear, lasso_norms
 from judge.positive import judge_density, judge_non_negative, judge_values
+from regression_cases import BRIEFLY
 
 
 def linear(kind, **parameters):
@@ -128,6 +129,7 @@ def curves(loss, norm):
         features="kernel_rows",
         quadrature="trapezoid",
         tol=1e-8,
+        learn=BRIEFLY,
     )
     return model.fit(X, y, theta), X, y, np.ones(25)
 

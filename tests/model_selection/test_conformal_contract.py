@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract_cases import with_checks
 from fenchel import KernelRidge, QuantileRegressor
 from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
 from regression_cases import BRIEFLY
 
 ESTIMATORS = [
-    ConformalRegressor(),
+    ConformalRegressor(KernelRidge(learn=BRIEFLY)),
     ConformalRegressor(KernelRidge(learn=False), method="cv+", side="lower", cv=3),
     ConformalRegressor(KernelRidge(learn=False), method="jackknife+"),
     ConformalQuantileRegressor(QuantileRegressor(learn=BRIEFLY)),
@@ -19,6 +19,6 @@ ESTIMATORS = [
 
 
 @pytest.mark.filterwarnings("ignore:every interval is infinitely wide")  # the checks have few rows
-@parametrize_with_checks(ESTIMATORS)
+@with_checks(*ESTIMATORS)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

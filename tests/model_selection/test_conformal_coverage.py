@@ -1,4 +1,4 @@
-"""Coverage by simulation, 500 data sets for each method, against what theory says."""
+"""Coverage by simulation, hundreds of data sets for each method, against what theory says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from fenchel import KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
 
-N_SIMULATIONS, N_NEW = 500, 200
+# A rank that is off by one moves the coverage by five standard errors or more.
+N_SIMULATIONS, N_NEW = 200, 200
 
 
 class Cosines(RegressorMixin, BaseEstimator):
@@ -71,20 +72,20 @@ def density_ratio(X, shift):
     return 1.0 + shift * (2.0 * X[:, 0] / 4.0 - 1.0)
 
 
-def coverages(model, n, seed, shift=0.0, weighted=True):
+def coverages(model, n, seed, shift=0.0, weighted=True, n_simulations=N_SIMULATIONS):
     """Mean share of new targets inside over data sets, and its standard error.
 
     Weights are the ratio of densities, if new rows are shifted.
     """
     rng = np.random.default_rng(seed)
-    inside = np.empty(N_SIMULATIONS)
-    for k in range(N_SIMULATIONS):
+    inside = np.empty(n_simulations)
+    for k in range(n_simulations):
         X, y = draw(n, rng)
         X_new, y_new = draw(N_NEW, rng, shift)
         weight, new = (density_ratio(Z, shift) if shift and weighted else None for Z in (X, X_new))
         low, high = model.fit(X, y, weight).predict_interval(X_new, sample_weight=new).T
         inside[k] = np.mean((low <= y_new) & (y_new <= high))
-    return inside.mean(), inside.std(ddof=1) / np.sqrt(N_SIMULATIONS)
+    return inside.mean(), inside.std(ddof=1) / np.sqrt(n_simulations)
 
 
 COVERAGE = 0.8
@@ -121,7 +122,7 @@ def test_jackknife_plus_of_a_stable_model_has_the_coverage_of_its_rank(side):
 )
 def test_cv_plus_of_a_stable_model_has_the_coverage_of_its_rank(model):
     """97 of 121."""
-    mean, error = coverages(model.set_params(coverage=COVERAGE), 120, seed=2)
+    mean, error = coverages(model.set_params(coverage=COVERAGE), 120, seed=2, n_simulations=500)
     assert abs(mean - 97 / 121) <= 3.0 * error
 
 

@@ -109,3 +109,11 @@ def test_curves_learn_once(calls):
     assert calls == [45]
     assert model.levels_.tolist() == [0.1, 0.5, 0.9]
     assert model.estimator_.predict(NEW).shape == (9, 3)
+
+
+def test_the_model_of_none_is_ridge_regression_that_learns():
+    given = {"coverage": 0.8, "random_state": 0}
+    expected = ConformalRegressor(KernelRidge(), **given).fit(X, Y)
+    model = ConformalRegressor(**given).fit(X, Y)
+    assert model.estimator_.learned_ is not None
+    np.testing.assert_array_equal(model.predict_interval(NEW), expected.predict_interval(NEW))

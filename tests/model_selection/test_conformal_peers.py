@@ -16,9 +16,9 @@ X, Y, _ = make_sine_quantiles(150, random_state=0)
 TRAIN, CALIBRATION, NEW = slice(0, 60), slice(60, 110), slice(110, 150)
 ESTIMATORS = [
     KernelRidge(1e-3, kernel=Gaussian(1.0)),
-    SVR(alpha=1e-2),
-    QuantileRegressor(0.5),
-    ExpectileRegressor(0.5),
+    SVR(alpha=1e-2, learn=False),
+    QuantileRegressor(0.5, learn=False),
+    ExpectileRegressor(0.5, learn=False),
     Lasso(alpha=1e-3),
 ]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract_cases import with_checks
 from fenchel.design import gram, plain
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import BetweenCurves, Gaussian, IntegralGaussian, Laplacian
@@ -36,21 +36,19 @@ CASES = {
 }
 
 
-@parametrize_with_checks(
-    [
-        PathSearchCV(FunctionalRegressor(), STRENGTHS, cv=2),
-        PathSearchCV(
-            FunctionalRegressor("huber"),
-            {**STRENGTHS, "kappa": [1.0, 0.1]},
-            aggregation="median",
-            cv=2,
-        ),
-        PathSearchCV(
-            FunctionalRegressor("squared_epsilon_insensitive", np.inf),
-            {**STRENGTHS, "epsilon": [0.1, 0.01]},
-            cv=2,
-        ),
-    ]
+@with_checks(
+    PathSearchCV(FunctionalRegressor(), STRENGTHS, cv=2),
+    PathSearchCV(
+        FunctionalRegressor("huber"),
+        {**STRENGTHS, "kappa": [1.0, 0.1]},
+        aggregation="median",
+        cv=2,
+    ),
+    PathSearchCV(
+        FunctionalRegressor("squared_epsilon_insensitive", np.inf),
+        {**STRENGTHS, "epsilon": [0.1, 0.01]},
+        cv=2,
+    ),
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+from contract_cases import with_checks
 from fenchel.kernels import Gaussian
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import (
@@ -50,13 +50,11 @@ def targets(case):
     return np.abs(Y).round(2) if case == "poisson" else Y
 
 
-@parametrize_with_checks(
-    [
-        # where a check asks for a score it wants a wide kernel, as without a search
-        PathSearchCV(NonNegativeRegressor(kernel=Gaussian(8.0)), **FAST),
-        PathSearchCV(HeteroscedasticRegressor(), **FAST),
-        PathSearchCV(DensityEstimator(trace_penalty=1e-4), **FAST),
-    ]
+@with_checks(
+    # where a check asks for a score it wants a wide kernel, as without a search
+    PathSearchCV(NonNegativeRegressor(kernel=Gaussian(8.0)), **FAST),
+    PathSearchCV(HeteroscedasticRegressor(), **FAST),
+    PathSearchCV(DensityEstimator(trace_penalty=1e-4), **FAST),
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract_cases import with_checks
 from fenchel import online
 
 ESTIMATORS = [
@@ -19,7 +19,7 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+@with_checks(*ESTIMATORS)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

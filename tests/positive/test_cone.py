@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+from contract_cases import with_checks
 from fenchel.kernels import Gaussian
 from fenchel.positive import ConeRegressor, monotone_cone, non_negative_cone
 from positive import referee
@@ -33,12 +33,10 @@ def data(n=30, seed=0):
     return X, Y + 0.1 * rng.normal(size=Y.shape), rng.integers(1, 4, n).astype(float)
 
 
-@parametrize_with_checks(
-    [
-        # alternating directions converge linearly: a small gap for predictions to seven digits
-        ConeRegressor(kernel=Gaussian(8.0), alpha=1e-2, tol=1e-11),
-        ConeRegressor(generators=[[1.0]], kernel=Gaussian(8.0)),
-    ]
+@with_checks(
+    # alternating directions converge linearly: a small gap for predictions to seven digits
+    ConeRegressor(kernel=Gaussian(8.0), alpha=1e-2, tol=1e-11),
+    ConeRegressor(generators=[[1.0]], kernel=Gaussian(8.0)),
 )
 def test_scikit_learn(estimator, check):
     if estimator.generators is not None and check.func.__name__ == "check_regressor_multioutput":

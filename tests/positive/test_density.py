@@ -12,8 +12,8 @@ from scipy.integrate import quad
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract_cases import with_checks
 from fenchel.kernels import Gaussian, Laplacian, Polynomial
 from fenchel.positive import DensityEstimator
 
@@ -24,7 +24,7 @@ def mixture(n, seed=0, d=1):
     return side[:, None] + np.sqrt(0.3) * random.standard_normal((n, d))
 
 
-@parametrize_with_checks([DensityEstimator(), DensityEstimator(kernel=Laplacian())])
+@with_checks(DensityEstimator(), DensityEstimator(kernel=Laplacian()))
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import norm
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+from contract_cases import with_checks
 from fenchel.datasets import load_mcycle
 from fenchel.kernels import Gaussian
 from fenchel.positive import HeteroscedasticRegressor, NormalLikelihood
@@ -33,7 +33,7 @@ def inside(y, seed=1):
     return np.stack([first, 0.5 * y**2 - 0.5 * (first + y) ** 2 - slack], axis=1)
 
 
-@parametrize_with_checks([HeteroscedasticRegressor()])
+@with_checks(HeteroscedasticRegressor())
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.metrics import d2_pinball_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+from contract_cases import with_checks
 from fenchel.kernels import Gaussian, Matern
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonCrossingQuantileRegressor, _kinks, solvers
@@ -25,11 +25,9 @@ def data(n=40, d=1, seed=0):
 
 # Where a check asks for a score it sets alpha = 0.01, strong for this loss. The second is rough:
 # rows that it interpolates leave the fit undetermined to the 1e-7 of a check.
-@parametrize_with_checks(
-    [
-        NonCrossingQuantileRegressor(0.5, kernel=Gaussian(3.0)),
-        NonCrossingQuantileRegressor([0.4, 0.6], kernel=Matern(8.0, nu=1.5)),
-    ]
+@with_checks(
+    NonCrossingQuantileRegressor(0.5, kernel=Gaussian(3.0)),
+    NonCrossingQuantileRegressor([0.4, 0.6], kernel=Matern(8.0, nu=1.5)),
 )
 def test_scikit_learn(estimator, check):
     if check.func.__name__ == "check_regressors_train" and np.ndim(estimator.levels):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, mean_poisson_deviance, r2_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+from contract_cases import with_checks
 from fenchel.features import Nystroem
 from fenchel.kernels import Gaussian, Matern
 from fenchel.positive import NonNegativeRegressor
@@ -27,14 +27,12 @@ def data(loss="squared", n=40, d=1, seed=0):
 
 # Where a check asks for a score it sets alpha = 0.01, strong for targets whose spread is a quarter
 # of their mean: the kernel is wide.
-@parametrize_with_checks(
-    [
-        NonNegativeRegressor(kernel=Gaussian(8.0)),
-        NonNegativeRegressor("huber", kappa=3.0, kernel=Gaussian(8.0)),
-        NonNegativeRegressor("poisson", kernel=Gaussian(8.0)),
-        # rougher, or rows that it interpolates leave the fit undetermined to the 1e-7 of a check
-        NonNegativeRegressor("pinball", kernel=Matern(8.0, nu=1.5), alpha=1e-2),
-    ]
+@with_checks(
+    NonNegativeRegressor(kernel=Gaussian(8.0)),
+    NonNegativeRegressor("huber", kappa=3.0, kernel=Gaussian(8.0)),
+    NonNegativeRegressor("poisson", kernel=Gaussian(8.0)),
+    # rougher, or rows that it interpolates leave the fit undetermined to the 1e-7 of a check
+    NonNegativeRegressor("pinball", kernel=Matern(8.0, nu=1.5), alpha=1e-2),
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from regression_cases import (
+    BRIEFLY,
     LEVELS,
     MODELS,
     TOL,
@@ -64,7 +65,7 @@ def test_certificate_is_that_of_the_reported_model(name):
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
 def test_box_of_quantile_coefficients(epsilon, weighted):
     weight = WEIGHT if weighted else np.ones(80)
-    model = QuantileRegressor(LEVELS, alpha=1e-3, epsilon=epsilon)
+    model = QuantileRegressor(LEVELS, alpha=1e-3, epsilon=epsilon, learn=False)
     model.fit(X, Y, weight if weighted else None)
     C = weight[model.support_] / (1e-3 * weight.sum())
     slack = 1e-9 * C.max()
@@ -172,9 +173,10 @@ def test_units_of_the_features_do_not_matter_by_default(estimator):
 @everyone
 def test_weights_are_repetition(estimator):
     count = np.random.default_rng(2).integers(1, 4, 80)
-    model = estimator(tol=TOL).fit(X, Y, sample_weight=count)
+    given = {"tol": TOL, "learn": BRIEFLY}
+    model = estimator(**given).fit(X, Y, sample_weight=count)
     rows = np.repeat(np.arange(80), count)
-    repeated = estimator(tol=TOL).fit(X[rows], Y[rows])
+    repeated = estimator(**given).fit(X[rows], Y[rows])
     bound = 20 * uncertainty(repeated)
     np.testing.assert_allclose(model.predict(X), repeated.predict(X), atol=bound)
 
@@ -186,8 +188,9 @@ def test_zero_weight_is_removal(estimator):
     kept = np.flatnonzero(weight)
     targets = Y.copy()
     targets[::4] = 1e3
-    model = estimator(tol=TOL).fit(X, targets, sample_weight=weight)
-    removed = estimator(tol=TOL).fit(X[kept], Y[kept], sample_weight=weight[kept])
+    given = {"tol": TOL, "learn": BRIEFLY}
+    model = estimator(**given).fit(X, targets, sample_weight=weight)
+    removed = estimator(**given).fit(X[kept], Y[kept], sample_weight=weight[kept])
     np.testing.assert_allclose(model.predict(X), removed.predict(X), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(model.support_, kept[removed.support_])
     assert np.all(weight[model.support_] > 0.0)
@@ -195,11 +198,12 @@ def test_zero_weight_is_removal(estimator):
 
 @everyone
 def test_scale_of_weights_does_not_matter(estimator):
-    model = estimator(tol=TOL).fit(X, Y, sample_weight=WEIGHT)
-    scaled = estimator(tol=TOL).fit(X, Y, sample_weight=1e4 * WEIGHT)
+    given = {"tol": TOL, "learn": BRIEFLY}
+    model = estimator(**given).fit(X, Y, sample_weight=WEIGHT)
+    scaled = estimator(**given).fit(X, Y, sample_weight=1e4 * WEIGHT)
     bound = 20 * uncertainty(model)
     np.testing.assert_allclose(scaled.predict(X), model.predict(X), atol=bound)
-    plain = estimator(tol=TOL).fit(X, Y)
-    ones = estimator(tol=TOL).fit(X, Y, sample_weight=np.full(80, 7.0))
+    plain = estimator(**given).fit(X, Y)
+    ones = estimator(**given).fit(X, Y, sample_weight=np.full(80, 7.0))
     np.testing.assert_allclose(ones.predict(X), plain.predict(X), atol=bound)
     assert np.abs(plain.predict(X) - model.predict(X)).max() > 1e-3

@@ -427,7 +427,7 @@ def test_predict_on_a_gram_matrix_of_the_wrong_width(estimator):
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.5, 90, np.nan])
 def test_coverage_outside(coverage):
-    model = QuantileRegressor([0.1, 0.9]).fit(X, Y)
+    model = QuantileRegressor([0.1, 0.9], learn=False).fit(X, Y)
     words = ["coverage", "(0, 1)", repr(coverage)]
     refused(ValueError, words, lambda: model.predict_interval(X, coverage))
 

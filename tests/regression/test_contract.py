@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from contract_cases import with_checks
 from fenchel import (
     SVR,
     ExpectileRegressor,
@@ -34,12 +34,12 @@ LINEAR = [LinearRegression(), Ridge(), Lasso(), GroupLasso(), GroupLasso(q=1, p=
 ON_A_BALL = [Lasso(radius=50.0), GroupLasso(radius=50.0)]
 
 
-@parametrize_with_checks(ESTIMATORS + LINEAR)
+@with_checks(*ESTIMATORS, *LINEAR)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks(ON_A_BALL)
+@with_checks(*ON_A_BALL)
 def test_scikit_learn_contract_of_constrained_forms(estimator, check):
     if check.func.__name__ == "check_regressors_train":
         pytest.skip("sets alpha where there is a radius, which is refused")

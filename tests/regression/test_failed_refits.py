@@ -20,17 +20,18 @@ from fenchel import (
 )
 from fenchel.estimator import CertifiedEstimator
 from fenchel.model_selection import ConformalRegressor, PathSearchCV
+from regression_cases import BRIEFLY
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.uniform(0.0, 3.0, (30, 1))
 Y = np.exp(np.sin(X[:, 0])) + 0.1 * RANDOM.uniform(0.0, 1.0, 30)
 PAIRS = np.column_stack([Y, 1.0 + Y])
 CASES = [
-    (QuantileRegressor([0.1, 0.9]), {"levels": [0.1, 0.5, 0.9]}, Y),
-    (ExpectileRegressor([0.1, 0.9]), {"levels": 0.5}, Y),
-    (KernelRidge(), {"alpha": 0.1}, Y),
+    (QuantileRegressor([0.1, 0.9], learn=BRIEFLY), {"levels": [0.1, 0.5, 0.9]}, Y),
+    (ExpectileRegressor([0.1, 0.9], learn=False), {"levels": 0.5}, Y),
+    (KernelRidge(learn=False), {"alpha": 0.1}, Y),
     (Lasso(alpha=0.1), {"alpha": 0.2}, Y),
-    (FunctionalRegressor(), {"loss": "huber"}, PAIRS),
+    (FunctionalRegressor(learn=BRIEFLY), {"loss": "huber"}, PAIRS),
     (NonNegativeRegressor(), {"loss": "poisson"}, Y),
     (HeteroscedasticRegressor(), {"max_std": 3.0}, Y),
     (NonCrossingQuantileRegressor([0.1, 0.9]), {"levels": [0.1, 0.5, 0.9]}, Y),
@@ -38,7 +39,11 @@ CASES = [
     (ConeRegressor(generators=np.eye(2)), {"generators": None}, PAIRS),
     (DensityEstimator(), {"alpha": 0.1}, None),
     (PathSearchCV(KernelRidge(), {"alpha": 3}, cv=2), {"param_grid": {"alpha": 4}}, Y),
-    (ConformalRegressor(KernelRidge(), coverage=0.8, random_state=0), {"coverage": 0.5}, Y),
+    (
+        ConformalRegressor(KernelRidge(learn=False), coverage=0.8, random_state=0),
+        {"coverage": 0.5},
+        Y,
+    ),
 ]
 
 

@@ -17,6 +17,7 @@ from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian
 from fenchel.solvers import Newton
 from regression_cases import (
+    BRIEFLY,
     LEVELS,
     MODELS,
     WEIGHT,
@@ -47,8 +48,8 @@ def test_clone_and_parameters(name):
 
 @everyone
 def test_refit_forgets(estimator):
-    model = estimator().fit(*data(n=30, d=3, seed=9))
-    model.fit(X, Y)
+    model = estimator(learn=BRIEFLY).fit(*data(n=30, d=3, seed=9))
+    model.set_params(learn=True).fit(X, Y)
     np.testing.assert_array_equal(model.predict(X), by_default(estimator).predict(X))
     assert model.n_features_in_ == 2
 
@@ -69,7 +70,7 @@ def test_grid_search(estimator):
 
 @everyone
 def test_pipelines(estimator):
-    pipeline = make_pipeline(StandardScaler(), estimator())
+    pipeline = make_pipeline(StandardScaler(), estimator(learn=BRIEFLY))
     pipeline.set_output(transform="pandas")
     frame = pd.DataFrame(X, columns=["a", "b"])
     name = estimator.__name__.lower()
@@ -78,7 +79,7 @@ def test_pipelines(estimator):
     scaled = StandardScaler().fit_transform(X)
     np.testing.assert_allclose(
         pipeline.predict(frame),
-        estimator().fit(scaled, Y, WEIGHT).predict(scaled),
+        estimator(learn=BRIEFLY).fit(scaled, Y, WEIGHT).predict(scaled),
         rtol=1e-9,
         atol=1e-9 * Y.std(),  # a frame lies in memory by columns: its sums round differently
     )
@@ -136,11 +137,11 @@ def test_stopping_early_warns_and_keeps_a_usable_fit(model):
 def test_warning_points_to_the_call_of_fit(estimator):
     """A warning names the file of the caller, not one of ours."""
     with pytest.warns(ConvergenceWarning, match="leave out") as caught:
-        estimator(kernel="laplacian", rank=5).fit(X, Y)
+        estimator(kernel="laplacian", rank=5, learn=BRIEFLY).fit(X, Y)
     assert [w.filename for w in caught] == [__file__] * len(caught)
     if estimator is not KernelRidge:
         with pytest.warns(ConvergenceWarning) as caught:
-            estimator(max_iter=1, tol=1e-12).fit(X, Y)
+            estimator(max_iter=1, tol=1e-12, learn=BRIEFLY).fit(X, Y)
         assert [w.filename for w in caught] == [__file__] * len(caught)
 
 
@@ -191,9 +192,9 @@ def test_warm_start_with_weights_and_other_levels():
 
 @everyone
 def test_silent_unless_asked(estimator, capsys):
-    estimator().fit(X, Y)
+    estimator(learn=BRIEFLY).fit(X, Y)
     assert capsys.readouterr() == ("", "")
-    model = estimator(verbose=1).fit(X, Y)
+    model = estimator(learn=BRIEFLY, verbose=1).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()
     n_learning = len(model.learned_.history)
     assert len(lines) == n_learning + len(model.history_) >= 2
@@ -206,12 +207,13 @@ def test_silent_unless_asked(estimator, capsys):
 
 
 def test_solvers_by_name_and_by_object():
-    automatic = QuantileRegressor(LEVELS).fit(X, Y)
-    by_name = QuantileRegressor(LEVELS, solver="newton").fit(X, Y)
+    given = {"alpha": 1e-3, "learn": False}
+    automatic = QuantileRegressor(LEVELS, **given).fit(X, Y)
+    by_name = QuantileRegressor(LEVELS, solver="newton", **given).fit(X, Y)
     np.testing.assert_array_equal(by_name.predict(X), automatic.predict(X))
-    exact = QuantileRegressor(LEVELS, solver=Newton(tol=1e-10)).fit(X, Y)
+    exact = QuantileRegressor(LEVELS, solver=Newton(tol=1e-10), **given).fit(X, Y)
     assert exact.certificate_.relative_gap <= 1e-10
-    newton = KernelRidge(solver="newton", tol=1e-10).fit(X, Y)
-    closed = KernelRidge(solver="closed_form").fit(X, Y)
+    newton = KernelRidge(solver="newton", tol=1e-10, **given).fit(X, Y)
+    closed = KernelRidge(solver="closed_form", **given).fit(X, Y)
     np.testing.assert_allclose(newton.predict(X), closed.predict(X), atol=1e-4)
-    np.testing.assert_array_equal(closed.predict(X), KernelRidge().fit(X, Y).predict(X))
+    np.testing.assert_array_equal(closed.predict(X), KernelRidge(**given).fit(X, Y).predict(X))

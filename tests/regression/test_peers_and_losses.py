@@ -108,7 +108,7 @@ def test_svr_losses_by_definition(model, definition, targets):
 
 @with_targets
 def test_several_outputs(estimator):
-    model = estimator().fit(X, Y2)
+    model = estimator(learn=BRIEFLY).fit(X, Y2)
     assert model.predict(X).shape == (80, 2)
     assert model.offset_.shape == (2,)
     assert model.score(X, Y2) > 0.5

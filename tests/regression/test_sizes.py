@@ -12,16 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 from fenchel import SVR, GroupLasso, KernelRidge, Lasso, LinearRegression, QuantileRegressor, Ridge
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import DistanceQuantile
+from regression_cases import BRIEFLY
 
 MODELS = [
     LinearRegression(),
     Ridge(0.1),
     Lasso(0.1),
     GroupLasso(alpha=0.1),
-    KernelRidge(0.1),
-    SVR(alpha=0.1),
-    QuantileRegressor([0.2, 0.5], alpha=0.1),
-    FunctionalRegressor("huber", alpha=0.1),
+    KernelRidge(0.1, learn=BRIEFLY),
+    SVR(alpha=0.1, learn=BRIEFLY),
+    QuantileRegressor([0.2, 0.5], alpha=0.1, learn=BRIEFLY),
+    FunctionalRegressor("huber", alpha=0.1, learn=BRIEFLY),
 ]
 all_models = pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 strengths = pytest.mark.parametrize(

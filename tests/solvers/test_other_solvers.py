@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -72,23 +74,35 @@ def check_solution(problem: Problem, solution: Solution, optimum: float) -> None
     assert solution.certificate.feasibility <= 1e-12
 
 
+@cache
+def optimum_of(name, epsilon, p, fit_intercept, seed):
+    """A problem, and a function that returns its optimum, found once for all solvers."""
+    loss = LOSSES[name](p).insensitive(epsilon)
+    problem = random_problem(loss, p, fit_intercept=fit_intercept, seed=seed)
+
+    @cache
+    def optimum():
+        found = Conic(tol=1e-7).solve(problem)
+        assert found.status.converged, found.status.message
+        return found.certificate.primal
+
+    return problem, optimum
+
+
 @pytest.mark.parametrize("solver", SOLVERS_UNDER_TEST)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 @pytest.mark.parametrize("name", LOSSES)
 def test_solvers_agree_with_the_conic_one(solver, name, epsilon):
     solved = 0
     for seed, (p, fit_intercept) in enumerate([(1, True), (1, False), (3, True), (3, False)]):
-        loss = LOSSES[name](p).insensitive(epsilon)
-        problem = random_problem(loss, p, fit_intercept=fit_intercept, seed=seed)
+        problem, optimum = optimum_of(name, epsilon, p, fit_intercept, seed)
         chosen = SOLVERS_UNDER_TEST[solver]
         refusal = chosen.requires(problem)
         if refusal is not None:
             assert refusal.startswith("needs ")
             assert "solver=" in refusal or "block=" in refusal
             continue
-        optimum = Conic(tol=1e-7).solve(problem)
-        assert optimum.status.converged, optimum.status.message
-        check_solution(problem, chosen.solve(problem), optimum.certificate.primal)
+        check_solution(problem, chosen.solve(problem), optimum())
         solved += 1
     if solver == "newton":
         assert solved == 4
