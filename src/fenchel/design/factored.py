@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError, blas, lapack
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray
 
 _TILE = 64

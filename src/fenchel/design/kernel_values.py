@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Design
