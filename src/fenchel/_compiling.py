@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
+import llvmlite.binding
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
-from numba.core.runtime.nrt import rtsys
+from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]  # compiled
 
 _MESSAGE = (
     "fenchel: compiling for this machine, which takes some ten seconds and is kept for the next "
@@ -26,10 +28,17 @@ class _Kept(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return code for arguments of these types, or None."""
-        rtsys.initialize(target_context)  # memory of arrays that are made in compiled code
+        _tell_memory()
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]  # numba
         return None
+
+
+@cache
+def _tell_memory() -> None:
+    """Say where compiled code finds what makes arrays and counts who holds them."""
+    for name, address in _nrt_python.c_helpers.items():
+        llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
