@@ -14,6 +14,16 @@ from fenchel.design.rows import row_products
 for _ in range(2):
     row_products(np.ones((4, 2)), np.ones((4, 2)), np.empty(4))
 """
+FIT = """
+import sys
+import numpy as np
+from fenchel import SVR, KernelRidge
+from fenchel.kernels import Gaussian
+X = np.random.default_rng(0).normal(size=(300, 2))
+for model in SVR, KernelRidge:
+    model(kernel=Gaussian(0.5), alpha=1e-3, learn=False).fit(X, X[:, 0]).predict(X)
+print("numba.misc.cffiimpl" in sys.modules)
+"""
 pty = pytest.importorskip("pty", reason="terminals of this system have no such module")
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
@@ -43,3 +53,14 @@ def test_compilation_is_announced_once_and_to_people_only(tmp_path):
         [sys.executable, "-c", COMPILE], capture_output=True, env=environment, check=True
     )
     assert quiet.stderr == quiet.stdout == b""
+
+
+def test_code_on_disk_is_read_without_the_tables_of_the_compiler(tmp_path):
+    """They take longer than many fits; a process that compiles fills them."""
+    environment = {**ONE_THREAD, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", FIT]
+    filled = [
+        subprocess.run(command, capture_output=True, env=environment, check=True).stdout.decode()
+        for _ in range(2)
+    ]
+    assert filled == ["True\n", "False\n"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from scipy.linalg import LinAlgError, blas, lapack
+from scipy.linalg import LinAlgError, lapack
 
+from fenchel._compiling import njit
+from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
+from fenchel.design.tiled import factor_lower, inverse_lengths, symmetric_product
 
 _TILE = 64
 
@@ -47,8 +49,7 @@ class Factored:
         """Factor K + diag(shift) for shift (n,); LinAlgError if it is not positive definite."""
         self.shift = shift
         np.einsum("ii->i", self._values)[:] += shift
-        _, info = lapack.dpotrf(self._values.T, lower=1, clean=0, overwrite_a=1)
-        if info:
+        if not factor_lower(self._values.T):
             self.restore()
             raise LinAlgError("the matrix is not positive definite")
         return self
@@ -60,8 +61,7 @@ class Factored:
 
     def product(self, right: FloatArray) -> FloatArray:
         """K @ right, (n, p)."""
-        own = (self._diagonal - self._values.diagonal())[:, None] * right
-        return np.asarray(own + blas.dsymm(1.0, self._values.T, right, lower=0))
+        return self._diagonal[:, None] * right + symmetric_product(self._values, right)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Solve (K + diag(d)) u = right for u (n, p), with one step of iterative refinement."""
@@ -70,14 +70,12 @@ class Factored:
         return solution + self._solve(left)
 
     def _solve(self, right: FloatArray) -> FloatArray:
-        return np.asarray(lapack.dpotrs(self._values.T, right, lower=1)[0])
+        with threads_that_pay(0):
+            return np.asarray(lapack.dpotrs(self._values.T, right, lower=1)[0])
 
     def inverse_diagonal(self) -> FloatArray:
-        """Diagonal of the inverse of K + diag(d), (n,); the factor is used up by it."""
-        lapack.dtrtri(self._values.T, lower=1, overwrite_c=1)
-        squares = np.empty(len(self._values))
-        _square_lengths(self._values, squares)
-        return squares
+        """Diagonal of the inverse of K + diag(d), (n,)."""
+        return inverse_lengths(self._values.T)
 
 
 @njit(cache=True, nogil=True)
@@ -89,13 +87,3 @@ def _mirror(values: FloatArray) -> None:
             for a in range(i, min(i + _TILE, n)):
                 for b in range(j, min(j + _TILE, a)):
                     values[b, a] = values[a, b]
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _square_lengths(values: FloatArray, squares: FloatArray) -> None:
-    """Squared lengths of the rows, of what is on the diagonal and right of it."""
-    for i in range(values.shape[0]):
-        total = 0.0
-        for j in range(i, values.shape[0]):
-            total += values[i, j] ** 2
-        squares[i] = total

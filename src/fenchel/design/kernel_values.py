@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Design
 from fenchel.design.factored import Factored
+from fenchel.design.tiled import multiplied
 
 _GATHERED = 6  # times the rows whose copy pays for a product with them alone
 _TILE_BYTES, _TILE_COLUMNS = 2**19, 512  # half a MiB of kernel values stays in cache
@@ -108,13 +109,13 @@ class Stored(KernelValues):
 
     def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:
         if rows is not None and _GATHERED * len(rows) < self.size:
-            return self.matrix[rows].T @ vectors
+            return multiplied(self.matrix[rows].T, vectors)
         if rows is not None:
             whole = np.zeros((self.size, vectors.shape[1]))
             whole[rows] = vectors
             vectors = whole
         left = self.left_factor
-        return self._matrix @ vectors if left is None else left.product(vectors)
+        return multiplied(self._matrix, vectors) if left is None else left.product(vectors)
 
     @property
     def in_single(self) -> Stored:

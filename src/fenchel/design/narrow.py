@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray
 
 _MOST_COLUMNS, _LEAST_WIDTH = 6, 24

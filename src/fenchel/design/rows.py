@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from numba import njit
 
-from fenchel._compiling import announce_compilation
+from fenchel._compiling import announce_compilation, njit
 from fenchel._threads import in_threads
 from fenchel._typing import FloatArray
 

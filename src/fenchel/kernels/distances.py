@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.kernels.exponential import shape

@@ -10,9 +10,10 @@ from math import factorial
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from fenchel._compiling import njit
 from fenchel._typing import AnyArray, FloatArray
 
 # exp(x) = 2^k exp(r), |r| <= log(2)/2: Taylor's polynomial of degree 13 leaves less than 1e-17

@@ -13,9 +13,9 @@ from math import erf, exp, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.special import gammaln, kv
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray
 from fenchel.kernels.measures import Box, Normal
 

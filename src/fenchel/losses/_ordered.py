@@ -7,8 +7,8 @@ in the order of the entries themselves, the slopes of a piecewise linear loss.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 
 Ordered = tuple[IntArray, FloatArray, FloatArray]

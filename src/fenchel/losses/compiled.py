@@ -6,8 +6,8 @@ Per output j and sign of beta the conjugate has a curvature q and a bound: those
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 
 Sides = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]

@@ -7,8 +7,8 @@ vectors v >= 0: the signs are the caller's.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 
 _ROOT_STEPS = 200

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, next_step
 

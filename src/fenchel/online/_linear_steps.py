@@ -7,8 +7,8 @@ same bits in blocks of any size.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, next_step
 

@@ -235,8 +235,7 @@ class KernelRidge(KernelRegressor):
         """Leave-one-out residuals from those of the fit, by its factor if that is still there."""
         factored = _factors.pop(self.feature_map_, None)
         if factored is not None:
-            with threads_that_pay(len(residual)):
-                return residual / complement_of(factored, bool(self.fit_intercept))[:, None]
+            return residual / complement_of(factored, bool(self.fit_intercept))[:, None]
         gram, features = self._train_gram, self._train
         assert features is not None
         if gram:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import AnyArray, FloatArray, IntArray
 
 _FAR = np.float32(1e30)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate, Certified, Progress, Status
 from fenchel.design import Masked, Operator
@@ -176,6 +178,15 @@ class Solver(Protocol):
         ...
 
 
+def threads_for(problem: Any) -> AbstractContextManager[Any]:
+    """One thread of linear algebra on kernel rows, whose tiles have threads of their own.
+
+    So fits are the same bit for bit for any number of threads.
+    """
+    design = getattr(problem, "design", None)  # problems of norms have none
+    return nullcontext() if design is None or not design.is_gram else threads_that_pay(0)
+
+
 class LoopSolver:
     """What solvers share that yield certified points until the gap is small."""
 
@@ -191,8 +202,9 @@ class LoopSolver:
     ) -> Solution:
         """Return the best certified point."""
         loop: Loop[Certified] = Loop(self.tol, callback)
-        loop.run(self._iterates(problem, warm_start))
-        return solution_of(loop, loop.status(self.remedy, self.unit))
+        with threads_for(problem):
+            loop.run(self._iterates(problem, warm_start))
+            return solution_of(loop, loop.status(self.remedy, self.unit))
 
 
 class NormSolver(Protocol):

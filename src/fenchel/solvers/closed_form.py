@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from fenchel.solvers.base import (
     needs_scalar_kernel,
     needs_squares,
     settled,
+    threads_for,
 )
 from fenchel.solvers.loop import Loop
 
@@ -80,8 +82,10 @@ class ClosedForm:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the solution, certified; ``warm_start`` has no use here."""
+        one = all_equal(problem.design.output_spectrum.values)  # else eigenvalues, which take long
         try:
-            return self._solve(problem, callback)
+            with threads_for(problem) if one else nullcontext():
+                return self._solve(problem, callback)
         finally:
             if not problem.design.spent:
                 problem.design.restore()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
 from fenchel.losses.compiled import Sides, prox_row

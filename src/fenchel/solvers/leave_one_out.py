@@ -196,7 +196,7 @@ def ridge_smoother(
 
 
 def complement_of(factored: Factored, fit_intercept: bool) -> FloatArray:
-    """1 - M_ii from a factor of K + diag(d), which is used up: d_i (G_ii - (G1)_i² / Σ G1).
+    """1 - M_ii from a factor of K + diag(d): d_i (G_ii - (G1)_i² / Σ G1).
 
     G is the inverse, and d = 1/(t c) for the weights c and the kernel times t.
     """

@@ -13,7 +13,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified, Progress
 from fenchel.problem import Problem
-from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of
+from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of, threads_for
 from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton_inner import Inner, Point, Scale
 from fenchel.solvers.newton_spaces import Function, choose_space
@@ -87,11 +87,12 @@ class Newton:
         ``loop`` is one that has begun before this call.
         """
         loop = Loop(self.tol, callback) if loop is None else loop
-        if warm_start is None:
-            warm_start = low_rank_start(problem, loop)
-        run = _Run(self, problem, loop)
-        loop.run(run.iterates(warm_start))
-        return run.finish()
+        with threads_for(problem):
+            if warm_start is None:
+                warm_start = low_rank_start(problem, loop)
+            run = _Run(self, problem, loop)
+            loop.run(run.iterates(warm_start))
+            return run.finish()
 
 
 def _together(problem: Problem) -> float:

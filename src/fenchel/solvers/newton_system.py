@@ -19,6 +19,7 @@ from scipy.linalg import lapack
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import square_roots
+from fenchel.design.tiled import factor_lower
 from fenchel.problem import Problem
 
 
@@ -135,9 +136,8 @@ def cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:
         fill(matrix)
         diagonal = np.einsum("ii->i", matrix)
         diagonal += level * diagonal.max(initial=0.0)
-        factor, failed = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
-        if not failed:
-            return factor
+        if factor_lower(matrix):
+            return matrix
     raise np.linalg.LinAlgError("a Newton system is not positive definite: rounding errors")
 
 

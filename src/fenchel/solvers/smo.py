@@ -10,9 +10,10 @@ import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.certificate import Callback, Certified
+from fenchel.design.tiled import multiplied
 from fenchel.problem import Problem
 from fenchel.solvers.ascent import Ascent
-from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel
+from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel, threads_for
 from fenchel.solvers.loop import Loop
 from fenchel.solvers.newton import Newton, low_rank_start
 from fenchel.solvers.working_sets import OnSets
@@ -104,8 +105,9 @@ class SMO:
         loop: Loop[Certified] = Loop(self.tol, callback)
         share = _FINER if problem.design.gram is None else _SLOPE
         slope = min(max(share * math.sqrt(self.tol), _SHARP), _BLUNT)
-        solved = warm_start is not None and self._is_solved(problem, warm_start)
-        start = warm_start if solved else ascend(problem, warm_start, slope, loop)
+        with threads_for(problem):
+            solved = warm_start is not None and self._is_solved(problem, warm_start)
+            start = warm_start if solved else ascend(problem, warm_start, slope, loop)
         solution = Newton(self.tol, self.max_iter).solve(problem, start, loop=loop)
         ascended = warm_start is None and solution.n_iter == 0
         return replace(solution, n_iter=1) if ascended else solution
@@ -128,7 +130,7 @@ class _OnMatrix(Ascent):
         np.multiply(gram, self.outputs[0, 0], out=self.gram, casting="same_kind")
 
     def times(self, vector: FloatArray) -> AnyArray:
-        return self.gram @ vector.astype(np.float32)
+        return multiplied(self.gram, vector.astype(np.float32))
 
     def run(self, slope: float) -> None:
         """First on all rows, until each has had its turn; then in rounds on those that move."""
@@ -151,7 +153,7 @@ class _OnMatrix(Ascent):
             arguments = self.gram, self.dual, self.pull, self.box, self.ends
             return int(self.loop(*arguments, self.epsilon, slope, limit))
         done = self.steps_among(rows, self.gram[np.ix_(rows, rows)], slope, limit)
-        self.pull += self.gram[done.places].T @ done.change.astype(np.float32)
+        self.pull += multiplied(self.gram[done.places].T, done.change.astype(np.float32))
         return done.steps
 
     def _moving(self) -> IntArray:

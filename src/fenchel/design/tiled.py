@@ -1,0 +1,175 @@
+"""Dense linear algebra in tiles, with the same bits for any number of threads.
+
+Which tiles there are, and in which order each is added to, depends on the size of the matrix
+alone. Of a tile, BLAS has one thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba.extending import get_cython_function_address
+
+from fenchel._threads import in_threads, threads_that_pay
+from fenchel._typing import AnyArray, FloatArray
+
+_TILE = 256
+_LEAST = 512  # rows from which on tiles pay
+_BLOCK_VALUES = 2**18  # of a matrix, that a thread multiplies at a time
+_KINDS: dict[type, Any] = {bytes: ctypes.c_char, int: ctypes.c_int, float: ctypes.c_double}
+
+
+def factor_lower(matrix: FloatArray) -> bool:
+    """Replace the lower triangle of a matrix by its Cholesky factor; whether there is one.
+
+    ``matrix`` is in Fortran order; what is above its diagonal is neither read nor written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.tiled import factor_lower
+    >>> matrix = np.array([[4.0, 7.0], [2.0, 2.0]], order="F")
+    >>> factor_lower(matrix)
+    True
+    >>> matrix
+    array([[2., 7.],
+           [1., 1.]])
+    """
+    n = len(matrix)
+    tile = _TILE if n >= _LEAST else max(n, 1)
+
+    def at(i: int, j: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(matrix.ctypes.data + 8 * (i + j * n))
+
+    def divide(i: int) -> None:  # rows from i on, of the columns from k on
+        height = min(tile, n - i)
+        _call("dtrsm", b"R", b"L", b"T", b"N", height, width, 1.0, at(k, k), n, at(i, k), n)
+
+    def subtract(j: int) -> None:  # from the columns from j on
+        wide = min(tile, n - j)
+        _call("dsyrk", b"L", b"N", wide, width, -1.0, at(j, k), n, 1.0, at(j, j), n)
+        if (high := n - j - wide) > 0:
+            below, own = at(j + wide, k), at(j, k)
+            sizes = high, wide, width
+            _call("dgemm", b"N", b"T", *sizes, -1.0, below, n, own, n, 1.0, at(j + wide, j), n)
+
+    with threads_that_pay(0):
+        for k in range(0, n, tile):
+            width, info = min(tile, n - k), ctypes.c_int(0)
+            _call("dpotrf", b"L", width, at(k, k), n, ctypes.c_void_p(ctypes.addressof(info)))
+            if info.value:
+                return False
+            in_threads(divide, range(k + width, n, tile))
+            in_threads(subtract, range(k + width, n, tile))
+    return True
+
+
+def inverse_lengths(factor: FloatArray) -> FloatArray:
+    """Squared lengths (n,) of the columns of L⁻¹: the diagonal of the inverse of L Lᵀ.
+
+    ``factor`` is in Fortran order, and its lower triangle L is read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.tiled import inverse_lengths
+    >>> inverse_lengths(np.array([[2.0, 0.0], [0.0, 4.0]], order="F"))
+    array([0.25  , 0.0625])
+    """
+    n = len(factor)
+    lengths = np.empty(n)
+
+    def task(j: int) -> None:
+        wide, high = min(_TILE, n - j), n - j
+        columns = np.eye(high, wide, order="F")
+        own = ctypes.c_void_p(factor.ctypes.data + 8 * (j + j * n))
+        into = ctypes.c_void_p(columns.ctypes.data)
+        _call("dtrsm", b"L", b"L", b"N", b"N", high, wide, 1.0, own, n, into, high)
+        lengths[j : j + wide] = np.einsum("ij,ij->j", columns, columns)
+
+    in_threads(task, range(0, n, _TILE))
+    return lengths
+
+
+def multiplied(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
+    """A matrix (n, m), or the transpose of one, times vectors (m, p) or (m,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.tiled import multiplied
+    >>> multiplied(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
+    """
+    product = np.empty((len(matrix), *vectors.shape[1:]), matrix.dtype)
+    _in_blocks(
+        len(matrix), matrix.shape[1], lambda rows: _multiply(matrix, vectors, rows, product)
+    )
+    return product
+
+
+def _multiply(matrix: AnyArray, vectors: AnyArray, rows: slice, product: AnyArray) -> None:
+    np.matmul(matrix[rows], vectors, out=product[rows])
+
+
+def symmetric_product(lower: FloatArray, right: FloatArray) -> FloatArray:
+    """A symmetric matrix times right (n, p), of which only what is below the diagonal is read.
+
+    What is on it is taken as zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.tiled import symmetric_product
+    >>> symmetric_product(np.array([[5.0, 7.0], [2.0, 5.0]]), np.array([[1.0], [10.0]]))
+    array([[20.],
+           [ 2.]])
+    """
+    n = len(lower)
+    product = np.empty((n, right.shape[1]))
+
+    def task(rows: slice) -> None:
+        before, after = slice(0, rows.start), slice(rows.stop, n)
+        own = np.tril(lower[rows, rows], -1)
+        product[rows] = (own + own.T) @ right[rows]
+        product[rows] += lower[rows, before] @ right[before]
+        product[rows] += lower[after, rows].T @ right[after]
+
+    _in_blocks(n, n, task)
+    return product
+
+
+def _in_blocks(n: int, width: int, task: Callable[[slice], None]) -> None:
+    """Do a task for some of n rows at a time."""
+    size = max(16, _BLOCK_VALUES // max(width, 1))
+    with threads_that_pay(0):
+        in_threads(lambda start: task(slice(start, min(start + size, n))), range(0, n, size))
+
+
+@cache
+def _routine(name: str, number: int) -> Any:
+    """What scipy has of BLAS and LAPACK; other threads of Python run meanwhile."""
+    module = "scipy.linalg.cython_lapack" if name == "dpotrf" else "scipy.linalg.cython_blas"
+    address = get_cython_function_address(module, name)
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * number)(address)
+
+
+def _call(name: str, *arguments: Any) -> None:
+    """Call a routine that takes addresses: those of arrays as they are, numbers by theirs."""
+    kept = [
+        each if isinstance(each, ctypes.c_void_p) else _KINDS[type(each)](each)
+        for each in arguments
+    ]
+    _routine(name, len(kept))(
+        *(
+            each if isinstance(each, ctypes.c_void_p) else ctypes.c_void_p(ctypes.addressof(each))
+            for each in kept
+        )
+    )
+
+
+__all__ = ["factor_lower", "inverse_lengths", "multiplied", "symmetric_product"]

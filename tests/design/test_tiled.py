@@ -1,0 +1,76 @@
+"""Dense linear algebra in tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.datasets import make_heavy_tails
+from fenchel.design.tiled import factor_lower, inverse_lengths, multiplied, symmetric_product
+from fenchel.kernels import Gaussian
+
+SIZES = [1, 40, 600, 1100]  # within a tile, and with one that is cut
+
+
+def definite(n):
+    rows = np.random.default_rng(n).normal(size=(n, n))
+    return rows @ rows.T / n + np.eye(n)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_factor_is_that_of_the_matrix_and_leaves_the_other_triangle(n):
+    matrix = definite(n)
+    factor = np.array(matrix, order="F")
+    factor[np.triu_indices(n, 1)] = np.nan
+    assert factor_lower(factor)
+    assert np.isnan(factor[np.triu_indices(n, 1)]).all()
+    lower = np.tril(factor)
+    assert np.allclose(lower @ lower.T, matrix, rtol=0.0, atol=1e-12)
+    lengths = np.diag(np.linalg.inv(matrix))
+    assert np.allclose(inverse_lengths(np.asfortranarray(factor)), lengths, rtol=1e-10)
+
+
+@pytest.mark.parametrize("row", [0, 300, 899])
+def test_a_matrix_that_is_not_definite_is_told(row):
+    matrix = np.array(definite(900), order="F")
+    matrix[row, row] = -1.0
+    assert not factor_lower(matrix)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("columns", [1, 3])
+def test_products(n, columns):
+    matrix = np.random.default_rng(0).normal(size=(n, n))
+    right = np.random.default_rng(1).normal(size=(n, columns))
+    assert np.allclose(multiplied(matrix, right), matrix @ right)
+    assert np.allclose(
+        multiplied(matrix[: n // 2].T, right[: n // 2]), matrix[: n // 2].T @ right[: n // 2]
+    )
+    below = np.tril(matrix, -1)
+    assert np.allclose(symmetric_product(matrix, right), (below + below.T) @ right)
+
+
+def bits(model, rows, number):
+    X, y = make_heavy_tails(rows, random_state=0)
+    with threadpool_limits(number):
+        model.set_params(kernel=Gaussian(4.8), learn=False).fit(X, y)
+        loo = getattr(model, "loo_residuals_", np.zeros(0))
+        return [each.tobytes() for each in (model.dual_coef_, model.predict(X[:50]), loo)]
+
+
+@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (SVR(alpha=1e-5, epsilon=0.1), 2100),
+        (SVR(alpha=1e-5, epsilon=0.1), 1100),
+        (QuantileRegressor([0.1, 0.5], alpha=1e-4), 1100),
+        (ExpectileRegressor(0.9, alpha=1e-4), 1100),
+        (KernelRidge(alpha=1e-3), 1100),
+        (KernelRidge(alpha=1e-3, features="kernel_rows", solver="conjugate_gradients"), 1100),
+    ],
+)
+def test_fits_on_kernel_rows_are_the_same_for_any_number_of_threads(model, rows, number):
+    assert bits(model, rows, number) == bits(model, rows, 1)
