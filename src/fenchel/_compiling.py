@@ -11,8 +11,9 @@ import llvmlite.binding
 import numba
 from numba.core import event
 from numba.core.caching import FunctionCache
-from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]  # compiled
 
+# Versions whose insides are known to be as _Kept reads them; others read as numba does, slower.
+_KNOWN = (0, 61), (0, 69)
 _MESSAGE = (
     "fenchel: compiling for this machine, which takes some ten seconds and is kept for the next "
     "time"
@@ -37,6 +38,8 @@ class _Kept(FunctionCache):
 @cache
 def _tell_memory() -> None:
     """Say where compiled code finds what makes arrays and counts who holds them."""
+    from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]  # compiled
+
     for name, address in _nrt_python.c_helpers.items():
         llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
@@ -44,7 +47,7 @@ def _tell_memory() -> None:
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """The decorator of numba, whose code on disk is read in a tenth of the time.
 
-    Options are those of ``numba.njit``.
+    Options are those of ``numba.njit``. Of versions that are not known it is numba's own.
 
     Examples
     --------
@@ -55,6 +58,9 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     >>> add(1, 2)
     3
     """
+    version = tuple(int(part) for part in numba.__version__.split(".")[:2])
+    if not _KNOWN[0] <= version < _KNOWN[1]:
+        return numba.njit(**options)  # type: ignore[no-any-return]  # numba
     kept = options.pop("cache", False)
     compiled = numba.njit(**options)
 

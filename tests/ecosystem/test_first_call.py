@@ -6,7 +6,11 @@ import os
 import subprocess
 import sys
 
+import numba
 import pytest
+from numba.core.caching import FunctionCache
+
+from fenchel._compiling import njit
 
 COMPILE = """
 import numpy as np
@@ -64,3 +68,14 @@ def test_code_on_disk_is_read_without_the_tables_of_the_compiler(tmp_path):
         for _ in range(2)
     ]
     assert filled == ["True\n", "False\n"]
+
+
+def test_unknown_versions_of_numba_read_their_own_way(monkeypatch):
+    monkeypatch.setattr(numba, "__version__", "9.0.0")
+    loop = njit(cache=True)(added)
+    assert type(loop._cache) is FunctionCache
+    assert loop(1.0, 2.0) == 3.0
+
+
+def added(a, b):
+    return a + b
