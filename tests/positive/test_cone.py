@@ -11,9 +11,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+import positive_referee as referee
 from fenchel.kernels import Gaussian
 from fenchel.positive import ConeRegressor, monotone_cone, non_negative_cone
-from positive import referee
 
 # over a square: four facets and four edges in three dimensions
 SQUARE = np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, -1.0, 1.0]])

@@ -10,10 +10,10 @@ from scipy.stats import norm
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+import positive_referee as referee
 from fenchel.datasets import load_mcycle
 from fenchel.kernels import Gaussian
 from fenchel.positive import HeteroscedasticRegressor, NormalLikelihood
-from positive import referee
 
 FLOORS = [0.0, 0.3]
 

@@ -8,10 +8,10 @@ from sklearn.metrics import d2_pinball_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+import positive_referee as referee
 from fenchel.kernels import Gaussian, Matern
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonCrossingQuantileRegressor, _kinks, solvers
-from positive import referee
 
 LEVELS = [0.9, 0.1, 0.5, 0.7]
 

@@ -9,10 +9,10 @@ from sklearn.metrics import d2_pinball_score, d2_tweedie_score, mean_poisson_dev
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fenchel
+import positive_referee as referee
 from fenchel.features import Nystroem
 from fenchel.kernels import Gaussian, Matern
 from fenchel.positive import NonNegativeRegressor
-from positive import referee
 
 LOSSES = ["squared", "huber", "pinball", "poisson"]
 
