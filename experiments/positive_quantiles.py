@@ -14,7 +14,7 @@ Crossings are counted at points drawn uniformly over a box of twice the range of
 To tell a poor choice from a poor model, the strength that was learned is also divided and
 multiplied by three, and the first three splits of sets with at most 300 training rows are fitted
 with every pair of a grid of alpha and gap_strength, of which the best *on the test rows* is kept:
-*in hindsight*. No choice of the two could be better, so what is lost in hindsight too is the
+*in hindsight*. No choice among these could be better, so what is lost in hindsight too is the
 model's: its kernel, or what the penalty costs its distances.
 """
 
