@@ -154,6 +154,8 @@ class KernelRidge(KernelRegressor):
     """Whether rows are prepared for many strengths, so that few features serve them all."""
     _loo: FloatArray | None
     _train: FloatArray | None
+    _train_map: FeatureMap | None
+    """The map of these rows, where predictions need less than that."""
 
     def __init__(
         self,
@@ -213,7 +215,10 @@ class KernelRidge(KernelRegressor):
                 f"got kernel={type(self.kernel).__name__}"
             )
         if self._train is None:
-            raise AttributeError("loo_residuals_ needs a fit of rows that are in memory")
+            raise AttributeError(
+                "loo_residuals_ needs a fit of rows that are in memory, and of many features the "
+                "process of the fit: read it before the model is stored"
+            )
         weight = self._train_weight
         residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
         where = np.searchsorted(self._kept, self.support_)
@@ -243,7 +248,7 @@ class KernelRidge(KernelRegressor):
                 )
             features = features.copy() if self._train_mapped else self.kernel_(features)
         elif not self._train_mapped:
-            features = self.feature_map_.transform(features)
+            features = (self._train_map or self.feature_map_).transform(features)
         with threads_that_pay(min(features.shape)):
             return leave_one_out(
                 np.require(features, np.float64, ["C", "W"]),
@@ -324,6 +329,7 @@ class KernelRidge(KernelRegressor):
             return
         self._train_gram = problem.design.is_gram
         factored = problem.design.left_factor
+        self._train_map = None
         if not inputs.in_memory:
             self._train = None
             return
@@ -335,6 +341,15 @@ class KernelRidge(KernelRegressor):
             problem.design.restore()
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
+        whole = type(self.feature_map_) is type(inputs.feature_map)
+        if not (whole or self._train_gram or self._train_mapped):
+            self._train_map = inputs.feature_map
+
+    def __getstate__(self) -> Any:
+        """Without a map of features that predictions do not need, and may be large."""
+        state: Any = super().__getstate__()
+        lost = state.get("_train_map") is not None
+        return {**state, "_train": None, "_train_map": None} if lost else state
 
     def make_loss(self, n_targets: int) -> Loss:
         return Squared()
