@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import llvmlite.binding
@@ -38,9 +39,8 @@ class _Kept(FunctionCache):
 @cache
 def _tell_memory() -> None:
     """Say where compiled code finds what makes arrays and counts who holds them."""
-    from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]  # compiled
-
-    for name, address in _nrt_python.c_helpers.items():
+    helpers = import_module("numba.core.runtime._nrt_python").c_helpers
+    for name, address in helpers.items():
         llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 

@@ -7,9 +7,9 @@ import pytest
 from scipy.integrate import quad
 
 import fenchel
+import positive_referee as referee
 from fenchel.kernels import Gaussian, Points
 from fenchel.positive import Condition, DensityEstimator, NonNegativeRegressor
-from positive import referee
 
 X = np.random.default_rng(0).uniform(-2.0, 2.0, (40, 1))
 Y = np.maximum(X[:, 0], 0.0) + 0.1 * np.random.default_rng(1).normal(size=40)

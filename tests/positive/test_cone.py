@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 
 import fenchel
+import positive_referee as referee
 from contract_cases import with_checks
 from fenchel.kernels import Gaussian
 from fenchel.positive import ConeRegressor, monotone_cone, non_negative_cone
-from positive import referee
 
 # over a square: four facets and four edges in three dimensions
 SQUARE = np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, -1.0, 1.0]])

@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 import fenchel
+import positive_referee as referee
 from contract_cases import with_checks
 from fenchel.datasets import load_mcycle
 from fenchel.kernels import Gaussian
 from fenchel.positive import HeteroscedasticRegressor, NormalLikelihood
-from positive import referee
 
 FLOORS = [0.0, 0.3]
 

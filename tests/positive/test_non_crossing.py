@@ -7,11 +7,11 @@ import pytest
 from sklearn.metrics import d2_pinball_score
 
 import fenchel
+import positive_referee as referee
 from contract_cases import with_checks
 from fenchel.kernels import Gaussian, Matern
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonCrossingQuantileRegressor, _kinks, solvers
-from positive import referee
 
 LEVELS = [0.9, 0.1, 0.5, 0.7]
 

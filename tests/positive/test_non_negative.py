@@ -8,11 +8,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, mean_poisson_deviance, r2_score
 
 import fenchel
+import positive_referee as referee
 from contract_cases import with_checks
 from fenchel.features import Nystroem
 from fenchel.kernels import Gaussian, Matern
 from fenchel.positive import NonNegativeRegressor
-from positive import referee
 
 LOSSES = ["squared", "huber", "pinball", "poisson"]
 

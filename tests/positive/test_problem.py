@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from fenchel.features import PivotedCholesky
-from fenchel.kernels import Gaussian
+import positive_referee as referee
 from fenchel.losses import Huber, Pinball, Squared
 from fenchel.positive import (
     Constraint,
@@ -23,25 +18,9 @@ from fenchel.positive import (
     moment,
     solve,
 )
-
-_spec = importlib.util.spec_from_file_location(
-    "positive_referee", Path(__file__).with_name("referee.py")
-)
-referee = importlib.util.module_from_spec(_spec)
-sys.modules["positive_referee"] = referee
-_spec.loader.exec_module(referee)
+from positive_referee import setting
 
 TOL = 1e-7
-
-
-def setting(n=25, seed=0, width=0.8, rank=6):
-    random = np.random.default_rng(seed)
-    x = np.sort(random.uniform(-1.0, 2.0, size=(n, 1)), axis=0)
-    features = PivotedCholesky(Gaussian(width), rank=rank)
-    phi = features.fit_transform(x)
-    weight = random.uniform(0.5, 2.0, n)
-    y = 1.0 + np.sin(2.0 * x[:, 0]) + 0.4 * random.standard_normal(n)
-    return random, x, features, phi, weight, y[:, None]
 
 
 def agree(problem, optimum, solvers=("newton", "proximal_newton"), tol=TOL):

@@ -9,11 +9,11 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
+import positive_referee as referee
 from fenchel.kernels import Gaussian
 from fenchel.losses import Pinball
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import ConeRegressor
-from positive import referee
 from positive.test_cone import CONES, EDGES, SQUARE, data, prepared_of
 
 KAPPA = 0.3

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from fenchel.features import PivotedCholesky
-from fenchel.kernels import Gaussian
+import positive_referee as referee
 from fenchel.losses import Huber, Pinball, Squared
 from fenchel.positive import (
     Constraint,
@@ -23,24 +18,9 @@ from fenchel.positive import (
     moment,
     solve,
 )
-
-_spec = importlib.util.spec_from_file_location(
-    "positive_referee", Path(__file__).with_name("referee.py")
-)
-referee = importlib.util.module_from_spec(_spec)
-sys.modules["positive_referee"] = referee
-_spec.loader.exec_module(referee)
+from positive_referee import setting
 
 TOL = 1e-6
-
-
-def setting(n=25, seed=0, rank=6):
-    random = np.random.default_rng(seed)
-    x = np.sort(random.uniform(-1.0, 2.0, size=(n, 1)), axis=0)
-    features = PivotedCholesky(Gaussian(0.8), rank=rank)
-    phi = features.fit_transform(x)
-    y = 1.0 + np.sin(2.0 * x[:, 0]) + 0.4 * random.standard_normal(n)
-    return features, phi, random.uniform(0.5, 2.0, n), y[:, None]
 
 
 def agree(problem, optimum, solver="auto"):
@@ -77,7 +57,7 @@ def agree(problem, optimum, solver="auto"):
 
 @pytest.mark.parametrize("trace", [1e-1, 1e-2, 1e-3])
 def test_log_likelihood(trace):
-    features, phi, weight, _ = setting()
+    _, _, features, phi, weight, _ = setting()
     integral = Constraint([moment(features).matrix], 1.0)
     part = PSDPart(phi, 0.0, trace)
     problem = PSDProblem(LogLikelihood(), [part], weight, constraints=[integral])
@@ -86,7 +66,7 @@ def test_log_likelihood(trace):
 
 @pytest.mark.parametrize("trace", [1e-1, 1e-3])
 def test_residual_losses(trace):
-    _, phi, weight, y = setting()
+    _, _, _, phi, weight, y = setting()
     parts = [PSDPart(phi, 0.0, trace)]
     squared = PSDProblem(Residual(Squared(), y, weight), parts, weight)
     agree(squared, referee.squared(squared, y))
@@ -98,7 +78,7 @@ def test_residual_losses(trace):
 
 
 def test_beside_parts_with_a_squared_norm():
-    _, phi, weight, y = setting(seed=3)
+    _, _, _, phi, weight, y = setting(seed=3)
     psd = [PSDPart(phi, 0.0, 1e-2), PSDPart(phi[:, :4], 1e-2, 0.0, -np.ones(1))]
     lines = [LinearPart(phi, 1e-1)]
     loss = Residual(Squared(), y, weight)
@@ -108,7 +88,7 @@ def test_beside_parts_with_a_squared_norm():
 
 def test_a_trace_too_dear_leaves_zero():
     # f = 0 is optimal where Σ c y φφᵀ <= λ₁ I: the derivative of the squared loss at zero
-    _, phi, weight, y = setting()
+    _, _, _, phi, weight, y = setting()
     c = weight / weight.sum()
     dear = np.linalg.eigvalsh(phi.T @ ((c * y[:, 0])[:, None] * phi))[-1]
     for share, zero in ((1.01, True), (0.99, False)):
@@ -120,7 +100,7 @@ def test_a_trace_too_dear_leaves_zero():
 
 
 def test_a_stopped_fit_says_so():
-    _, phi, weight, y = setting()
+    _, _, _, phi, weight, y = setting()
     problem = PSDProblem(Residual(Squared(), y, weight), [PSDPart(phi, 0.0, 1e-4)], weight)
     solution = solve(problem, tol=1e-8, max_iter=2)
     assert not solution.status.converged
@@ -132,7 +112,7 @@ def test_a_stopped_fit_says_so():
 
 
 def test_refusals():
-    _, phi, weight, y = setting()
+    _, _, _, phi, weight, y = setting()
     with pytest.raises(ValueError, match="or 0 with trace_penalty > 0"):
         PSDPart(phi, 0.0, 0.0)
     problem = PSDProblem(Residual(Squared(), y, weight), [PSDPart(phi, 0.0, 1e-2)], weight)

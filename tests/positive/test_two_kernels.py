@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 import fenchel
+import positive_referee as referee
 from fenchel.kernels import Gaussian, Matern
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import (
@@ -19,7 +20,6 @@ from fenchel.positive import (
     PSDProblem,
     Residual,
 )
-from positive import referee
 from positive.test_heteroscedastic import _conic_optimum, data
 
 WIDE, NARROW = Gaussian(1.5), Matern(0.6, nu=1.5)

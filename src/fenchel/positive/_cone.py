@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg.lapack import dsyevd
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.positive._loops import sizes_of
 
 _STEPS = 200  # of Newton's method at most
 EXACT = 1e-13  # relative violation of a condition that counts as none
@@ -59,7 +60,7 @@ class Spectra:
 
     def with_barrier(self, barrier: float) -> Spectra:
         """The same matrices G with another barrier."""
-        return self.cone._spectra(self.values, self.vectors, self.multipliers, barrier)
+        return self.cone.spectra_of(self.values, self.vectors, self.multipliers, barrier)
 
     def factors(self) -> list[FloatArray]:
         """F with F Fᵀ = A, (r, rank)."""
@@ -168,7 +169,7 @@ class Cone:
         return np.repeat(self.alphas, self.sizes)
 
     @cached_property
-    def _slices(self) -> list[slice]:
+    def slices(self) -> list[slice]:
         """Where the eigenvalues of each matrix are among those of all."""
         return [slice(a, b) for a, b in pairwise(np.cumsum([0, *self.sizes]))]
 
@@ -192,9 +193,9 @@ class Cone:
     ) -> Spectra:
         """Decompose at given multipliers."""
         pairs = [_decomposed(matrix) for matrix in self.shifted(gram, multipliers)]
-        return self._spectra([g for g, _ in pairs], [u for _, u in pairs], multipliers, barrier)
+        return self.spectra_of([g for g, _ in pairs], [u for _, u in pairs], multipliers, barrier)
 
-    def _spectra(
+    def spectra_of(
         self,
         values: list[FloatArray],
         vectors: list[FloatArray],
@@ -202,15 +203,11 @@ class Cone:
         barrier: float,
     ) -> Spectra:
         """What follows from eigenvalues and vectors."""
-        g, alpha = np.concatenate(values), self._strengths
-        s = np.hypot(g, 2.0 * np.sqrt(alpha * barrier))
-        below = (s - np.minimum(g, 0.0)) / (2.0 * alpha)
-        above = np.divide(2.0 * barrier, s + g, out=np.zeros_like(g), where=g > 0.0)
-        a = np.where(g > 0.0, above, below)
-        total = float(multipliers @ self.right) - float(a @ (g + 0.5 * alpha * a))
-        if barrier > 0.0:
-            total += barrier * float(np.log(a).sum())
-        sizes, roots = [a[part] for part in self._slices], [s[part] for part in self._slices]
+        g = np.concatenate(values)
+        a, s = np.empty_like(g), np.empty_like(g)
+        total = float(multipliers @ self.right)
+        total += sizes_of(g, self._strengths, barrier, a, s)
+        sizes, roots = [a[part] for part in self.slices], [s[part] for part in self.slices]
         return Spectra(self, multipliers, barrier, values, vectors, sizes, roots, total)
 
     def attained(self, matrices: Sequence[FloatArray]) -> FloatArray:

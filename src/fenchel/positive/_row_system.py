@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from fenchel._typing import FloatArray
 from fenchel.positive._cone import Spectra
-from fenchel.positive._system import PairColumns
-from fenchel.positive.problem import PSDProblem
+from fenchel.positive._loops import pair_columns, row_matrix
+from fenchel.positive._row_loops import Barrier, Parts, Rule, State, advance
+from fenchel.positive._solution import ROUNDING, Point
+from fenchel.positive.losses import Interior
+from fenchel.positive.problem import PSDProblem, Push
 
 _FEW = 400  # dual entries that are worth it anyhow: 300 cost as much as 80 columns
 _MOST_FEATURES = 64  # all products of two of them are made
@@ -39,42 +44,127 @@ class RowSystem:
 
     def __init__(self, problem: PSDProblem, spectra: Spectra, hessian: FloatArray) -> None:
         self.problem = problem
-        self.root = np.sqrt(problem.weight[:, None] / hessian)
-        scale = self.root.T.ravel()
-        matrix = self._gram(spectra, hessian.shape[1])
-        matrix *= scale[:, None]
-        matrix *= scale
-        matrix.flat[:: len(matrix) + 1] += 1.0
-        self.factor, failed = dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
+        self.root = np.sqrt(problem.weight[:, None] / hessian).T.copy()
+        size = self.root.size
+        matrix = np.empty((size, size))
+        row_matrix(self._grams(spectra), problem.directions, self.root, matrix)
+        # by columns the lower triangle is the upper one, which spares a copy
+        self.factor, failed = dpotrf(matrix.T, lower=0, overwrite_a=1, clean=0)
         if failed:
             raise np.linalg.LinAlgError(f"a Newton step has no Cholesky factor ({failed})")
-        self.border = (self.root.T[:, :, None] * problem.outward[:, None]).reshape(len(scale), -1)
-        self.reduced = self._solved(self.border)
+        self.border = (self.root[:, :, None] * problem.outward[:, None]).reshape(size, -1)
 
-    def _gram(self, spectra: Spectra, p: int) -> FloatArray:
-        """Q Qᵀ, output by output, (p n, p n)."""
-        problem, n, along = self.problem, len(self.root), self.problem.directions
-        grams = np.empty((len(along), n, n))
-        for k, part in enumerate(problem.psd):
-            block = PairColumns(spectra, k, spectra.pairs(k), part).columns(slice(None))
-            np.matmul(block.T, block, out=grams[k])
-        for k, gram in enumerate(problem.linear_grams, start=len(problem.psd)):
+    def _grams(self, spectra: Spectra) -> FloatArray:
+        """Q Qᵀ of each part, (parts, n, n)."""
+        problem = self.problem
+        n, psd = self.root.shape[1], problem.psd
+        grams = np.empty((len(problem.directions), n, n))
+        for k, part in enumerate(psd):
+            turned = spectra.vectors[k].T @ part.features.T
+            r = len(turned)
+            columns = np.empty((r * (r + 1) // 2, turned.shape[1]))
+            pair_columns(turned, spectra.sizes[k], spectra.roots[k], columns)
+            if part.combinations is not None:
+                columns = columns @ part.combinations.T
+            np.matmul(columns.T, columns, out=grams[k])
+        for k, gram in enumerate(problem.linear_grams, start=len(psd)):
             grams[k] = gram
-        both = (along[:, :, None] * along[:, None, :]).reshape(len(along), -1)
-        blocks = (both.T @ grams.reshape(len(along), -1)).reshape(p, p, n, n)
-        return blocks.swapaxes(1, 2).reshape(p * n, p * n)
-
-    def _solved(self, right: FloatArray) -> FloatArray:
-        return right if not right.size else dpotrs(self.factor, right, lower=1)[0]
+        return grams
 
     def solve(self, rest: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """δ (n, p) and b (m,) for the right-hand sides r and β."""
-        inner = self._solved((self.root * rest).T.ravel())
-        offset: FloatArray = np.zeros(self.border.shape[1])
-        weight = self.problem.weight
+        border, weight = self.border, self.problem.weight
+        right = np.column_stack([(self.root * rest.T).ravel(), border])
+        solved, _ = dpotrs(self.factor, right, lower=0)
+        inner, reduced = solved[:, 0], solved[:, 1:]
+        offset: FloatArray = np.zeros(border.shape[1])
         if len(offset):
-            missing = self.problem.outward.T @ (weight @ dual) + self.border.T @ inner
-            offset = np.asarray(-np.linalg.solve(self.border.T @ self.reduced, missing))
-            inner = np.asarray(inner + self.reduced @ offset)
-        change = self.root * inner.reshape(rest.shape[1], -1).T / weight[:, None]
+            missing = self.problem.outward.T @ (weight @ dual) + border.T @ inner
+            offset = np.asarray(-np.linalg.solve(border.T @ reduced, missing))
+            inner = inner + reduced @ offset
+        change = (self.root * inner.reshape(self.root.shape)).T / weight[:, None]
         return change, offset
+
+
+ARMIJO = 1e-4
+"""Share of what a step is predicted to gain that it must gain."""
+HALVINGS = 40
+"""Of a step at most: 683 and 563 with 10, no change with 80."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowSteps:
+    """Compiled Newton steps at one barrier, for few rows and losses with a barrier on a box."""
+
+    problem: PSDProblem
+    parts: Parts
+
+    @classmethod
+    def of(cls, problem: PSDProblem) -> RowSteps | None:
+        """Those of a problem, None where it is another."""
+        coupled = any(part.combinations is not None for part in problem.psd)
+        many = problem.outward.shape[1] > 1
+        if problem.loss.smooth or coupled or many or not takes_rows(problem):
+            return None
+        cone, n = problem.cone, len(problem.weight)
+        lines = [line.features.T / np.sqrt(line.alpha) for line in problem.linear]
+        parts = Parts(
+            problem.weight,
+            np.ascontiguousarray(problem.directions),
+            np.ascontiguousarray(problem.outward),
+            np.ascontiguousarray(np.concatenate([part.features.T for part in problem.psd])),
+            np.cumsum(cone.sizes),
+            np.repeat(cone.alphas, cone.sizes),
+            np.array(cone.traces),
+            np.ascontiguousarray(np.concatenate([np.empty((0, n)), *lines])),
+            np.cumsum([len(line) for line in lines], dtype=np.intp),
+            np.array(problem.linear_grams).reshape(-1, n, n),
+        )
+        return cls(problem, parts)
+
+    def advance(
+        self, eased: PSDProblem, point: Point, worth: float, most: int
+    ) -> tuple[int, Point | None, FloatArray, float]:
+        """Up to so many steps, as long as they are to gain more than ``worth``.
+
+        Returns how many, the last point, or None if no step goes down, the offsets of the last
+        step, and what that was to gain.
+        """
+        loss, spectra, problem = eased.loss, point.spectra, self.problem
+        assert isinstance(loss, Interior)
+        scales = [np.sqrt(line.alpha) for line in problem.linear]
+        pulled = [w / scale for w, scale in zip(point.push.linear, scales, strict=True)]
+        state = State(
+            np.array(point.dual, order="C"),
+            np.concatenate([gram.ravel() for gram in point.push.gram]),
+            np.concatenate([np.empty(0), *pulled]),
+            np.concatenate(spectra.values),
+            np.concatenate([vectors.ravel() for vectors in spectra.vectors]),
+            np.concatenate(spectra.sizes),
+            np.concatenate(spectra.roots),
+        )
+        rule = Rule(most, worth, HALVINGS, ARMIJO, ROUNDING, problem.loss.unit)
+        offset = np.zeros(problem.outward.shape[1])
+        box = Barrier(*loss.parameters)
+        states = state, state.room(), state.room()
+        done, down, decrease = advance(self.parts, states, box, spectra.barrier, rule, offset)
+        if not down and done == 1:
+            return done, None, offset, decrease
+        return done, self._point(eased, state, spectra), offset, decrease
+
+    def _point(self, eased: PSDProblem, state: State, old: Spectra) -> Point:
+        """What the arrays of a state hold."""
+        cone, problem = self.problem.cone, self.problem
+        grams, vectors, place = [], [], 0
+        for r in cone.sizes:
+            part = slice(place, place + r * r)
+            grams.append(state.gram[part].reshape(r, r))
+            vectors.append(state.vectors[part].reshape(r, r))
+            place += r * r
+        linear, first = [], 0
+        for line, last in zip(problem.linear, self.parts.line_ends, strict=True):
+            linear.append(state.linear[first:last] * np.sqrt(line.alpha))
+            first = last
+        values, known = [state.values[part] for part in cone.slices], old.multipliers
+        spectra = cone.spectra_of(values, vectors, known, old.barrier)
+        return Point(state.dual, Push(grams, linear), spectra, eased.conjugates(state.dual))

@@ -22,6 +22,7 @@ _WITHIN = 1.5  # tolerances that a barrier may leave as a gap where points may b
 _GAINED = 0.1  # tolerances that the step before may have gained where they are
 _ROUGH = 1e-4  # a tolerance of candidates that are compared
 ROUNDING = 1e-14  # share of a value that may be rounding: 698 and 494 with 1e-16, else no change
+_SUMMED = 1e-15  # share of a sum of weighted dual points that is rounding
 _ROUGHLY = 1e-7  # accuracy of the conditions on the way
 
 
@@ -162,9 +163,16 @@ def feasible(problem: PSDProblem, dual: FloatArray) -> FloatArray:
     if outside.any():
         inside = problem.loss.conjugate_prox(dual, 1e-12 * problem.loss.step)
         dual = np.where(outside[:, None], inside, dual)
-    if problem.outward.shape[1]:
+    if problem.outward.shape[1] and not _balances(problem, dual):
         dual = problem.loss.balanced(dual, problem.weight, problem.outward)
     return dual
+
+
+def _balances(problem: PSDProblem, dual: FloatArray) -> bool:
+    """Whether a point balances the offsets up to the rounding of these sums."""
+    left = problem.outward.T @ (problem.weight @ dual)
+    size = np.abs(problem.outward).T @ (problem.weight @ np.abs(dual))
+    return bool((np.abs(left) <= _SUMMED * size).all())
 
 
 def best_offset(problem: PSDProblem, predictions: FloatArray, offset: FloatArray) -> FloatArray:
@@ -186,17 +194,18 @@ class Record:
         self.loop = Loop[Certified](tol, callback)
         self._known: tuple[Point, float] | None = None
 
-    def skips(self, barrier: float, decrease: float) -> bool:
-        """Whether a point on the way needs no certificate.
+    def worth(self, barrier: float) -> float:
+        """What a step must have been to gain for its point to need no certificate.
 
-        It does where somebody is told of the progress, where a precise solution is sought, and
-        where a barrier, and what the last step was to gain, are so small that the point may be
-        good enough.
+        Points on the way need none, unless somebody is told of the progress, or a precise
+        solution is sought, or a barrier, and what the last step was to gain, are so small that
+        the point may be good enough.
         """
         if self.loop.callback is not None or self.loop.tol < _ROUGH:
-            return False
-        left = max(barrier * sum(self.problem.cone.sizes) / _WITHIN, decrease / _GAINED)
-        return left > self.loop.tol * (self.problem.loss.unit or 1.0)
+            return np.inf
+        enough = self.loop.tol * (self.problem.loss.unit or 1.0)
+        left = barrier * sum(self.problem.cone.sizes) / _WITHIN
+        return -np.inf if left > enough else _GAINED * enough
 
     def run(self, iterates: Iterator[Iterate[Certified]], remedy: str) -> PSDSolution:
         """Take iterates until one of them ends the loop; return the best in its lowest rank."""
@@ -279,9 +288,10 @@ class Record:
         problem = self.problem
         if problem.outward.shape[1]:
             dual = feasible(problem, point.dual)
-            push = problem.push(dual)
-            spectra = problem.cone.spectra(push.gram, point.spectra.multipliers)
-            point = Point(dual, push, spectra, problem.conjugates(dual))
+            if dual is not point.dual:
+                push = problem.push(dual)
+                spectra = problem.cone.spectra(push.gram, point.spectra.multipliers)
+                point = Point(dual, push, spectra, problem.conjugates(dual))
         return problem.lower(point.push, point.spectra, point.conjugates)
 
     def _final(self, seen: Certified) -> Certified:

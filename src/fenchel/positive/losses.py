@@ -9,6 +9,12 @@ from scipy.special import xlogy
 
 from fenchel._typing import FloatArray
 from fenchel.losses import ConvexFunction, Loss
+from fenchel.positive._loops import (
+    barrier_conjugate,
+    barrier_derivatives,
+    middle_of_falls,
+    steps_to_border,
+)
 
 
 class PredictionLoss(ConvexFunction):
@@ -106,23 +112,24 @@ class Interior(PredictionLoss):
         self.unit, self.step = loss.unit, loss.step
 
     def conjugate(self, dual: FloatArray) -> FloatArray:
-        room = np.minimum(dual - self.lower, self.upper - dual).min(axis=1)
-        inside = np.where((room > 0.0)[:, None], dual, 0.0)  # which is inside
-        logs = np.log(inside - self.lower) + np.log(self.upper - inside)
-        value = self.loss.conjugate(inside) - self.barrier * logs.sum(axis=1)
-        return np.where(room > 0.0, value, np.inf)
+        value = np.empty(len(dual))
+        barrier_conjugate(np.ascontiguousarray(dual), *self.parameters, value)
+        return value
 
     def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        low, high = 1.0 / (dual - self.lower), 1.0 / (self.upper - dual)
-        slope = self.loss.targets + self.curvature * dual - self.barrier * (low - high)
-        return slope, self.curvature + self.barrier * (low**2 + high**2)
+        slope, hessian = np.empty(dual.shape), np.empty(dual.shape)
+        barrier_derivatives(np.ascontiguousarray(dual), *self.parameters, slope, hessian)
+        return slope, hessian
 
     def reach(self, dual: FloatArray, change: FloatArray) -> float:
         """The share of a change, at most one, that goes 99.5 % of the way to the border."""
-        room = np.where(change > 0.0, self.upper - dual, dual - self.lower)
-        size = np.abs(change)
-        steps = np.divide(room, size, out=np.full_like(room, np.inf), where=size > 0.0)
-        return min(1.0, 0.995 * float(steps.min()))
+        dual, change = np.ascontiguousarray(dual), np.ascontiguousarray(change)
+        return min(1.0, 0.995 * steps_to_border(dual, change, self.lower, self.upper))
+
+    @property
+    def parameters(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+        """As compiled loops take them."""
+        return self.loss.targets, self.lower, self.upper, self.curvature, self.barrier
 
 
 class LogLikelihood(PredictionLoss):
@@ -321,16 +328,10 @@ class Residual(PredictionLoss):
         if not np.all((along == 0.0) | (along == 1.0)):
             return super().best_move(prediction, along, weight)
         chosen = np.flatnonzero(along)
-        residual = (self.targets - prediction)[:, chosen].ravel()
-        jumps = np.outer(weight, (box.upper - box.lower)[chosen]).ravel()
-        order = np.argsort(residual, kind="stable")
-        # minus the slope beyond each residual, which falls from one to the next
-        slope = weight.sum() * box.upper[chosen].sum() - np.cumsum(jumps[order])
-        flat = 1e-12 * jumps.sum()
-        last = len(order) - 1
-        first = min(int(np.searchsorted(-slope, -flat)), last)
-        end = min(int(np.searchsorted(-slope, flat, side="right")), last)
-        return float(0.5 * (residual[order[first]] + residual[order[end]]))
+        residual = np.ascontiguousarray((self.targets - prediction)[:, chosen])
+        order = np.argsort(residual, axis=None)
+        sides = box.lower[chosen], box.upper[chosen]
+        return float(middle_of_falls(residual, order, weight, *sides))
 
     def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:
         """Shrink the positive or the negative coordinates that share an offset."""

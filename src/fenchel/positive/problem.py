@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -335,11 +336,10 @@ class PSDProblem:
 
     def with_loss(self, loss: PredictionLoss) -> PSDProblem:
         """Return the problem with another loss, sharing what does not depend on it."""
-        other = replace(self, loss=loss)
-        shared = ("weight", "outward", "cone", "squares", "directions")
-        vars(other).update({name: getattr(self, name) for name in shared})
-        if "linear_grams" in vars(self):
-            vars(other)["linear_grams"] = self.linear_grams
+        for name in ("weight", "outward", "cone", "squares", "directions"):
+            getattr(self, name)
+        other = copy(self)
+        vars(other)["loss"] = loss
         return other
 
     @property

@@ -12,9 +12,10 @@ import numpy as np
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import Having, OneOf
+from fenchel.positive._barrier import begin
 from fenchel.positive._fista import DualFista
 from fenchel.positive._kinks import KinkSystem, RowGrams
-from fenchel.positive._row_system import RowSystem, takes_rows
+from fenchel.positive._row_system import ARMIJO, HALVINGS, RowSteps, RowSystem, takes_rows
 from fenchel.positive._solution import (
     ROUNDING,
     Certified,
@@ -25,7 +26,6 @@ from fenchel.positive._solution import (
     Start,
     feasible,
     point_of,
-    start_of,
     total,
 )
 from fenchel.positive._system import Curvature, NewtonSystem, apply_blocks, inverse_blocks
@@ -37,23 +37,14 @@ from fenchel.solvers.loop import Iterate
 # Measured on 86 fits of all estimators with 40 to 300 rows, a third of them random data and
 # strengths. Numbers are sums of Newton's and of proximal Newton's steps: 683 and 494 as it is. All
 # fits converge unless said otherwise.
-_SHRINK = 0.1  # of the barrier: 638 and 509 with 0.01, 864 and 649 with 0.3
-# Predicted decrease over the gap of the barrier below which the barrier shrinks: 1021 and 961 with
-# 0.1; 554 and 430 with 100, which hardly solves the problems in between.
-_CENTRED = 1.0
 # share of the tolerance left to it: 699 with 0.001, 683 with 0.1, 668 with 1; and where the prox
 # goes on: 524, 494 and 674
 _LAST, _LAST_PROX = 0.5, 0.1
-# Barrier of a warm start over the gap that it leaves. Steps of a search of 90 densities, and of as
-# many models of quantiles: 709 and 1275; 840 and 1217 with 1, 773 and 1225 with 0.3, 687 and 1283
-# with 0.03.
-_WARM = 0.1
 _ROUGH = 1e-4  # a tolerance that does not need the kinks
 _REFINEMENTS = 2  # of a Newton step without conditions: those of pinball losses need them
 _REFINED = 1e-12  # share of the squared residual of a step that is left alone
 # share of a dual point with kinks where a barrier begins: within the unit of its gap, and beyond
 _INSIDE, _FAR_INSIDE = 0.95, 0.65  # 1590 steps of a search of 90 fits with 0.95 for both
-_HALVINGS = 40  # 683 and 563 with 10, no change with 80
 # The proximal step over the natural step of the loss, and by what it is multiplied after a full
 # step, a shortened one, and one that fails; proximal Newton's steps only.
 _FIRST_PROX = 3.0  # 532 with 0.1, 597 with 100
@@ -102,7 +93,7 @@ class DualNewton(PSDSolver):
 
     def _iterates(self, record: Record, warm_start: Start | None) -> Generator[Iterate[Certified]]:
         problem, joint = record.problem, record.joint
-        path, point = _begin(record, warm_start, _LAST)
+        path, point = begin(record, warm_start, _LAST)
         offset = np.zeros(problem.outward.shape[1])
         if not problem.loss.smooth:
             nu = point.spectra.multipliers
@@ -110,26 +101,37 @@ class DualNewton(PSDSolver):
             push = point.push.moved(point.push, inside - 1.0)
             point = point_of(problem, inside * point.dual, push, nu, path.barrier, joint)
         eased, point = path.eased(point)
-        decrease, first = np.inf, 0 if warm_start is None else -1  # it is certified already
-        for step in range(self.max_iter + 1):
-            if record.skips(path.barrier, decrease) and first < step < self.max_iter:
-                z = problem.values(point.push, point.spectra)
-            else:
+        rows = RowSteps.of(problem)
+        decrease, step, first = np.inf, 0, 0 if warm_start is None else -1  # certified already
+        while True:
+            worth = record.worth(path.barrier)
+            known = not (decrease > worth and first < step < self.max_iter)
+            if known:
                 true = replace(point, conjugates=problem.conjugates(point.dual))
                 found = record.certified(true, offset, given=step > 0)
                 yield Iterate(step, found)
                 if step == self.max_iter:
                     return
-                z = found.predictions - problem.outward @ found.model.offset
-            change, offset, decrease, turn = self._direction(eased, point, z)
-            share = eased.loss.reach(point.dual, change)
-            change, decrease, turn = share * change, share * decrease, share * turn
-            moved = _walk(eased, point, change, decrease, turn if joint else None)
+            if rows is not None:
+                worth, most = max(worth, path.enough), self.max_iter - step
+                done, moved, offset, decrease = rows.advance(eased, point, worth, most)
+                step += done
+            else:
+                if known:
+                    z = found.predictions - problem.outward @ found.model.offset
+                else:
+                    z = problem.values(point.push, point.spectra)
+                change, offset, decrease, turn = self._direction(eased, point, z)
+                share = eased.loss.reach(point.dual, change)
+                change, decrease, turn = share * change, share * decrease, share * turn
+                moved = _walk(eased, point, change, decrease, turn if joint else None)
+                step += 1
             if moved is None and path.ended:  # rounding: what is left is how good it gets
+                true = replace(point, conjugates=problem.conjugates(point.dual))
                 yield Iterate(step, record.certified(true, offset))
                 return
             point = point if moved is None else moved
-            if moved is None or path.centred(decrease):
+            if moved is None or decrease < path.enough:
                 eased, point = path.eased(path.shrunk(point, joint))
 
     def _direction(
@@ -198,7 +200,7 @@ class ProximalNewton(PSDSolver):
 
     def _iterates(self, record: Record, warm_start: Start | None) -> Generator[Iterate[Certified]]:
         problem = record.problem
-        path, point = _begin(record, warm_start, _LAST_PROX)
+        path, point = begin(record, warm_start, _LAST_PROX)
         offset = np.zeros(problem.outward.shape[1])
         sigma = _FIRST_PROX * problem.loss.step
         for step in range(self.max_iter + 1):
@@ -225,7 +227,7 @@ class ProximalNewton(PSDSolver):
             sigma *= _LONGER if full else _SHORTER
             sigma = min(sigma, _LARGEST_PROX * problem.loss.step)
             point = moved
-            if path.centred(decrease):
+            if decrease < path.enough:
                 point = path.shrunk(point, joint=False)
 
 
@@ -319,9 +321,9 @@ class _Model:
                 break
             dq = curvature.predict(dw)
             size = 1.0
-            for _ in range(_HALVINGS):
+            for _ in range(HALVINGS):
                 trial, tx = self.evaluate(w + size * dw, qw + size * dq, b + size * db, b0, rho)
-                if trial <= value + 1e-4 * size * slope + ROUNDING * abs(value):
+                if trial <= value + ARMIJO * size * slope + ROUNDING * abs(value):
                     break
                 size *= 0.5
             else:
@@ -340,70 +342,6 @@ class _Model:
         return earned - (after - before)
 
 
-@dataclass
-class _Path:
-    """The barrier, from a gap of about the unit of the loss down to a part of the tolerance."""
-
-    problem: PSDProblem
-    barrier: float
-    least: float
-    unit: float
-
-    @classmethod
-    def of(cls, problem: PSDProblem, tol: float, share: float) -> _Path:
-        unit = (problem.loss.unit or 1.0) / sum(problem.cone.sizes)
-        return cls(problem, unit, share * tol * unit, unit)
-
-    def on_grid(self, barrier: float) -> float:
-        """Return the next of the barriers of a cold start, so that all fits end with the same."""
-        if not barrier > 0.0:
-            return self.least
-        steps = np.ceil(np.log(barrier / self.unit) / np.log(_SHRINK))
-        return max(self.unit * _SHRINK ** max(float(steps), 0.0), self.least)
-
-    @property
-    def ended(self) -> bool:
-        return self.barrier <= self.least
-
-    def centred(self, decrease: float) -> bool:
-        """Whether a step was predicted to gain little beside the gap that the barrier leaves."""
-        return not self.ended and decrease < _CENTRED * self.barrier * sum(self.problem.cone.sizes)
-
-    def eased(self, point: Point) -> tuple[PSDProblem, Point]:
-        """The problem with a barrier on the domain of a loss with kinks, and a point of that."""
-        problem = self.problem
-        if problem.loss.smooth:
-            return problem, point
-        share = self.barrier * sum(problem.cone.sizes) / (2.0 * problem.n_outputs)
-        loss = problem.loss.interior(share)
-        assert loss is not None  # the solver has asked for it
-        eased = problem.with_loss(loss)
-        return eased, replace(point, conjugates=eased.conjugates(point.dual))
-
-    def shrunk(self, point: Point, joint: bool) -> Point:
-        """Return the same point with the next barrier."""
-        self.barrier = max(_SHRINK * self.barrier, self.least)
-        if joint or not self.problem.constraints:
-            return replace(point, spectra=point.spectra.with_barrier(self.barrier))
-        nu = point.spectra.multipliers
-        return point_of(self.problem, point.dual, point.push, nu, self.barrier)
-
-
-def _begin(record: Record, warm_start: Start | None, share: float) -> tuple[_Path, Point]:
-    """The barrier and the point to begin with: near a solution already, so is the barrier."""
-    problem = record.problem
-    path = _Path.of(problem, record.loop.tol, share)
-    if warm_start is not None:
-        point = start_of(problem, warm_start)
-        gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
-        path.barrier = path.on_grid(_WARM * gap / sum(problem.cone.sizes))
-        nu = point.spectra.multipliers
-        return path, point_of(
-            problem, point.dual, point.push, nu, path.barrier, conjugates=point.conjugates
-        )
-    return path, start_of(problem, None, path.barrier, record.joint)
-
-
 def _walk(
     problem: PSDProblem,
     point: Point,
@@ -420,7 +358,7 @@ def _walk(
     size, rounding = 1.0, ROUNDING * max(abs(value), abs(point.conjugates), problem.loss.unit)
     if not decrease > -rounding:
         return None
-    for _ in range(_HALVINGS):
+    for _ in range(HALVINGS):
         dual = point.dual + size * change
         known = problem.conjugates(dual)
         if np.isfinite(known):
@@ -428,7 +366,7 @@ def _walk(
             nu = spectra.multipliers if turn is None else spectra.multipliers + size * turn
             joint = turn is not None
             trial = point_of(problem, dual, moved, nu, spectra.barrier, joint, known)
-            if total(problem, trial) <= value - 1e-4 * size * decrease + rounding:
+            if total(problem, trial) <= value - ARMIJO * size * decrease + rounding:
                 return trial
         size *= 0.5
     return None

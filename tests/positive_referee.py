@@ -1,7 +1,8 @@
 """An independent referee: non-negative fits as semidefinite programs, solved by Clarabel.
 
 Written from the definitions of the losses and of the penalty; matrices are given to the solver
-as the scaled upper triangle s(A) with <s(A), s(B)> = tr(A B).
+as the scaled upper triangle s(A) with <s(A), s(B)> = tr(A B). Besides, the rows that problems are
+made of.
 """
 
 from __future__ import annotations
@@ -11,6 +12,20 @@ from itertools import pairwise
 import clarabel
 import numpy as np
 from scipy import sparse
+
+from fenchel.features import PivotedCholesky
+from fenchel.kernels import Gaussian
+
+
+def setting(n=25, seed=0, width=0.8, rank=6):
+    """What draws, rows, their feature map, features, weights and targets (n, 1)."""
+    random = np.random.default_rng(seed)
+    x = np.sort(random.uniform(-1.0, 2.0, size=(n, 1)), axis=0)
+    features = PivotedCholesky(Gaussian(width), rank=rank)
+    phi = features.fit_transform(x)
+    weight = random.uniform(0.5, 2.0, n)
+    y = 1.0 + np.sin(2.0 * x[:, 0]) + 0.4 * random.standard_normal(n)
+    return random, x, features, phi, weight, y[:, None]
 
 
 def triangle(matrix):
