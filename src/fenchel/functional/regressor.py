@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import RegressorMixin
 from fenchel._grids import as_points
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay

@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import _routing_enabled
@@ -19,6 +18,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from fenchel._bases import BaseEstimator, MetaEstimatorMixin
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import (

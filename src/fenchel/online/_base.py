@@ -8,9 +8,9 @@ from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import BaseEstimator
 from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import (

@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import DensityMixin
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
