@@ -14,8 +14,6 @@ from fenchel.problem import Problem
 from fenchel.solvers import Solution
 
 LEVELS = np.array([0.25, 0.5, 0.75])
-BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
-VERMILION, GREY = "#D55E00", "#777777"
 
 
 class Rows(NamedTuple):

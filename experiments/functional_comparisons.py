@@ -25,7 +25,8 @@ from experiments.comparisons.functional import (
     chosen,
     spread,
 )
-from experiments.functional_common import BLUE, GREY, bare, contaminate, options
+from experiments.drawing import BLUE, GREY, bare
+from experiments.functional_common import contaminate, options
 from experiments.functional_synthetic import PROCESSES
 from fenchel.datasets import load_dti, make_functional
 from fenchel.functional import FunctionalRegressor, curve_nmse

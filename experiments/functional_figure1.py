@@ -15,7 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.functional_common import NAMES, bare, options, sparsity
+from experiments.drawing import bare
+from experiments.functional_common import NAMES, options, sparsity
 from experiments.functional_synthetic import PROCESSES, RANK, at_ends, synthetic
 from fenchel.functional import curve_nmse
 

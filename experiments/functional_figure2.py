@@ -15,13 +15,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import harness
+from experiments.drawing import bare
 from experiments.functional_common import (
     COLORS,
     DASHES,
     MARKERS,
     NAMES,
     Condition,
-    bare,
     choose,
     contaminate,
     options,

@@ -15,7 +15,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.functional_common import NAMES, VERMILION, contaminate, options
+from experiments.drawing import VERMILION
+from experiments.functional_common import NAMES, contaminate, options
 from experiments.functional_synthetic import PROCESSES, RANK, synthetic
 from fenchel.functional import curve_nmse
 

@@ -17,7 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.functional_common import BLUE, GREY, VERMILION, bare, contaminate, options
+from experiments.drawing import BLUE, GREY, VERMILION, bare
+from experiments.functional_common import contaminate, options
 from fenchel.datasets import make_functional
 from fenchel.functional import robustness_ratio
 from fenchel.losses import CurveHuber, CurveInsensitive, Squared
