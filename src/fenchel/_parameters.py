@@ -39,15 +39,17 @@ def parameters(kind: _Kind) -> _Kind:
     named = {each.name: whole[each.name] for some in lists for each in some}
     order = [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *named.values()]
     signature = Signature(sorted(order, key=lambda each: each.kind), return_annotation=None)
+    defaults = {each.name: each.default for each in named.values()}
+    places = [each.name for each in named.values() if each.kind is not Parameter.KEYWORD_ONLY]
 
     def __init__(self: Any, *values: Any, **options: Any) -> None:
-        try:
-            given = signature.bind(self, *values, **options)
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}() {error}") from None
-        given.apply_defaults()
-        for name in named:
-            setattr(self, name, given.arguments[name])
+        given = dict(zip(places, values, strict=False))
+        if len(values) > len(places) or given.keys() & options or options.keys() - defaults:
+            try:
+                signature.bind(self, *values, **options)
+            except TypeError as error:
+                raise TypeError(f"{type(self).__name__}() {error}") from None
+        vars(self).update({**defaults, **given, **options})
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]  # which inspect reads
     kind.__init__ = __init__  # type: ignore[misc]  # of this class, and no instance
