@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import NONE, POSITIVE, declared
+from fenchel._validation import NONE, POSITIVE, check_one_strength, declared
 from fenchel.certificate import Callback
 from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
@@ -72,11 +72,7 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
         super().check_parameters()
-        if self.alpha is not None and self.radius is not None:
-            raise ValueError(
-                f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
-                f"radius={self.radius!r}"
-            )
+        check_one_strength(self.alpha, self.radius)
         if getattr(self, "coupling", None) is not None and isinstance(self.kernel, OperatorKernel):
             raise ValueError(
                 "coupling must be None with an operator-valued kernel, which couples the outputs "

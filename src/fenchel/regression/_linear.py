@@ -15,6 +15,7 @@ from fenchel._validation import (
     NONE,
     POSITIVE,
     check_magnitude,
+    check_one_strength,
     check_spread,
     check_weights,
     declared,
@@ -174,11 +175,7 @@ class NormModel(Penalized):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if self.alpha is not None and self.radius is not None:
-            raise ValueError(
-                f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
-                f"radius={self.radius!r}"
-            )
+        check_one_strength(self.alpha, self.radius)
 
     def make_norm(self, n_features: int) -> GroupNorm:
         """Return the norm of the coefficients."""
