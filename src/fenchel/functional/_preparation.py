@@ -23,11 +23,11 @@ from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.learning import Data
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import parameters_of
+from fenchel.losses.registry import thresholds
 from fenchel.problem import Problem
 from fenchel.solvers import Solver
 
 _WIDTH = 0.1
-_TUBE, _LINEAR = 0.1, 0.5  # of the spread of curves
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
 
 
@@ -130,9 +130,8 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
         return spread_of(curves, weight) if None in (self.kappa, self.epsilon) else 1.0
 
     def _choice(self, spread: float) -> LossChoice:
-        kappa = _LINEAR * spread if self.kappa is None else float(self.kappa)
-        epsilon = _TUBE * spread if self.epsilon is None else float(self.epsilon)
-        return LossChoice(self.loss, ORDER(self.norm, "norm"), kappa, epsilon, float(self.level))
+        numbers = *thresholds(self.kappa, self.epsilon, spread), float(self.level)
+        return LossChoice(self.loss, ORDER(self.norm, "norm"), *numbers)
 
     def compared(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None

@@ -10,10 +10,8 @@ from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
 from fenchel._validation import NONE, NOT_NEGATIVE, POSITIVE, declared
 from fenchel.losses import Absolute, Loss, make_loss
-from fenchel.losses.registry import loss_choice
+from fenchel.losses.registry import loss_choice, thresholds
 from fenchel.regression._base import KernelRegressor
-
-_TUBE, _LINEAR = 0.1, 0.5  # of the spread of targets
 
 
 @parameters
@@ -138,8 +136,7 @@ class SVR(KernelRegressor):
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
         """Read the tube and the threshold off the spread of targets, where they are not given."""
         spread = _spread(targets, weight) if None in (self.epsilon, self.kappa) else 1.0
-        self.epsilon_ = _TUBE * spread if self.epsilon is None else float(self.epsilon)
-        self.kappa_ = _LINEAR * spread if self.kappa is None else float(self.kappa)
+        self.kappa_, self.epsilon_ = thresholds(self.kappa, self.epsilon, spread)
 
 
 def _spread(targets: FloatArray, weight: FloatArray) -> float:
