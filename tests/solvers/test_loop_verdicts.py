@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fenchel.certificate import Certificate
-from fenchel.solvers.loop import Loop, credible_gap
+from fenchel.solvers.loop import Iterate, Loop, credible_gap
 
 EPS = np.finfo(float).eps
 
@@ -50,3 +50,15 @@ def test_a_false_gap_does_not_hide_a_true_one():
     assert not loop.take(1, Point(Certificate(np.nan, 0.0, 1.0)))
     assert loop.take(2, Point(Certificate(1.0005, 1.0, 1.0)))
     assert loop.best.certificate.dual == 1.0
+
+
+def test_an_interrupt_while_the_algorithm_is_closed_is_raised():
+    def iterates():
+        try:
+            while True:
+                yield Iterate(0, Point(Certificate(0.0, 0.0, 1.0)))
+        finally:  # as if a signal arrived here
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Loop(1e-3).run(iterates())

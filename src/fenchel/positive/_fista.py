@@ -19,7 +19,7 @@ from fenchel.positive._solution import (
     start_of,
 )
 from fenchel.positive.problem import PSDProblem, Push
-from fenchel.solvers.accelerated import Moving, accelerated, every
+from fenchel.solvers.accelerated import Accelerated, Moving
 from fenchel.solvers.loop import Iterate
 
 
@@ -67,8 +67,8 @@ class DualFista(PSDSolver):
             return point.dual, *point.push.gram, *point.push.linear
 
         start = point.dual, *point.push.gram, *point.push.linear
-        points = accelerated(step, start, problem.weight[:, None])
-        for done, _ in every(points, self.check, self.max_iter):
+        limits = {"check": self.check, "max_iter": self.max_iter}
+        for done, _ in Accelerated(step, start, **limits, weight=problem.weight[:, None]):
             yield Iterate(done, record.certified(point, none))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -99,7 +100,7 @@ class DualNewton(PSDSolver):
     def _joint(self, problem: PSDProblem) -> bool:
         return bool(problem.cone.equality.all())
 
-    def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
+    def _iterates(self, record: Record, warm_start: Start | None) -> Generator[Iterate[Certified]]:
         problem, joint = record.problem, record.joint
         path, point = _begin(record, warm_start, _LAST)
         offset = np.zeros(problem.outward.shape[1])
@@ -195,7 +196,7 @@ class ProximalNewton(PSDSolver):
     max_iter: int = 200
     inner_iter: int = 30
 
-    def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
+    def _iterates(self, record: Record, warm_start: Start | None) -> Generator[Iterate[Certified]]:
         problem = record.problem
         path, point = _begin(record, warm_start, _LAST_PROX)
         offset = np.zeros(problem.outward.shape[1])
@@ -241,24 +242,26 @@ class BarrierFirst(ProximalNewton):
     def _barrier(self) -> DualNewton:
         return DualNewton(self.tol, self.max_iter)
 
-    def _iterates(self, record: Record, warm_start: Start | None) -> Iterator[Iterate[Certified]]:
+    def _iterates(self, record: Record, warm_start: Start | None) -> Generator[Iterate[Certified]]:
         if warm_start is not None and self.tol < _ROUGH:  # what is precise already stays so
             yield from super()._iterates(record, warm_start)
             return
         done = 0
-        for iterate in self._barrier()._iterates(record, warm_start):
-            yield iterate
-            done = iterate.n_iter
-            if record.loop.gap <= _ROUGH:
-                break
+        with closing(self._barrier()._iterates(record, warm_start)) as first:
+            for iterate in first:
+                yield iterate
+                done = iterate.n_iter
+                if record.loop.gap <= _ROUGH:
+                    break
         best = record.loop.best
         if best is None or done >= self.max_iter:
             return
         start = Start(best.point.dual, best.point.spectra.multipliers)
         record.joint = False
         rest = replace(self, max_iter=self.max_iter - done)
-        for step, found in ProximalNewton._iterates(rest, record, start):
-            yield Iterate(done + step, found)
+        with closing(ProximalNewton._iterates(rest, record, start)) as last:
+            for step, found in last:
+                yield Iterate(done + step, found)
 
 
 class _Model:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -13,22 +13,28 @@ Moving = tuple[FloatArray, ...]
 """A point, and images of it under linear maps that are extrapolated with it."""
 
 
-def accelerated(
-    step: Callable[[Moving], Moving],
-    start: Moving,
-    weight: FloatArray | float = 1.0,
-) -> Iterator[FloatArray]:
-    r"""Yield the points of FISTA with adaptive restart.
+class Accelerated:
+    r"""Some of the points of FISTA with adaptive restart.
 
     .. math:: x^{k+1} = \mathrm{step}(z^k), \qquad
               z^{k+1} = x^{k+1} + \frac{t_k - 1}{t_{k+1}} (x^{k+1} - x^k), \qquad
               t_{k+1} = \tfrac12 \left(1 + \sqrt{1 + 4 t_k^2}\right)
 
     and back to t = 1 where the momentum points uphill,
-    :math:`\langle z^k - x^{k+1}, x^{k+1} - x^k \rangle > 0`.
+    :math:`\langle z^k - x^{k+1}, x^{k+1} - x^k \rangle > 0`. An iterator over number and point of
+    each ``check``-th step, and of the last one. It is no generator: Python drops an interrupt that
+    arrives while it closes one that was left early.
 
-    ``step`` is the proximal gradient step from an extrapolated point, ``weight`` the metric of the
-    inner product, a number or (n, 1).
+    Parameters
+    ----------
+    step : callable
+        The proximal gradient step from an extrapolated point.
+    start : tuple of array
+        The first point, and what moves with it.
+    check, max_iter : int
+        Steps from one point to the next, and of all.
+    weight : float or array (n, 1), optional
+        The metric of the inner product.
 
     References
     ----------
@@ -36,44 +42,50 @@ def accelerated(
 
     Examples
     --------
-    >>> from itertools import islice
     >>> import numpy as np
-    >>> from fenchel.solvers.accelerated import accelerated
-    >>> curvature = np.array([1.0, 0.1])
-    >>> points = accelerated(lambda z: z - curvature * z, np.ones(2))  # of a quadratic
-    >>> bool(np.abs(list(islice(points, 40))[-1]).max() < 1e-3)
-    True
+    >>> from fenchel.solvers.accelerated import Accelerated
+    >>> curvature = np.array([1.0, 0.1])  # of a quadratic
+    >>> def step(moving):
+    ...     return (moving[0] - curvature * moving[0],)
+    >>> points = Accelerated(step, (np.ones(2),), check=15, max_iter=40)
+    >>> [(count, bool(np.abs(point).max() < 1e-3)) for count, point in points]
+    [(15, False), (30, True), (40, True)]
     """
-    last = ahead = start
-    momentum = 1.0
-    while True:
-        new = step(ahead)
-        moves = [a - b for a, b in zip(new, last, strict=True)]
-        if np.vdot(ahead[0] - new[0], weight * moves[0]) > 0.0:
-            ahead, momentum = new, 1.0
+
+    def __init__(
+        self,
+        step: Callable[[Moving], Moving],
+        start: Moving,
+        *,
+        check: int,
+        max_iter: int,
+        weight: FloatArray | float = 1.0,
+    ) -> None:
+        self._step, self._weight = step, weight
+        self._check, self._max_iter = check, max_iter
+        self._last = self._ahead = start
+        self._momentum, self._done = 1.0, 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[int, FloatArray]:
+        steps = min(self._check, self._max_iter - self._done)
+        if steps <= 0:
+            raise StopIteration
+        for _ in range(steps):
+            self._advance()
+        self._done += steps
+        return self._done, self._last[0]
+
+    def _advance(self) -> None:
+        new = self._step(self._ahead)
+        moves = [a - b for a, b in zip(new, self._last, strict=True)]
+        if np.vdot(self._ahead[0] - new[0], self._weight * moves[0]) > 0.0:
+            self._ahead, self._momentum = new, 1.0
         else:
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            ratio = (momentum - 1.0) / following
-            ahead = tuple([a + ratio * move for a, move in zip(new, moves, strict=True)])
-            momentum = following
-        last = new
-        yield new[0]
-
-
-def every(
-    points: Iterator[FloatArray], check: int, max_iter: int
-) -> Iterator[tuple[int, FloatArray]]:
-    """Number and point of each ``check``-th step, and of the last one of ``max_iter``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fenchel.solvers.accelerated import every
-    >>> [count for count, point in every(iter(np.zeros((100, 2))), check=3, max_iter=7)]
-    [3, 6, 7]
-    """
-    done = 0
-    while done < max_iter:
-        steps = min(check, max_iter - done)
-        done += steps
-        yield done, next(islice(points, steps - 1, None))
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self._momentum**2))
+            ratio = (self._momentum - 1.0) / following
+            self._ahead = tuple([a + ratio * move for a, move in zip(new, moves, strict=True)])
+            self._momentum = following
+        self._last = new

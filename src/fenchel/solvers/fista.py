@@ -11,7 +11,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
-from fenchel.solvers.accelerated import Moving, accelerated, every
+from fenchel.solvers.accelerated import Accelerated, Moving
 from fenchel.solvers.base import LoopSolver, WarmStart, start_of
 from fenchel.solvers.coordinates import judged
 from fenchel.solvers.loop import Iterate
@@ -89,8 +89,10 @@ class Fista(LoopSolver):
                     return new, new_image
                 size = float(_SHORTER * length / bend)
 
-        points = accelerated(step, (dual, image), weight)
-        for done, dual in every(points, self.check, self.max_iter):
+        points = Accelerated(
+            step, (dual, image), check=self.check, max_iter=self.max_iter, weight=weight
+        )
+        for done, dual in points:
             yield judged(problem, done, dual, offset)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -86,9 +86,13 @@ class Loop(Generic[Found]):
 
     def run(self, iterates: Iterator[Iterate[Found]]) -> Found:
         """Take iterates until one of them ends the loop; return the best point."""
-        for iterate in iterates:
-            if self.take(*iterate):
-                break
+        try:
+            for iterate in iterates:
+                if self.take(*iterate):
+                    break
+        finally:  # Python drops an interrupt in a generator that it closes by itself
+            if isinstance(iterates, Generator):
+                iterates.close()
         assert self.best is not None
         return self.best
 

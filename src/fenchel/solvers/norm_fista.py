@@ -14,7 +14,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
 from fenchel.norm_problem import NormProblem
-from fenchel.solvers.accelerated import Moving, accelerated, every
+from fenchel.solvers.accelerated import Accelerated, Moving
 from fenchel.solvers.base import Solution, solution_of
 from fenchel.solvers.loop import Iterate, Loop
 
@@ -95,7 +95,9 @@ class NormFista:
                 gradient = features.T @ (targets - features @ ahead[0]) / count
                 return (small.nearest(ahead[0] + size * gradient, size),)
 
-            for done, weights in every(accelerated(step, (start,)), self.check, self.max_iter):
+            for done, weights in Accelerated(
+                step, (start,), check=self.check, max_iter=self.max_iter
+            ):
                 yield Iterate(before + done, small.certify(small.inside(weights)))
 
 
