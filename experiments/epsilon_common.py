@@ -40,11 +40,6 @@ def mapped(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) ->
     return Rows(features, y[train], feature_map.transform(X[test]), y[test])
 
 
-def pinball(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Mean pinball loss, summed over the levels."""
-    return float(Pinball(LEVELS).value(y[:, None] - prediction).mean())
-
-
 def quantile_problem(
     features: np.ndarray, y: np.ndarray, gamma: float, epsilon: float, strength: float
 ) -> Problem:

@@ -85,8 +85,3 @@ def choose(errors: np.ndarray, alphas: Sequence[float], values: Sequence[float])
     middle = np.median(errors, axis=0)
     i, j = np.unravel_index(int(middle.argmin()), middle.shape)
     return Choice(float(alphas[i]), float(values[j]))
-
-
-def options(draws: int, usual: int) -> str:
-    """What to add to the command of an experiment for another number of draws."""
-    return "" if draws == usual else f" --splits {draws}"

@@ -287,7 +287,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     tasks += [(1, "first", seed, asked.quick) for seed in range(min(seeds[1], FRESH))]
     results = asked.run(run_one, tasks)
-    options = "" if asked.splits == SEEDS else f" --splits {asked.splits}"
+    options = harness.options(asked.splits, SEEDS)
     asked.write(results, picture(results), page(results, options))
 
 

@@ -25,7 +25,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from experiments import harness
-from experiments.joint_quantiles_table1 import LEVELS, crossing, pinball, quantile_loss
+from experiments.joint_quantiles_table1 import LEVELS, crossing, quantile_loss
 from fenchel.kernels import DistanceQuantile, Gaussian
 from fenchel.model_selection import PathSearchCV
 from fenchel.positive import NonCrossingQuantileRegressor
@@ -72,7 +72,7 @@ def one_split(name: str, k: int, quick: bool) -> list[dict[str, Any]]:
                 "gap_strength": (1.0,) if quick else GAP_STRENGTHS,
             },
             cv=KFold(QUICK_FOLDS if quick else FOLDS),
-            scoring=lambda model, X, y: -pinball(y, model.predict(X)),
+            scoring=lambda model, X, y: -harness.pinball(y, model.predict(X), LEVELS),
         ).fit(X[train], y[train])
         seconds = time.perf_counter() - started
         started = time.perf_counter()
@@ -86,7 +86,7 @@ def one_split(name: str, k: int, quick: bool) -> list[dict[str, Any]]:
                 "data_set": name,
                 "split": k,
                 "method": OURS,
-                "pinball": pinball(y[test], prediction),
+                "pinball": harness.pinball(y[test], prediction, LEVELS),
                 "crossing": crossing(prediction),
                 "quantile_loss": quantile_loss(y[test], prediction),
                 "far_crossings": far_crossings(model, X, QUICK_POINTS if quick else POINTS, k),

@@ -204,7 +204,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if name != "engel" or k < FEWER
     ]
     results = asked.run(run_one, tasks)
-    options = "" if splits == SPLITS else f" --splits {splits}"
+    options = harness.options(splits, SPLITS)
     asked.write(results, picture(asked.quick), page(results, options))
 
 
