@@ -15,7 +15,7 @@ from fenchel.features.base import FeatureMap
 from fenchel.features.expanded import Monomials, Summands, map_of, of_different_size
 from fenchel.features.explicit import Explicit
 from fenchel.features.fourier import RandomFourier
-from fenchel.features.kernel_rows import KernelRows
+from fenchel.features.kernel_rows import KernelRows, compacted
 from fenchel.features.nystroem import Nystroem
 from fenchel.features.on_disk import FeaturesOnDisk
 from fenchel.features.operator import OperatorCholesky
@@ -216,6 +216,7 @@ __all__ = [
     "PivotedCholesky",
     "RandomFourier",
     "Summands",
+    "compacted",
     "default_kernel",
     "fit_feature_map",
     "warn_of_truncation",

@@ -34,7 +34,7 @@ _CHUNK_VALUES = 2**22  # 32 MiB of kernel values at a time
 _TASK_VALUES = 2**19  # of a thread at a time
 _LEAST_ROWS = 64
 _MANY = 256  # features, from which on solving for them is what predictions cost
-_SOUND = 1e-13 / np.finfo(float).eps
+_SOUND = 1e-10 / np.finfo(float).eps  # features lose as many digits: within 2 times up to here
 
 
 _prepared: WeakKeyDictionary[FeatureMap, KernelFunctions] = WeakKeyDictionary()
@@ -149,7 +149,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
 
         In several threads, and the same bit for bit for any number of them.
         """
-        coefficients = self._sound(weights)
+        coefficients = self.sound_coefficients(weights)
         if coefficients is not None:
             return self._functions().combined(X, coefficients)
         size = max(_LEAST_ROWS, _TASK_VALUES // max(1, self._values_per_row()))
@@ -163,10 +163,10 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
             parts = in_threads(values, starts) if several else [values(i) for i in starts]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _sound(self, weights: FloatArray) -> FloatArray | None:
-        """:meth:`coefficients` where they are as exact as features and save time, else None.
+    def sound_coefficients(self, weights: FloatArray) -> FloatArray | None:
+        """Return :meth:`coefficients` if they are as exact as features and save time, else None.
 
-        Rounding of their sums is to be within 1e-13 of the values at the landmarks.
+        Rounding of their sums is at most 1e-10 of the values at the landmarks.
         """
         given = isinstance(self.kernel_, Precomputed)
         values = None if given or self.rank_ < _MANY else self._at_landmarks(weights)
@@ -236,13 +236,6 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
     def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
         """Return a map and features for some of the training rows only."""
         return copy.copy(self), features[rows]
-
-    def compacted(self, weights: FloatArray) -> FloatArray:
-        """Forget what functions with these weights of the features do not need.
-
-        Returns the weights of the features that are left.
-        """
-        return weights
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
         r"""Coefficients A with :math:`\varphi(x)^\top V = k(x, Z) A` on the landmarks Z.

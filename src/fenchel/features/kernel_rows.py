@@ -42,7 +42,7 @@ class KernelRows(FeatureMap):
     Attributes
     ----------
     landmarks_ : ndarray of shape (rank_, n_features)
-        The training rows; after :meth:`compacted`, those that are still needed.
+        The training rows; in fitted models, those that predictions need.
     rank_, kernel_, kernel_error_, n_features_in_
         See :class:`FeatureMap`.
 
@@ -81,7 +81,8 @@ class KernelRows(FeatureMap):
         """Return the weights: the features are the kernel values."""
         return weights
 
-    def _sound(self, weights: FloatArray) -> FloatArray:
+    def sound_coefficients(self, weights: FloatArray) -> FloatArray:
+        """Return the weights."""
         return weights
 
     def from_kernel_values(self, values: FloatArray) -> FloatArray:
@@ -112,9 +113,48 @@ class KernelRows(FeatureMap):
         some = np.ix_(rows, rows) if self.stored else rows
         return part, np.ascontiguousarray(features[some])
 
-    def compacted(self, weights: FloatArray) -> FloatArray:
-        """Forget the rows whose coefficients are zero; return the others."""
-        needed = np.flatnonzero(np.any(weights != 0.0, axis=1))
-        self.landmarks_ = self.landmarks_[needed]
-        self.rank_ = len(needed)
-        return weights[needed]
+
+def compacted(feature_map: FeatureMap, weights: FloatArray) -> tuple[FeatureMap, FloatArray]:
+    r"""What predictions of functions need of a map: kernel values at landmarks, if these do.
+
+    :math:`\varphi(x)^\top V = k(x, Z) A` for the landmarks Z whose coefficients A are not zero. So
+    a factor of their kernel values, (rank_, rank_), is neither kept nor solved with again.
+
+    Parameters
+    ----------
+    feature_map : FeatureMap
+        A fitted one.
+    weights : ndarray of shape (rank_, n_outputs)
+        V.
+
+    Returns
+    -------
+    feature_map : FeatureMap
+        :class:`KernelRows` of the landmarks, or the map as it is where coefficients would lose
+        digits or there are few features.
+    weights : ndarray
+        Of its features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.features import PivotedCholesky, compacted
+    >>> from fenchel.kernels import Matern
+    >>> X = np.linspace(0.0, 100.0, 400)[:, None]
+    >>> feature_map = PivotedCholesky(Matern(1.0, 0.5)).fit(X)
+    >>> weights = np.ones((400, 1))
+    >>> small, coefficients = compacted(feature_map, weights)
+    >>> type(small).__name__, coefficients.shape
+    ('KernelRows', (400, 1))
+    >>> bool(np.allclose(small.transform(X) @ coefficients, feature_map.transform(X) @ weights))
+    True
+    """
+    coefficients = feature_map.sound_coefficients(weights)
+    if coefficients is None:
+        return feature_map, weights
+    needed = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
+    found = KernelRows(feature_map.kernel, stored=False, random_state=feature_map.random_state)
+    found.kernel_, found.kernel_error_ = feature_map.kernel_, feature_map.kernel_error_
+    found.landmarks_ = feature_map.landmarks_[needed]
+    found.n_features_in_, found.rank_ = feature_map.n_features_in_, len(needed)
+    return found, coefficients[needed]

@@ -30,6 +30,7 @@ from fenchel._validation import (
 )
 from fenchel.certificate import Callback
 from fenchel.estimator import all_or_nothing
+from fenchel.features import compacted
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
 from fenchel.functional._preparation import CurvesFromRows
 from fenchel.functional._representation import (
@@ -377,7 +378,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
             float(np.mean(dual[seen] == 0.0)), float(np.mean(~np.any(dual != 0.0, axis=1)))
         )
         weights = represented.feature_weights(problem.weight, solution)
-        self.weights_ = self.feature_map_.compacted(weights)
+        self.feature_map_, self.weights_ = compacted(self.feature_map_, weights)
         self.output_kernel_ = prepared.output_kernel
         self.loss_ = problem.loss
 

@@ -188,11 +188,14 @@ class LeaveOneOutKernel(_OneFeatureMap):
                 left = _without(model, prepared, i, near)
             if not left.status_.converged:
                 failures.append(left.status_.message)
-            weights = left.weights_
+            where = np.searchsorted(inputs.kept, left.support_)
+            weights = left.dual_coef_ @ left.coupling_
             if gram:
-                weights = np.zeros((n, left.dual_coef_.shape[1]))
-                where = np.searchsorted(inputs.kept, left.support_)
-                weights[where] = left.dual_coef_ @ left.coupling_
+                everywhere = np.zeros((n, weights.shape[1]))
+                everywhere[where] = weights
+                weights = everywhere
+            else:
+                weights = inputs.features[where].T @ weights
             self.weights[:, :, i] = weights[:, used].T
             self.offsets[:, i] = left.offset_[used]
         if failures:

@@ -17,7 +17,13 @@ from fenchel._validation import NONE, POSITIVE, check_one_strength, declared
 from fenchel.certificate import Callback
 from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
-from fenchel.features import NO_KERNEL_ROWS, FeatureMap, KernelRowLimits, fit_feature_map
+from fenchel.features import (
+    NO_KERNEL_ROWS,
+    FeatureMap,
+    KernelRowLimits,
+    compacted,
+    fit_feature_map,
+)
 from fenchel.files import is_table, read_blocks
 from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
 from fenchel.learning import (
@@ -444,7 +450,8 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
         self.support_, self.dual_coef_ = np.concatenate(support), np.concatenate(dual)
         coupled = design.coupling is not None
         self.coupling_ = design.output_matrix if coupled else np.eye(problem.n_outputs)
-        self.weights_ = self.feature_map_.compacted(design.feature_weights(solution.weights))
+        weights = design.feature_weights(solution.weights)
+        self.feature_map_, self.weights_ = compacted(self.feature_map_, weights)
         self.loss_ = problem.loss
 
     def _remember(self, prepared: Prepared, problem: Problem) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -158,6 +159,7 @@ class KernelRidge(KernelRegressor):
         """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
         self._loo: FloatArray | None = None
         self._train: FloatArray | None = None
+        self._train_map: FeatureMap | None = None  # of these rows, where predictions need less
         inputs = prepared.inputs
         self._n_rows, self._train_weight = inputs.n_rows, problem.weight
         self._idle = prepared.idle
@@ -175,6 +177,9 @@ class KernelRidge(KernelRegressor):
             problem.design.restore()
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows
+        whole = type(self.feature_map_) is type(inputs.feature_map)
+        if not (whole or self._train_gram or self._train_mapped):
+            self._train_map = inputs.feature_map
 
     @property
     def loo_residuals_(self) -> FloatArray:
@@ -197,7 +202,10 @@ class KernelRidge(KernelRegressor):
                 f"got kernel={type(self.kernel).__name__}"
             )
         if self._train is None:
-            raise AttributeError("loo_residuals_ needs a fit of rows that are in memory")
+            raise AttributeError(
+                "loo_residuals_ needs a fit of rows that are in memory, and of many features the "
+                "process of the fit: read it before the model is stored"
+            )
         weight = self._train_weight
         residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
         where = np.searchsorted(self._kept, self.support_)
@@ -227,7 +235,7 @@ class KernelRidge(KernelRegressor):
                 )
             features = features.copy() if self._train_mapped else self.kernel_(features)
         elif not self._train_mapped:
-            features = self.feature_map_.transform(features)
+            features = (self._train_map or self.feature_map_).transform(features)
         with threads_that_pay(min(features.shape)):
             return leave_one_out(
                 np.require(features, np.float64, ["C", "W"]),
@@ -297,6 +305,12 @@ class KernelRidge(KernelRegressor):
             return super().prepare(X, y, sample_weight)
         finally:
             self._for_searches = False
+
+    def __getstate__(self) -> Any:
+        """Without a map of features that predictions do not need, and may be large."""
+        state: Any = super().__getstate__()
+        lost = state.get("_train_map") is not None
+        return {**state, "_train": None, "_train_map": None} if lost else state
 
     def make_loss(self, n_targets: int) -> Loss:
         return Squared()
