@@ -174,7 +174,7 @@ class LearningEstimator(KernelEstimator):
         (data, unit), options = self._data(X, targets, weight), self._learning()
         given = None if self.alpha is None else float(self.alpha)
         alpha = None if given is None else given / unit
-        with threads_that_pay(min(len(X), options.n_rows)):
+        with threads_that_pay(min(len(X), options.most_rows)):
             learned = learn(data, kernels, alpha, options, watch)
         if learned is None:
             return None

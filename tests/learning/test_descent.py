@@ -109,3 +109,20 @@ def test_values_that_are_no_numbers_are_walls():
     assert np.isfinite(found.best[0])
     assert found.best[2][0] <= 0.4
     assert found.best[0] < bowl(np.zeros(3))[0]
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-6, 1e6])
+def test_a_first_step_has_the_length_that_is_asked_for(size):
+    """Whatever the unit of the criterion; it goes down the gradient."""
+    found, seen = descent(), []
+
+    def noted(theta):
+        seen.append(theta.copy())
+        value, gradient = bowl(theta)
+        return size * value, size * gradient
+
+    found.run(noted, 50, 1e-12, first_step=0.3)
+    step, slopes = seen[1] - seen[0], bowl(seen[0])[1]
+    np.testing.assert_allclose(step, -0.3 * slopes / np.linalg.norm(slopes), rtol=1e-9)
+    np.testing.assert_allclose(found.best[2], TARGET, atol=1e-5)
+    assert found.best[1] == pytest.approx(0.1 * size)

@@ -105,7 +105,7 @@ def test_nothing_to_learn_from(rows, targets):
 @pytest.mark.parametrize(
     ("field", "value", "kind", "sentence"),
     [
-        ("n_rows", 0, ValueError, "n_rows must be an integer >= 1, got 0"),
+        ("n_rows", 0, ValueError, "n_rows must be an integer >= 1 or None, got 0"),
         ("n_folds", 1, ValueError, "n_folds must be an integer >= 2 or None, got 1"),
         ("n_folds", 2.0, TypeError, "n_folds must be an integer >= 2 or None, got 2.0"),
         ("max_evaluations", -1, ValueError, "max_evaluations must be an integer >= 1, got -1"),

@@ -162,3 +162,39 @@ def test_any_number_of_threads_learns_the_same_bits(loss, monkeypatch):
         found.append([*learned.history, learned.alpha, *learned.kernel.length_scale])
     assert found[0] == found[1] == found[2]
     assert len(threads) > 1
+
+
+def test_many_rows_end_with_a_descent_on_more_of_them():
+    """0.4 of the distinct rows; and a number that is given is kept to."""
+    data, brief = planted(4000, loss=Squared()), {"max_evaluations": 3, "n_folds": 2}
+    found = learn(data, [Matern()], None, Learning(**brief))
+    assert found.n_rows == 1600
+    short = learn(data, [Matern()], None, Learning(n_rows=1000, **brief))
+    assert short.n_rows == 1000
+    assert found.history[: len(short.history)] == short.history
+    assert len(found.history) == len(short.history) + 3
+    few = learn(planted(3000, loss=Squared()), [Matern()], None, Learning(**brief))
+    assert few.n_rows == 1000
+
+
+def test_repetitions_do_not_count_as_rows():
+    data = planted(3000, loss=Squared())
+    twice = replace(
+        data,
+        X=np.repeat(data.X, 2, axis=0),
+        targets=np.repeat(data.targets, 2, axis=0),
+        weight=np.ones(6000),
+    )
+    brief = Learning(max_evaluations=2, n_folds=2)
+    assert learn(twice, [Matern()], None, brief).n_rows == 1000
+
+
+def test_coupled_smooth_losses_and_many_outputs_take_no_more_rows():
+    """A last descent on them would take minutes."""
+    brief = Learning(max_evaluations=1, n_folds=2)
+    coupling = np.linalg.cholesky(0.2 * np.eye(3) + 0.8)
+    coupled = planted(4000, loss=SquaredPinball([0.1, 0.5, 0.9]), coupling=coupling)
+    assert learn(coupled, [Matern()], None, brief).n_rows == 500
+    many = planted(4000, loss=Squared(), coupling=np.eye(4))
+    many = replace(many, targets=np.repeat(many.targets, 4, axis=1))
+    assert learn(many, [Matern()], None, brief).n_rows == 1000

@@ -43,27 +43,32 @@ class Descent:
     history: list[float] = field(default_factory=list)
     """The criterion at each evaluation."""
 
-    def run(self, criterion: Criterion, max_calls: int, tol: float) -> bool:
+    def run(
+        self, criterion: Criterion, max_calls: int, tol: float, first_step: float = 0.0
+    ) -> bool:
         """Descend from the best point so far; whether it was not stopped from outside.
 
         It ends after ``max_calls``, or where six evaluations together have gained less than a
-        share ``tol``: single steps may gain little and the next one much.
+        share ``tol``: single steps may gain little and the next one much. The first step is the
+        gradient, or of a given length: near an optimum gradients are much shorter than what there
+        is to go, and the first two evaluations would gain nothing.
         """
         free = self.bounds[:, 0] < self.bounds[:, 1]
         theta = self.start.copy() if self.best is None else self.best[2].copy()
         self.best = None
         calls = 0
         bests: list[float] = []
+        unit = 0.0 if first_step else 1.0
 
         def objective(part: FloatArray) -> tuple[float, FloatArray]:
-            nonlocal calls
+            nonlocal calls, unit
             if calls == max_calls:
                 raise Stopped
             calls += 1
             theta[free] = part
             value, gradient = criterion(theta)
             added, of_added = self.penalty(theta)
-            whole = value + added
+            whole, slopes = value + added, (gradient + of_added)[free]
             if not np.isfinite(whole) or not np.isfinite(gradient).all():
                 return 1e10, np.zeros(len(part))
             if self.best is None or whole < self.best[0]:
@@ -74,7 +79,9 @@ class Descent:
                 raise _Ended
             if len(bests) > _PATIENCE and bests[-1 - _PATIENCE] - bests[-1] < tol * bests[-1]:
                 raise Stopped
-            return whole, (gradient + of_added)[free]
+            if unit == 0.0:
+                unit = first_step / (float(np.linalg.norm(slopes)) or 1.0)
+            return unit * whole, unit * slopes
 
         try:
             minimize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,12 +39,17 @@ _SMOOTHING = 8.0  # kinks as wide as an eighth of the spread first, then of what
 _SHARPEST = 40.0
 _SMOOTH_ALREADY = 1e6
 _LEAST_ROWS = 12
+_MANY_ROWS = 1000
+_COUNTED, _SHARE, _LAST_FOLDS = 10_000, 0.4, 2  # rows whose share is in the last descent
+_LAST_EVALUATIONS, _LAST_STEP, _LAST_OUTPUTS = 12, 0.3, 3
+_WORTH_IT = 1.5  # times the rows of the descent before, or another one is not
 _UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts with all of them
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0  # and the variance of that prior
 _GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
-_GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/mathematics.md
+_GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/guide/learning.md
+_LAST_GROWTH = 1.0  # and after a last descent to this one
 
 
 _NAMES = ("gaussian", "laplacian", "matern12", "matern32", "matern52", "rbf")
@@ -63,13 +68,16 @@ class Learning(CheckedParameters):
 
     Parameters
     ----------
-    n_rows : int
-        At most so many distinct rows are used, chosen by what they hold.
+    n_rows : int, optional
+        At most so many distinct rows are used, chosen by what they hold. By default 1000; and of
+        3750 distinct rows or more, where at most three outputs are learned from (one, where they
+        are coupled by a smooth loss), a last descent of at most 12 evaluations goes on from there
+        on 0.4 of them, at most 4000.
     n_folds : int, optional
-        Folds of the criterion; by default 10 for fewer than 150 rows, 5 for fewer than 500, and
-        else 3.
+        Folds of the criterion; by default 10 for fewer than 150 rows, 5 for fewer than 500, 2 in
+        a last descent, and else 3.
     max_evaluations : int
-        Of the criterion with all rows.
+        Of the criterion with ``n_rows``.
     tol : float
         Relative decrease of the criterion below which the descent ends.
     prior : float
@@ -101,7 +109,7 @@ class Learning(CheckedParameters):
     """
 
     constraints = declared(
-        n_rows=COUNT,
+        n_rows=NONE | COUNT,
         n_folds=NONE | Number(2, integer=True),
         max_evaluations=COUNT,
         tol=POSITIVE,
@@ -110,7 +118,7 @@ class Learning(CheckedParameters):
         share_scales=BOOLEAN,
     )
 
-    n_rows: int = 1000
+    n_rows: int | None = None
     n_folds: int | None = None
     max_evaluations: int = 20
     tol: float = 3e-3
@@ -120,6 +128,11 @@ class Learning(CheckedParameters):
 
     def __post_init__(self) -> None:
         self.check_parameters()
+
+    @property
+    def most_rows(self) -> int:
+        """Distinct rows of all descents but the last."""
+        return _MANY_ROWS if self.n_rows is None else self.n_rows
 
 
 @dataclass(frozen=True)
@@ -159,7 +172,7 @@ class Learned:
         Held-out loss in units of the best constant's; of densities in nats a row.
     history : list of float
         The criterion at each evaluation: first on few rows and of smoother losses, so that
-        entries of the two descents do not compare.
+        entries of different descents do not compare.
     n_rows : int
         Distinct rows that were used.
     message : str
@@ -245,15 +258,16 @@ def learn(
     >>> learned.criterion < 0.01
     True
     """
-    n_rows = options.n_rows
-    if np.isfinite(data.loss.smoothness) and len(_tasks(data, data.targets)) < len(data.coupling):
-        n_rows = min(n_rows, _UNKNOWNS // len(data.coupling))
+    n_rows, n_outputs = options.most_rows, len(data.coupling)
+    one_system = len(_tasks(data, data.targets)) < n_outputs
+    if one_system and np.isfinite(data.loss.smoothness):
+        n_rows = min(n_rows, _UNKNOWNS // n_outputs)
     rows = rows_by_content(data.X, data.targets, data.weight, n_rows, 1)
     n_folds = options.n_folds or _folds_for(len(rows.X))
     rows = rows.first(n_rows, n_folds)
     if _perfect_constant(data.loss, rows) or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
-    few = rows if len(rows.X) < 1.5 * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
+    few = rows if len(rows.X) < _WORTH_IT * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
     end = EarlyEnd(watch)
     tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
     for one in tried:
@@ -264,6 +278,9 @@ def learn(
         return None
     if not end.reached:
         best.second()
+    more = options.n_rows is None and n_rows == _MANY_ROWS and n_outputs <= _LAST_OUTPUTS
+    if more and not end.reached:
+        best.last()
     return best.learned(end.reason)
 
 
@@ -340,7 +357,7 @@ class _Try:
     ) -> None:
         self.data, self.rows, self.few, self.options = data, rows, few, options
         self.open = OpenParameters.of(kernel, rows, options.share_scales)
-        self.alpha = alpha
+        self.alpha, self.growth = alpha, _GROWTH
         if alpha is not None:
             self.unit, alpha_start, ends = alpha, 0.0, np.zeros(2)
         else:
@@ -350,10 +367,9 @@ class _Try:
         start = np.append(np.zeros(len(self.open.scales)), alpha_start)
         bounds = np.vstack([self.open.bounds, ends])
         free = bounds[:, 0] < bounds[:, 1]
-        strength = options.prior * len(rows.X) ** -1.5 / _SPREAD
         scales = np.append(self.open.scales, False) & free
-        prior = Prior(start + _WIDER, scales, strength)
-        self.descent = Descent(start, bounds, prior, watch)
+        self.prior = Prior(start + _WIDER, scales, self._strength_of_prior)
+        self.descent = Descent(start, bounds, self.prior, watch)
 
     @property
     def worth(self) -> float:
@@ -364,6 +380,10 @@ class _Try:
     def held_out(self) -> float:
         """Criterion of the best point."""
         return np.inf if self.descent.best is None else self.descent.best[1]
+
+    @property
+    def _strength_of_prior(self) -> float:
+        return self.options.prior * len(self.rows.X) ** -1.5 / _SPREAD
 
     def first(self) -> None:
         """Descend on few rows, from the smooth side."""
@@ -381,12 +401,42 @@ class _Try:
 
     def second(self) -> None:
         """Descend on all rows, with kinks as sharp as the loss that is left."""
+        self._go_on(self.options.max_evaluations, self.options.tol)
+
+    def last(self) -> None:
+        """Descend on more rows, from an alpha that is as much smaller."""
+        data, few = self.data, self._fitted
+        rows = rows_by_content(data.X, data.targets, data.weight, _COUNTED, 1)
+        n_folds, n_rows = self.options.n_folds or _LAST_FOLDS, int(_SHARE * len(rows.X))
+        rows = rows.first(n_rows, n_folds)
+        if n_rows < _WORTH_IT * len(self.rows.X) or rows.n_folds < n_folds:
+            return
+        self.rows, self.growth, descent = rows, _LAST_GROWTH, self.descent
+        assert descent.best is not None
+        whole, criterion, theta = descent.best
+        low, high = descent.bounds[-1]
+        theta = np.append(theta[:-1], theta[-1] + _GROWTH * np.log(few / self._fitted))
+        theta[-1] = min(max(theta[-1], low), high)
+        descent.best = whole, criterion, theta
+        descent.penalty = replace(self.prior, strength=self._strength_of_prior)
+        self._go_on(
+            min(self.options.max_evaluations, _LAST_EVALUATIONS),
+            self.options.tol / 3.0,
+            _LAST_STEP,
+        )
+
+    def _go_on(self, max_evaluations: int, tol: float, first_step: float = 0.0) -> None:
         before = self.descent.best
         assert before is not None
         criterion = self._criterion(self.rows, before[1])
-        self.descent.run(criterion, self.options.max_evaluations, self.options.tol)
+        self.descent.run(criterion, max_evaluations, tol, first_step)
         if self.descent.best is None:
             self.descent.best = before
+
+    @property
+    def _fitted(self) -> float:
+        """Weight of the rows outside of a fold."""
+        return float(self.rows.weight.sum()) * (1.0 - 1.0 / self.rows.n_folds)
 
     def learned(self, stopped: str) -> Learned:
         """The kernel and alpha of the best point; ``stopped`` says why it ended early."""
@@ -398,9 +448,8 @@ class _Try:
         kernel = self.open.settled(theta[:-1])
         alpha = self.alpha
         if alpha is None:
-            outside = float(self.rows.weight.sum()) * (1.0 - 1.0 / self.rows.n_folds)
-            share = outside / float(self.data.weight.sum())
-            alpha = self.unit * float(np.exp(theta[-1])) * share**_GROWTH
+            share = self._fitted / float(self.data.weight.sum())
+            alpha = self.unit * float(np.exp(theta[-1])) * share**self.growth
         history, n_rows = descent.history, len(self.rows.X)
         message = f"the best of {len(history)} evaluations"
         if stopped:

@@ -57,7 +57,7 @@ def learned_width(
     None for fewer than 12 different rows. ``alpha`` is what goes with it.
     """
     none = np.zeros((len(X), 1))
-    rows = rows_by_content(X, none, weight, options.n_rows, 1)
+    rows = rows_by_content(X, none, weight, options.most_rows, 1)
     n, d = rows.X.shape
     if n < _LEAST_ROWS:
         return None
