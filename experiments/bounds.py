@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from experiments import harness
+from experiments.drawing import BLUE, GREEN, VERMILION
 from fenchel import SVR, KernelRidge, Lasso, QuantileRegressor
 from fenchel.bounds import bound
 from fenchel.kernels import Gaussian
@@ -44,7 +45,6 @@ THEOREMS = {
     "Lasso": "11.16, corrected",
     "joint quantiles": "4.1 of the paper of 2016",
 }
-_BLUE, _VERMILION, _GREEN = "#0072B2", "#D55E00", "#009E73"  # Okabe and Ito
 
 PAGE = """\
 # What the bounds say
@@ -151,32 +151,32 @@ def picture(results: pd.DataFrame) -> Figure:
         mean = results[results["fit"] == name].groupby("n").mean(numeric_only=True)
         n = mean.index.to_numpy(float)
         top, low = axes[0, column], axes[1, column]
-        top.loglog(n, mean["bound"], "o-", color=_VERMILION, markersize=9, label="bound")
-        top.loglog(n, mean["bound_clipped"], "s-", color=_BLUE, label="bound, clipped")
+        top.loglog(n, mean["bound"], "o-", color=VERMILION, markersize=9, label="bound")
+        top.loglog(n, mean["bound_clipped"], "s-", color=BLUE, label="bound, clipped")
         top.loglog(n, mean["risk"], "^-", color="black", label="true risk")
         top.loglog(n, mean["empirical"], ":", color="0.4", label="empirical risk")
         top.axhline(
             mean["trivial_clipped"].iloc[0],
-            color=_BLUE,
+            color=BLUE,
             linewidth=1.0,
             linestyle=(0, (5, 4)),
             label="largest loss, clipped",
         )
         top.set_title(f"{name}\n(theorem {THEOREMS[name]})", fontsize=10)
         added = (mean["bound"] - mean["empirical"]).to_numpy()
-        low.loglog(n, added, "o-", color=_VERMILION, markersize=9, label="bound - empirical risk")
+        low.loglog(n, added, "o-", color=VERMILION, markersize=9, label="bound - empirical risk")
         low.loglog(
             n,
             mean["bound_clipped"] - mean["empirical"],
             "s-",
-            color=_BLUE,
+            color=BLUE,
             label="the same, clipped",
         )
         optimism = (results["risk"] - results["empirical"]).abs()
         chosen = results["fit"] == name
         needed = optimism[chosen].groupby(results.loc[chosen, "n"]).mean()
         low.loglog(n, needed, "^-", color="black", label="|true - empirical risk|")
-        low.loglog(n, 0.15 * np.sqrt(n[0] / n), "--", color=_GREEN, label="slope -1/2")
+        low.loglog(n, 0.15 * np.sqrt(n[0] / n), "--", color=GREEN, label="slope -1/2")
         low.set_xlabel("n")
     axes[0, 0].set_ylabel("loss")
     axes[1, 0].set_ylabel("above the empirical risk")

@@ -14,8 +14,6 @@ from fenchel.problem import Problem
 from fenchel.solvers import Solution
 
 LEVELS = np.array([0.25, 0.5, 0.75])
-BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"
-VERMILION, GREY = "#D55E00", "#777777"
 
 
 class Rows(NamedTuple):
@@ -40,11 +38,6 @@ def mapped(X: np.ndarray, y: np.ndarray, train: np.ndarray, test: np.ndarray) ->
     feature_map = PivotedCholesky(kernel=Gaussian(length_scale=width))
     features = feature_map.fit_transform(X[train])
     return Rows(features, y[train], feature_map.transform(X[test]), y[test])
-
-
-def pinball(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Mean pinball loss, summed over the levels."""
-    return float(Pinball(LEVELS).value(y[:, None] - prediction).mean())
 
 
 def quantile_problem(

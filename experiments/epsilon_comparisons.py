@@ -29,7 +29,7 @@ from experiments.comparisons.sparse import (
     sparse_quantile,
     sparse_ridge,
 )
-from experiments.epsilon_common import BLUE, VERMILION
+from experiments.drawing import BLUE, GREEN, VERMILION, bare
 from fenchel import SVR, KernelRidge, QuantileRegressor
 from fenchel.datasets import load
 from fenchel.kernels import DistanceQuantile, Gaussian
@@ -40,7 +40,7 @@ LEVEL = 0.25
 STRENGTHS = np.geomspace(1e-3, 1e3, 10)  # 1/(λn)
 EPSILONS = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.5, 2.0)
 SHARES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)  # of the penalty that zeroes all
-COLOURS = (BLUE, VERMILION, "#009E73")
+COLOURS = (BLUE, VERMILION, GREEN)
 QUICK_EPSILONS, QUICK_SHARES, QUICK_ROWS = (0.2, 1.0), (1e-2, 0.2), 110
 RIDGE_TOL = 1e-4
 SUPPORTS = (5, 10, 20, 40)  # percent
@@ -305,8 +305,7 @@ def picture(means: pd.DataFrame) -> Figure:
         axes.set(title=titles[pair], xlabel="support vectors, %", xlim=(0, 102))
         axes.set_ylabel("pinball loss ×100" if pair == "quantile" else "squared error ×100")
         axes.legend(frameon=False)
-        axes.grid(color="0.92", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
+        bare(axes)
     return figure
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.epsilon_common import BLUE, GREEN, GREY, SKY, VERMILION
+from experiments.drawing import BLUE, GREEN, GREY, SKY, VERMILION, bare
 from experiments.harness import markdown_table
 
 METHODS = {
@@ -215,8 +215,7 @@ def picture(results: pd.DataFrame) -> Figure:
                     axes.plot(time.iloc[-1], gap.iloc[-1], ".", color=color)
             axes.set(xscale="log", yscale="log", title=f"n = {n}, ε = {epsilon:g}")
             axes.set_ylim(FLOOR / 2, 3)
-            axes.grid(color="0.92", linewidth=0.6)
-            axes.spines[["top", "right"]].set_visible(False)
+            bare(axes)
         row[0].set_ylabel("duality gap of the mean loss")
     for axes in panels[-1]:
         axes.set_xlabel("seconds")

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from experiments import harness
 from experiments.comparisons.sparse import ParkKim
-from experiments.epsilon_common import BLUE, GREEN, GREY, VERMILION
+from experiments.drawing import BLUE, GREEN, GREY, VERMILION, bare
 from fenchel.losses import Pinball
 
 NAME = "epsilon_figures12"
@@ -107,8 +107,7 @@ def picture(table: pd.DataFrame, n: int) -> Figure:
     slices.set(xlim=(-0.8, 0.8), ylim=(-0.02, 0.85))
     slices.legend(frameon=False)
     for axes in (one, slices):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(color="0.92", linewidth=0.6)
+        bare(axes)
     return figure
 
 

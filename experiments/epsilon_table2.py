@@ -20,8 +20,9 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 from experiments import harness
-from experiments.epsilon_common import LEVELS, Rows, mapped, pinball, quantile_problem
+from experiments.epsilon_common import LEVELS, Rows, mapped, quantile_problem
 from experiments.epsilon_table2_page import page, picture
+from experiments.harness import pinball
 from fenchel.solvers import Newton, WarmStart
 
 NAME = "epsilon_table2"
@@ -41,7 +42,7 @@ def path_losses(rows: Rows, epsilon: float) -> np.ndarray:
         problem = quantile_problem(rows.features, rows.y, GAMMA, epsilon, strength)
         solution = Newton(CV_TOL).solve(problem, start)
         start = WarmStart(solution.dual, solution.offset, problem.alpha)
-        losses.append(pinball(rows.new_y, rows.predict(problem, solution)))
+        losses.append(pinball(rows.new_y, rows.predict(problem, solution), LEVELS))
     return np.array(losses)
 
 
@@ -68,11 +69,11 @@ def _fitted(epsilon: float, folds: list[Rows], whole: Rows) -> dict[str, Any]:
     zero_optimal = np.ptp(whole.y) * np.sqrt(len(LEVELS)) <= 2.0 * epsilon
     return {
         "epsilon": epsilon,
-        "pinball_x100": 100.0 * pinball(whole.new_y, whole.predict(problem, solution)),
+        "pinball_x100": 100.0 * pinball(whole.new_y, whole.predict(problem, solution), LEVELS),
         "support_percent": 100.0 * float(np.mean(length / len(LEVELS) > SUPPORT)),
         "nonzero_percent": 100.0 * float(np.mean(length > 0.0)),
         "strength": strength,
-        "constant_x100": 100.0 * pinball(whole.new_y, np.quantile(whole.y, LEVELS)),
+        "constant_x100": 100.0 * pinball(whole.new_y, np.quantile(whole.y, LEVELS), LEVELS),
         "zero_optimal": bool(zero_optimal),
         "relative_gap": solution.certificate.relative_gap,
         "seconds": round(time.perf_counter() - started, 3),

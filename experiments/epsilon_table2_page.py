@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.epsilon_common import BLUE, GREEN, VERMILION
+from experiments.drawing import BLUE, GREEN, VERMILION, without_box
 from experiments.harness import DATA_SETS, markdown_table, own_name
 
 POINTS = 10.0  # of support vectors, beyond which a data set is said to differ
@@ -262,7 +262,7 @@ def picture(results: pd.DataFrame, published: pd.DataFrame) -> Figure:
         loss.set_title(name, fontsize=10, fontweight="bold", loc="left")
         for axes in (loss, support):
             axes.tick_params(labelsize=7)
-            axes.spines[["top", "right"]].set_visible(False)
+            without_box(axes)
             axes.grid(axis="y", color="0.9", linewidth=0.6)
         if k % columns == 0:
             loss.set_ylabel("pinball ×100", fontsize=8)

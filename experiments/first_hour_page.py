@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import harness
+from experiments.drawing import BLUE, ORANGE, PURPLE, SKY, VERMILION, draw_ratios
 from experiments.first_hour_tasks import (
     CALIBRATED,
     COMMAND,
@@ -32,17 +33,15 @@ from experiments.first_hour_tasks import (
 
 BOOSTED = (HISTOGRAMS, LIGHTGBM)
 PEERS = (HISTOGRAMS, LIGHTGBM, MAPIE, LINEAR)
-COLOURS = {
-    OURS: "#D55E00",
-    RANKED: "#CC79A7",
-    CALIBRATED: "#F0B48A",
-    HISTOGRAMS: "#E69F00",
-    LIGHTGBM: "#0072B2",
-    MAPIE: "#56B4E9",
-    LINEAR: "0.5",
-}  # Okabe and Ito, and a light shade for the calibrated one
-MARKS = dict(zip(COLOURS, "DdPosv^", strict=True))
-TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
+STYLES = {
+    OURS: (VERMILION, "D"),
+    RANKED: (PURPLE, "d"),
+    CALIBRATED: ("#F0B48A", "P"),  # a light shade
+    HISTOGRAMS: (ORANGE, "o"),
+    LIGHTGBM: (BLUE, "s"),
+    MAPIE: (SKY, "v"),
+    LINEAR: ("0.5", "^"),
+}
 
 PAGE = """\
 # The first hour
@@ -127,7 +126,7 @@ def losses_of(results: pd.DataFrame) -> pd.DataFrame:
     """A line for each table with targets, a column for each method."""
     frame = results.dropna(subset=["coverage"])
     wide = frame.pivot_table(index="table", columns="method", values="loss", sort=False)
-    return wide[[method for method in COLOURS if method in wide]]
+    return wide[[method for method in STYLES if method in wide]]
 
 
 def best_boosted(losses: pd.DataFrame) -> pd.Series:
@@ -174,28 +173,7 @@ def picture(results: pd.DataFrame) -> Figure:
     losses = losses_of(results)
     ratios = losses.div(best_boosted(losses), axis=0).iloc[::-1]
     figure = Figure(figsize=(8.5, 1.4 + 0.42 * len(ratios)), layout="constrained")
-    axes = figure.subplots()
-    for method in ratios:
-        axes.plot(
-            ratios[method],
-            np.arange(len(ratios)),
-            MARKS[method],
-            color=COLOURS[method],
-            label=method,
-            markersize=8 if method == OURS else 6,
-            zorder=3 if method == OURS else 2,
-        )
-    low, high = float(np.nanmin(ratios)) / 1.03, float(np.nanmax(ratios)) * 1.03
-    axes.axvline(1.0, color="0.7", linewidth=1.0, zorder=0)
-    axes.set_yticks(np.arange(len(ratios)), ratios.index)
-    axes.set_xscale("log")
-    axes.set_xticks([tick for tick in TICKS if low <= tick <= high])
-    axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.set(xlim=(low, high), xlabel="loss over that of the better of HGB and LightGBM")
-    axes.grid(axis="y", color="0.9")
-    axes.set_axisbelow(True)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+    draw_ratios(figure.subplots(), ratios, STYLES, OURS, "the better of HGB and LightGBM")
     return figure
 
 

@@ -28,7 +28,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from experiments.tables_measures import LEVELS, memory, pinball
+from experiments.harness import pinball
+from experiments.tables_measures import LEVELS, memory
 from fenchel.cli import compare, fitting
 from fenchel.cli.data_io import Columns
 from fenchel.cli.settings import DENSITY, Settings

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from experiments.epsilon_common import BLUE, GREEN, GREY, SKY, VERMILION
+from experiments.drawing import BLUE, GREEN, GREY, SKY, VERMILION
 from fenchel.datasets import local_outliers, process_outliers
 from fenchel.kernels import Gaussian
 from fenchel.losses import CurveHuber, CurveInsensitive, Loss, Squared
@@ -85,14 +85,3 @@ def choose(errors: np.ndarray, alphas: Sequence[float], values: Sequence[float])
     middle = np.median(errors, axis=0)
     i, j = np.unravel_index(int(middle.argmin()), middle.shape)
     return Choice(float(alphas[i]), float(values[j]))
-
-
-def bare(axes: Any) -> None:
-    """Take the box away and draw a faint grid."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="0.92", linewidth=0.6)
-
-
-def options(draws: int, usual: int) -> str:
-    """What to add to the command of an experiment for another number of draws."""
-    return "" if draws == usual else f" --splits {draws}"

@@ -25,7 +25,8 @@ from experiments.comparisons.functional import (
     chosen,
     spread,
 )
-from experiments.functional_common import BLUE, GREY, bare, contaminate, options
+from experiments.drawing import BLUE, GREY, bare
+from experiments.functional_common import contaminate
 from experiments.functional_synthetic import PROCESSES
 from fenchel.datasets import load_dti, make_functional
 from fenchel.functional import FunctionalRegressor, curve_nmse
@@ -251,7 +252,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     results = asked.run(run_one, tasks)
     widths, alphas, n_kappas = grids(asked.quick)
     text = PAGE.format(
-        options=options(asked.splits, DRAWS),
+        options=harness.options(asked.splits, DRAWS),
         table=table(results),
         seen=seen(results),
         draws=asked.splits,

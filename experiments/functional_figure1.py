@@ -15,7 +15,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.functional_common import NAMES, bare, options, sparsity
+from experiments.drawing import bare
+from experiments.functional_common import NAMES, sparsity
 from experiments.functional_synthetic import PROCESSES, RANK, at_ends, synthetic
 from fenchel.functional import curve_nmse
 
@@ -216,7 +217,7 @@ def page(results: pd.DataFrame, draws: int) -> str:
     shown = pd.concat([rows, strict])
     epsilons = np.unique(results.epsilon)
     return PAGE.format(
-        options=options(draws, DRAWS),
+        options=harness.options(draws, DRAWS),
         verdict=verdict(rows),
         strict=verdict(strict),
         table=cells(rows),

@@ -15,16 +15,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import harness
+from experiments.drawing import bare
 from experiments.functional_common import (
     COLORS,
     DASHES,
     MARKERS,
     NAMES,
     Condition,
-    bare,
     choose,
     contaminate,
-    options,
 )
 from experiments.functional_synthetic import (
     PROCESSES,
@@ -244,7 +243,7 @@ def page(results: pd.DataFrame, steps: Sequence[int], n: int) -> str:
     draws, ratio = results.draw.nunique(), local["H1"] / local["H2"]
     alphas, kappas = ALPHAS[:: steps[0]], KAPPAS[:: steps[1]]
     return PAGE.format(
-        options=options(draws, DRAWS),
+        options=harness.options(draws, DRAWS),
         share=SHARE,
         intensity=INTENSITY,
         points=POINTS,

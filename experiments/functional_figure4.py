@@ -15,7 +15,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.functional_common import NAMES, VERMILION, contaminate, options
+from experiments.drawing import VERMILION
+from experiments.functional_common import NAMES, contaminate
 from experiments.functional_synthetic import PROCESSES, RANK, synthetic
 from fenchel.functional import curve_nmse
 
@@ -189,7 +190,7 @@ def page(results: pd.DataFrame, n: int) -> str:
     ratio = {kind: best[kind, "H1"] / best[kind, "H2"] for kind in CONDITIONS}
     draws = results.draw.nunique()
     return PAGE.format(
-        options=options(draws, DRAWS),
+        options=harness.options(draws, DRAWS),
         table=harness.markdown_table(cells),
         robust="confirmed" if robust else "not confirmed",
         local="confirmed" if ratio[3] < 0.5 else "not confirmed",

@@ -17,7 +17,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.functional_common import BLUE, GREY, VERMILION, bare, contaminate, options
+from experiments.drawing import BLUE, GREY, VERMILION, bare
+from experiments.functional_common import contaminate
 from fenchel.datasets import make_functional
 from fenchel.functional import robustness_ratio
 from fenchel.losses import CurveHuber, CurveInsensitive, Squared
@@ -234,7 +235,7 @@ def page(results: pd.DataFrame, angles: int) -> str:
     error, checked = largest_error(angles)
     draws = results.draw.nunique()
     return PAGE.format(
-        options=options(draws, DRAWS),
+        options=harness.options(draws, DRAWS),
         table=harness.markdown_table(cells),
         claims=claims(means),
         epsilon=EPSILON,

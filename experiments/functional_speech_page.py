@@ -8,8 +8,8 @@ import textwrap
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.epsilon_common import BLUE, VERMILION
-from experiments.functional_common import NAMES, bare
+from experiments.drawing import BLUE, VERMILION, bare
+from experiments.functional_common import NAMES
 from experiments.harness import markdown_table
 
 FUNCTIONS = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from experiments.epsilon_common import BLUE, SKY, VERMILION
+from experiments.drawing import BLUE, SKY, VERMILION
 from experiments.harness import markdown_table
 
 LABELS = {"square": "½‖·‖²", "H2": "H²", "H1": "H¹", "eps2": "ℓ²_ε", "epsinf": "ℓ^∞_ε"}

@@ -23,6 +23,7 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from fenchel.datasets import load
+from fenchel.losses import Pinball
 
 HERE = Path(__file__).parent
 _TABLE = "results.csv"
@@ -171,6 +172,16 @@ def standardized(name: str) -> tuple[np.ndarray, np.ndarray]:
 def split(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows for training (0.7) and test (0.3) of the k-th random split."""
     return next(ShuffleSplit(1, test_size=0.3, random_state=k).split(np.zeros((n, 1))))
+
+
+def pinball(y: np.ndarray, curves: np.ndarray, levels: Sequence[float] | np.ndarray) -> float:
+    """Mean over rows of the pinball losses of all levels together."""
+    return float(Pinball(levels).value(y[:, None] - curves).mean())
+
+
+def options(splits: int, usual: int) -> str:
+    """What to add to the command of an experiment for another number of splits."""
+    return "" if splits == usual else f" --splits {splits}"
 
 
 def run_tasks(

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy.stats import wilcoxon
 
+from experiments.drawing import BLUE, VERMILION
 from experiments.harness import VARIANTS, markdown_table, own_name, published
 
 COMPETITORS = ("IND", "IND_NC", "MTFL")
@@ -21,7 +22,6 @@ CRITERIA = {
 DECIMALS = {"pinball": 1, "crossing": 2, "quantile_loss": 1}
 SIGNIFICANCE = 0.05
 PUBLISHED_SPLITS = 20
-_BLUE, _VERMILION = "#0072B2", "#D55E00"
 
 INTRODUCTION = """\
 # Joint quantile regression against its competitors
@@ -280,8 +280,8 @@ def picture(results: pd.DataFrame) -> Figure:
     axes = figure.subplots(1, 2, sharey=True)
     for axis, criterion in zip(axes, ("pinball", "crossing"), strict=True):
         series = (
-            (printed(criterion), "published", _BLUE, "o", -0.17),
-            (measured(results, criterion), "measured", _VERMILION, "s", 0.17),
+            (printed(criterion), "published", BLUE, "o", -0.17),
+            (measured(results, criterion), "measured", VERMILION, "s", 0.17),
         )
         for frame, label, colour, marker, shift in series:
             axis.errorbar(

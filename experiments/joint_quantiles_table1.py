@@ -25,9 +25,9 @@ from threadpoolctl import threadpool_limits
 
 from experiments import harness, joint_quantiles_page
 from experiments.comparisons import mtfl
+from experiments.harness import pinball
 from fenchel import QuantileRegressor
 from fenchel.kernels import DistanceQuantile, Gaussian
-from fenchel.losses import Pinball
 from fenchel.model_selection import PathSearchCV
 
 NAME = "joint_quantiles_table1"
@@ -44,11 +44,6 @@ Predict = Callable[[np.ndarray], np.ndarray]
 Fit = tuple[Predict, float | None]
 """What predicts, and the relative gap of its certificate where the method has one."""
 Path = Callable[[np.ndarray, np.ndarray, Sequence[float], float], Iterator[Fit]]
-
-
-def pinball(y: np.ndarray, prediction: np.ndarray) -> float:
-    """Mean over rows of the pinball losses of all levels together."""
-    return float(Pinball(LEVELS).value(y[:, None] - prediction).mean())
 
 
 def crossing(prediction: np.ndarray) -> float:
@@ -104,7 +99,7 @@ def best_strength(path: Path, X: np.ndarray, y: np.ndarray, quick: bool) -> floa
     loss = np.zeros(len(strengths))
     for train, test in KFold(QUICK_FOLDS if quick else FOLDS).split(X):
         fits = path(X[train], y[train], strengths, CV_TOL)
-        loss += [pinball(y[test], predict(X[test])) for predict, _ in fits]
+        loss += [pinball(y[test], predict(X[test]), LEVELS) for predict, _ in fits]
     return strengths[int(np.argmin(loss))]
 
 
@@ -122,7 +117,7 @@ def best_pairs(
         QuantileRegressor(LEVELS, kernel=Gaussian(DistanceQuantile(0.7)), tol=CV_TOL),
         {"alpha": list(strength_of), "level_gamma": gammas},
         cv=KFold(folds),
-        scoring=lambda model, X, y: -pinball(y, model.predict(X)),
+        scoring=lambda model, X, y: -pinball(y, model.predict(X), LEVELS),
         refit=False,
     ).fit(X, y)
     score = search.cv_results_["mean_test_score"]
@@ -166,7 +161,7 @@ def one_split(name: str, k: int, methods: Sequence[str], quick: bool) -> list[di
                     "data_set": name,
                     "split": k,
                     "method": method,
-                    "pinball": pinball(y[test], prediction),
+                    "pinball": pinball(y[test], prediction, LEVELS),
                     "crossing": crossing(prediction),
                     "quantile_loss": quantile_loss(y[test], prediction),
                     "C": strength,

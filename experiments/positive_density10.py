@@ -23,7 +23,7 @@ from sklearn.neighbors import KernelDensity
 from experiments import harness
 from experiments.comparisons.positive import LinearDensity
 from experiments.comparisons.positive_other import ExponentialDensity
-from experiments.epsilon_common import BLUE, GREEN, GREY, SKY, VERMILION
+from experiments.drawing import BLUE, GREEN, GREY, SKY, VERMILION, without_box
 from experiments.positive_common import (
     VERDICT,
     folds,
@@ -287,7 +287,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     tasks += [(1, "first", seed, asked.quick) for seed in range(min(seeds[1], FRESH))]
     results = asked.run(run_one, tasks)
-    options = "" if asked.splits == SEEDS else f" --splits {asked.splits}"
+    options = harness.options(asked.splits, SEEDS)
     asked.write(results, picture(results), page(results, options))
 
 
@@ -323,7 +323,7 @@ def picture(results: pd.DataFrame) -> Figure:
             title=f"d = {dimension}, n = {DIMENSIONS[dimension]}",
             xlabel="log-likelihood of new rows less the truth's, nats a row",
         )
-        axes.spines[["top", "right"]].set_visible(False)
+        without_box(axes)
     return figure
 
 

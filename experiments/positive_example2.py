@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from experiments import harness
-from experiments.epsilon_common import BLUE, GREEN, GREY, VERMILION
+from experiments.drawing import BLUE, GREEN, GREY, VERMILION, without_box
 from experiments.positive_common import VERDICT
 from fenchel.features import PivotedCholesky
 from fenchel.kernels import Gaussian
@@ -203,7 +203,7 @@ def picture(results: pd.DataFrame) -> Figure:
         axes.set(title=title, xlabel="number of centres n", ylim=(1e-9, 2.0))
     panels[1].set_ylabel("relative error in L²[-1, 1]")
     for axes in panels:
-        axes.spines[["top", "right"]].set_visible(False)
+        without_box(axes)
     return figure
 
 

@@ -346,7 +346,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     ]
     found = asked.run(run_one, tasks)
     results = found.drop(columns="curves")
-    options = "" if seeds == SEEDS else " --quick" if asked.quick else f" --splits {seeds}"
+    options = " --quick" if asked.quick else harness.options(seeds, SEEDS)
     asked.write(results, picture(found), page(results, options))
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from experiments import harness
-from experiments.epsilon_common import BLUE, GREY, SKY, VERMILION
+from experiments.drawing import BLUE, GREY, SKY, VERMILION, without_box
 from experiments.positive_common import VERDICT, mean_and_error
 
 TITLES = {
@@ -94,7 +94,7 @@ def picture(found: pd.DataFrame) -> Figure:
             record, axes = first.loc[(problem, model)], panels[row, column]
             curves = {name: np.array(values) for name, values in record["curves"].items()}
             paint(axes, record, curves)
-            axes.spines[["top", "right"]].set_visible(False)
+            without_box(axes)
             if row == 0:
                 axes.set_title(TITLES[model])
     panels[0, 0].set(ylabel="density", ylim=(-0.25, 0.62), xlim=(-3.6, 3.6))

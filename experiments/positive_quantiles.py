@@ -33,7 +33,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from threadpoolctl import threadpool_limits
 
 from experiments import harness
-from experiments.joint_quantiles_table1 import LEVELS, crossing, pinball, quantile_loss
+from experiments.joint_quantiles_table1 import LEVELS, crossing, quantile_loss
 from fenchel.kernels import DistanceQuantile, Gaussian, Linear
 from fenchel.positive import NonCrossingQuantileRegressor
 
@@ -79,7 +79,7 @@ def in_hindsight(
         for alpha in QUICK_ALPHAS if quick else ALPHAS:
             model.set_params(alpha=alpha, gap_strength=gap_strength)
             start = model.fit_prepared(prepared, start)
-            loss = pinball(y[test], model.predict(X[test]))
+            loss = harness.pinball(y[test], model.predict(X[test]), LEVELS)
             best = min(best, (loss, alpha, gap_strength))
     return best
 
@@ -110,7 +110,7 @@ def one_split(name: str, k: int, quick: bool) -> list[dict[str, Any]]:
                     "data_set": name,
                     "split": k,
                     "method": method,
-                    "pinball": pinball(y[test], prediction),
+                    "pinball": harness.pinball(y[test], prediction, LEVELS),
                     "crossing": crossing(prediction),
                     "quantile_loss": quantile_loss(y[test], prediction),
                     "far_crossings": far_crossings(model, X, points, k),
@@ -124,7 +124,7 @@ def one_split(name: str, k: int, quick: bool) -> list[dict[str, Any]]:
                 for column, multiple in ((WEAKER, 1.0 / 3.0), (STRONGER, 3.0)):
                     other = model.with_learned().set_params(alpha=multiple * model.alpha_)
                     other.fit(X[train], y[train])
-                    records[-1][column] = pinball(y[test], other.predict(X[test]))
+                    records[-1][column] = harness.pinball(y[test], other.predict(X[test]), LEVELS)
         if k < HINDSIGHT_SPLITS and len(train) <= HINDSIGHT_ROWS:
             found = in_hindsight(X, y, train, test, quick)
             names = ("hindsight_pinball", "hindsight_alpha", "hindsight_gap_strength")

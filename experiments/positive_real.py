@@ -23,7 +23,7 @@ from sklearn.neighbors import KernelDensity
 
 from experiments import harness
 from experiments.comparisons.positive import log_likelihood, pinball
-from experiments.epsilon_common import BLUE, GREY, SKY, VERMILION
+from experiments.drawing import BLUE, GREY, SKY, VERMILION, without_box
 from experiments.positive_common import VERDICT, folds, mean_and_error, tuned
 from fenchel import QuantileRegressor
 from fenchel.datasets import load
@@ -204,7 +204,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if name != "engel" or k < FEWER
     ]
     results = asked.run(run_one, tasks)
-    options = "" if splits == SPLITS else f" --splits {splits}"
+    options = harness.options(splits, SPLITS)
     asked.write(results, picture(asked.quick), page(results, options))
 
 
@@ -216,7 +216,7 @@ def picture(quick: bool) -> Figure:
     show_variance(panels[1], quick)
     show_quantiles(panels[2], quick)
     for axes in panels:
-        axes.spines[["top", "right"]].set_visible(False)
+        without_box(axes)
     return figure
 
 

@@ -199,17 +199,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for k in range(asked.splits)
         for name in (QUICK_TABLES if asked.quick else TABLES)
     ]
-    log, path = asked.out / "tasks.jsonl", asked.out / "results.csv"
-    results = harness.run_tasks(one_task, tasks, log, asked.jobs)
-    if path.exists():
-        before = pd.read_csv(path)
-        results = pd.concat([before[~before["method"].isin(asked.methods)], results])
-    order = list(ESTIMATORS).index
+    results, order = asked.run(one_task, tasks), list(ESTIMATORS).index
     results = results.sort_values("method", key=lambda names: names.map(order), kind="stable")
-    harness.write_csv(path, results)
-    log.unlink()
-    harness.save_picture(asked.out / "picture.png", picture(results))
-    harness.write_text(asked.out / "page.md", page(results, asked.quick))
+    asked.write(results, picture(results), page(results, asked.quick))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from experiments import tables_data
+from experiments.harness import pinball
 from experiments.tables_methods import METHODS
-from fenchel.losses import Pinball
 
 LEVELS = (0.1, 0.5, 0.9)
 MANY = tuple(round(0.05 * k, 2) for k in range(1, 20))
@@ -58,11 +58,6 @@ def split(name: str, k: int, rows: int, quick: bool) -> Split:
     }
     small = rows == min(tables_data.ENOUGH_FOR)
     return Split(table.X[train], table.y[train], table.X[test], table.y[test], facts, small, quick)
-
-
-def pinball(y: np.ndarray, curves: np.ndarray, levels: tuple[float, ...]) -> float:
-    """Mean over rows of the pinball losses of all levels together."""
-    return float(Pinball(levels).value(y[:, None] - curves).mean())
 
 
 def relative_loss(data: Split, curves: np.ndarray, levels: tuple[float, ...]) -> float:

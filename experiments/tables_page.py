@@ -11,22 +11,21 @@ from matplotlib.figure import Figure
 from scipy.stats import friedmanchisquare, studentized_range
 
 from experiments import harness, tables_data
+from experiments.drawing import BLUE, GREEN, ORANGE, SKY, VERMILION, draw_ratios
 from experiments.tables_methods import METHODS, PENALTIES, PENALTY_ROWS, SETTINGS, TREES
 
 OURS, REFERENCE = "fenchel", "LightGBM"
 CLOSE = 0.01
 LEVEL = 0.05
-COLOURS = {
-    "LightGBM": "#0072B2",
-    "XGBoost": "#56B4E9",
-    "HistGradientBoosting": "#E69F00",
-    "forest": "#009E73",
-    "linear": "0.5",
-    "fenchel": "#D55E00",
-}  # Okabe and Ito
-TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0)
+STYLES = {
+    "LightGBM": (BLUE, "o"),
+    "XGBoost": (SKY, "s"),
+    "HistGradientBoosting": (ORANGE, "v"),
+    "forest": (GREEN, "^"),
+    "linear": ("0.5", "x"),
+    "fenchel": (VERMILION, "D"),
+}
 SMALL_ONLY = ["crps", "crossing_many", "coverage_calibrated", "width_calibrated"]
-MARKS = dict(zip(COLOURS, "osv^xD", strict=True))
 
 PAGE = """\
 # Quantiles of real tables
@@ -165,46 +164,17 @@ def draw_ranks(axes: Axes, means: pd.DataFrame) -> None:
         best = k < half
         height = low - 0.55 * (k if best else n - 1 - k)
         edge = 1.0 if best else float(n)
-        axes.plot([rank, rank, edge], [0, height, height], color=COLOURS[method], linewidth=1.2)
+        axes.plot([rank, rank, edge], [0, height, height], color=STYLES[method][0], linewidth=1.2)
         axes.text(
             edge,
             height + 0.04,
             f"{method} {rank:.2f}",
             ha="right" if best else "left",
             va="bottom",
-            color=COLOURS[method],
+            color=STYLES[method][0],
             weight="bold" if method == OURS else "normal",
         )
     axes.set_ylim(low - 0.55 * half, 1.6)
-
-
-def draw_ratios(axes: Axes, means: pd.DataFrame, reference: str) -> None:
-    """Losses over those of the reference, a line for each table."""
-    ratios = means.div(means[reference], axis=0)
-    last = OURS if OURS in ratios else ratios.columns[-1]
-    ratios = ratios.sort_values(last, ascending=False)
-    height = np.arange(len(ratios))
-    for method in ratios:
-        axes.plot(
-            ratios[method],
-            height,
-            MARKS[method],
-            color=COLOURS[method],
-            label=method,
-            markersize=8 if method == OURS else 5,
-            zorder=3 if method == OURS else 2,
-        )
-    axes.axvline(1.0, color="0.7", linewidth=1.0, zorder=0)
-    axes.set_yticks(height, ratios.index)
-    axes.set_xscale("log")
-    low, high = float(np.nanmin(ratios)) / 1.03, float(np.nanmax(ratios)) * 1.03
-    axes.set_xticks([tick for tick in TICKS if low <= tick <= high])
-    axes.set_xticks([], minor=True)
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.set(xlim=(low, high), xlabel=f"loss over that of {reference}")
-    axes.grid(axis="y", color="0.9")
-    axes.set_axisbelow(True)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
 
 
 def picture(results: pd.DataFrame) -> Figure:
@@ -216,7 +186,10 @@ def picture(results: pd.DataFrame) -> Figure:
         draw_ranks(left, means)
     else:
         left.set_axis_off()
-    draw_ratios(right, means, reference_of(results))
+    reference = reference_of(results)
+    ratios = means.div(means[reference], axis=0)
+    last = OURS if OURS in ratios else ratios.columns[-1]
+    draw_ratios(right, ratios.sort_values(last, ascending=False), STYLES, OURS, reference)
     return figure
 
 

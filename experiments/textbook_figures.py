@@ -15,12 +15,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import harness
+from experiments.drawing import BLUE, GREEN, GREY, VERMILION, without_box
 from fenchel import SVR, Lasso, LinearRegression, Ridge
 from fenchel.kernels import Gaussian
 from fenchel.losses import Absolute, Huber, Squared
 
 NAME = "textbook_figures"
-BLUE, GREEN, VERMILION, GREY = "#0072B2", "#009E73", "#D55E00", "#777777"
 TUBE = 0.5
 LOSS_EPSILON, LOSS_KAPPA = 0.5, 0.7
 RADIUS = 0.45
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     axes[1, 0].legend(frameon=False, fontsize=8)
     lasso, ridge = balls(axes[1, 1])
     for each in axes.flat:
-        each.spines[["top", "right"]].set_visible(False)
+        without_box(each)
     X, y = harness.standardized("engel")
     rows = len(harness.standardized("mcycle")[1])
     text = PAGE.format(

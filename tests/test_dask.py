@@ -311,8 +311,16 @@ def test_futures_that_were_cancelled_end_a_fit(client):
 
 @pytest.mark.parametrize("kind", [pair[0] for pair in PAIRS[:4]])
 def test_every_parameter_has_a_constraint(kind):
-    assert set(inspect.signature(kind).parameters) <= set(constraints_of(kind))
-    assert list(inspect.signature(kind).parameters)[-1] == "client"
+    parameters = inspect.signature(kind).parameters
+    assert set(parameters) <= set(constraints_of(kind))
+    assert parameters["client"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_estimators_of_clusters_can_be_derived_from(client):
+    class Own(DaskKernelRidge):
+        pass
+
+    assert type(Own(**SETTINGS, client=client).fit(dX, dY).to_local()) is KernelRidge
 
 
 def test_a_cluster_without_workers_is_refused():

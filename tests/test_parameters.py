@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import warnings
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from attacks.bad_arguments import BAD, ESTIMATORS, KERNELS, NEVER, tries
 from fenchel import KernelRidge, QuantileRegressor
+from fenchel._parameters import parameters
 from fenchel._validation import (
     BOOLEAN,
     COUNT,
@@ -208,3 +211,59 @@ def test_the_number_of_components_is_not_ignored():
     with pytest.warns(UserWarning, match="n_components=2 is not used: .* without gaps"):
         model.set_params(norm=2).fit(X, gaps)
     model.fit(X, curves)  # warnings are errors: used
+
+
+@parameters
+class Solved(BaseEstimator):
+    """Two parameters, by name alone, and what is none."""
+
+    _: KW_ONLY
+    tol: float = 1e-6
+    rank: int | None = None
+    kinds: ClassVar[dict[str, str]] = {}
+    steps = 3
+
+
+class Between(Solved):
+    """No parameter of its own."""
+
+
+@parameters
+class Model(Between):
+    """One by its place, one more by name, and another default of one."""
+
+    alpha: float | None = None
+    _: KW_ONLY
+    width: Any = "scale"
+    tol: float = 1e-2
+
+
+def test_constructors_take_and_store_the_annotated_attributes():
+    shown = str(inspect.signature(Model))
+    assert shown == (
+        "(alpha: 'float | None' = None, *, width: 'Any' = 'scale', tol: 'float' = 0.01, "
+        "rank: 'int | None' = None) -> None"
+    )
+    model = Model(0.5, rank=7)
+    assert vars(model) == {"alpha": 0.5, "width": "scale", "tol": 0.01, "rank": 7}
+    assert vars(Between(tol=1.0)) == {"tol": 1.0, "rank": None}
+    assert vars(Solved()) == {"tol": 1e-6, "rank": None}
+    assert clone(model).set_params(width=2.0).get_params() == {**vars(model), "width": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ((0.5, 2.0), {}, r"Model\(\) too many positional arguments"),
+        ((0.5,), {"alpha": 1.0}, r"Model\(\) multiple values for argument 'alpha'"),
+        ((), {"beta": 1.0}, r"Model\(\) got an unexpected keyword argument 'beta'"),
+    ],
+)
+def test_constructors_refuse_what_is_no_parameter(values, options, message):
+    with pytest.raises(TypeError, match=message):
+        Model(*values, **options)
+
+
+def test_estimators_are_no_dataclasses():
+    # dask and pandas would take one apart, and put it together again without its fit
+    assert not hasattr(KernelRidge(), "__dataclass_fields__")

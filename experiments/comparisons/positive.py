@@ -6,6 +6,7 @@ Both are convex programs, solved by Clarabel. Written as scikit-learn estimators
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import clarabel
@@ -116,6 +117,7 @@ def _exponentials(value: np.ndarray, top: np.ndarray) -> tuple[np.ndarray, np.nd
     return rows.reshape(-1, size), np.tile([0.0, 1.0, 0.0], n)
 
 
+@dataclass(eq=False, repr=False)
 class LinearDensity(BaseEstimator):
     r"""Maximum likelihood with a linear model whose integral is one.
 
@@ -128,17 +130,10 @@ class LinearDensity(BaseEstimator):
     is no measure of anything; its score is that of least squares, 2 mean f(x_i) - ∫f².
     """
 
-    def __init__(
-        self,
-        free: bool = True,
-        length_scale: float = 1.0,
-        alpha: float = 1e-3,
-        n_centres: int | None = None,
-    ) -> None:
-        self.free = free
-        self.length_scale = length_scale
-        self.alpha = alpha
-        self.n_centres = n_centres
+    free: bool = True
+    length_scale: float = 1.0
+    alpha: float = 1e-3
+    n_centres: int | None = None
 
     def fit(self, X: np.ndarray, y: object = None) -> Self:
         self.basis_ = Basis.of(X, self.length_scale, self.free, self.n_centres)
@@ -184,6 +179,7 @@ class NormalMixin:
         return log_likelihood(y, *self.predict(X))
 
 
+@dataclass(eq=False, repr=False)
 class LinearPrecision(NormalMixin, BaseEstimator):
     r"""Mean and variance with a linear model of the precision, in natural parameters.
 
@@ -192,19 +188,11 @@ class LinearPrecision(NormalMixin, BaseEstimator):
     no variance: it is nan.
     """
 
-    def __init__(
-        self,
-        free: bool = True,
-        length_scale: float = 1.0,
-        alpha: float = 1e-3,
-        precision_length_scale: float | None = None,
-        precision_strength: float = 1.0,
-    ) -> None:
-        self.free = free
-        self.length_scale = length_scale
-        self.alpha = alpha
-        self.precision_length_scale = precision_length_scale
-        self.precision_strength = precision_strength
+    free: bool = True
+    length_scale: float = 1.0
+    alpha: float = 1e-3
+    precision_length_scale: float | None = None
+    precision_strength: float = 1.0
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_, self.scale_ = float(y.mean()), float(y.std())
@@ -264,6 +252,7 @@ class QuantileMixin:
         return -pinball(y, self.predict(X), self.levels)
 
 
+@dataclass(eq=False, repr=False)
 class NonNegativeGaps(QuantileMixin, BaseEstimator):
     r"""Three quantiles: a linear median, and distances with non-negative coefficients (NCM).
 
@@ -272,19 +261,11 @@ class NonNegativeGaps(QuantileMixin, BaseEstimator):
     norm of the sum.
     """
 
-    def __init__(
-        self,
-        levels: tuple[float, ...] = (0.25, 0.5, 0.75),
-        length_scale: float = 1.0,
-        alpha: float = 1e-3,
-        gap_length_scale: float | None = None,
-        gap_strength: float = 1.0,
-    ) -> None:
-        self.levels = levels
-        self.length_scale = length_scale
-        self.alpha = alpha
-        self.gap_length_scale = gap_length_scale
-        self.gap_strength = gap_strength
+    levels: tuple[float, ...] = (0.25, 0.5, 0.75)
+    length_scale: float = 1.0
+    alpha: float = 1e-3
+    gap_length_scale: float | None = None
+    gap_strength: float = 1.0
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_ = float(np.median(y))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -45,6 +46,7 @@ def from_starts(objective: Objective, size: int, starts: int) -> tuple[np.ndarra
     return np.asarray(found[int(values.argmin())].x), np.sort(values)
 
 
+@dataclass(eq=False, repr=False)
 class ExponentialDensity(BaseEstimator):
     r"""The density exp(wᵀφ(x) - log Z) on a box, by penalized maximum likelihood (GLM).
 
@@ -53,21 +55,12 @@ class ExponentialDensity(BaseEstimator):
     half of them normal, with the mean of the rows and 1.5 times their deviations.
     """
 
-    def __init__(
-        self,
-        length_scale: float = 1.0,
-        alpha: float = 1e-3,
-        box: tuple[float, float] = (-4.0, 4.0),
-        draws: int = 1000,
-        near: bool = False,
-        n_centres: int | None = None,
-    ) -> None:
-        self.length_scale = length_scale
-        self.alpha = alpha
-        self.box = box
-        self.draws = draws
-        self.near = near
-        self.n_centres = n_centres
+    length_scale: float = 1.0
+    alpha: float = 1e-3
+    box: tuple[float, float] = (-4.0, 4.0)
+    draws: int = 1000
+    near: bool = False
+    n_centres: int | None = None
 
     def fit(self, X: np.ndarray, y: object = None) -> Self:
         self.basis_ = Basis.of(X, self.length_scale, True, self.n_centres)
@@ -115,25 +108,18 @@ class ExponentialDensity(BaseEstimator):
         return float(np.log(np.maximum(self.density(X), FLOOR)).mean())
 
 
+@dataclass(eq=False, repr=False)
 class ExponentialPrecision(NormalMixin, BaseEstimator):
     r"""Mean and variance with the precision θ = max_std⁻² + exp(uᵀφ(x) + b) (GLM).
 
     Not convex: the best of several starts. ``values_`` are the objectives at their ends.
     """
 
-    def __init__(
-        self,
-        length_scale: float = 1.0,
-        alpha: float = 1e-3,
-        starts: int = 3,
-        precision_length_scale: float | None = None,
-        precision_strength: float = 1.0,
-    ) -> None:
-        self.length_scale = length_scale
-        self.alpha = alpha
-        self.starts = starts
-        self.precision_length_scale = precision_length_scale
-        self.precision_strength = precision_strength
+    length_scale: float = 1.0
+    alpha: float = 1e-3
+    starts: int = 3
+    precision_length_scale: float | None = None
+    precision_strength: float = 1.0
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_, self.scale_ = float(y.mean()), float(y.std())
@@ -166,6 +152,7 @@ class ExponentialPrecision(NormalMixin, BaseEstimator):
         return self.shift_ + self.scale_ * mean, self.scale_ / np.sqrt(theta)
 
 
+@dataclass(eq=False, repr=False)
 class ExponentialGaps(QuantileMixin, BaseEstimator):
     r"""Three quantiles: a linear median, and distances exp(uᵀφ(x) + c) (GLM).
 
@@ -173,23 +160,13 @@ class ExponentialGaps(QuantileMixin, BaseEstimator):
     mean distance from the median, and the best of several starts is kept.
     """
 
-    def __init__(
-        self,
-        levels: tuple[float, ...] = (0.25, 0.5, 0.75),
-        length_scale: float = 1.0,
-        alpha: float = 1e-3,
-        rounding: float = 0.02,
-        starts: int = 3,
-        gap_length_scale: float | None = None,
-        gap_strength: float = 1.0,
-    ) -> None:
-        self.levels = levels
-        self.length_scale = length_scale
-        self.alpha = alpha
-        self.rounding = rounding
-        self.starts = starts
-        self.gap_length_scale = gap_length_scale
-        self.gap_strength = gap_strength
+    levels: tuple[float, ...] = (0.25, 0.5, 0.75)
+    length_scale: float = 1.0
+    alpha: float = 1e-3
+    rounding: float = 0.02
+    starts: int = 3
+    gap_length_scale: float | None = None
+    gap_strength: float = 1.0
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.shift_ = float(np.median(y))
@@ -245,12 +222,12 @@ def kernel_shares(X: np.ndarray, rows: np.ndarray, bandwidth: float) -> np.ndarr
     return np.exp(exponents - logsumexp(exponents, axis=1, keepdims=True))
 
 
+@dataclass(eq=False, repr=False)
 class KernelMoments(NormalMixin, BaseEstimator):
     """Nadaraya–Watson for the mean, and for the squares of leave-one-out residuals."""
 
-    def __init__(self, bandwidth: float = 0.1, variance_bandwidth: float = 0.1) -> None:
-        self.bandwidth = bandwidth
-        self.variance_bandwidth = variance_bandwidth
+    bandwidth: float = 0.1
+    variance_bandwidth: float = 0.1
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         self.rows_, self.targets_ = X, y
@@ -266,14 +243,12 @@ class KernelMoments(NormalMixin, BaseEstimator):
         return mean, np.sqrt(np.maximum(variance, self.least_))
 
 
+@dataclass(eq=False, repr=False)
 class KernelQuantiles(QuantileMixin, BaseEstimator):
     """Quantiles of the targets, weighted by the kernel: Nadaraya–Watson of their distribution."""
 
-    def __init__(
-        self, levels: tuple[float, ...] = (0.25, 0.5, 0.75), bandwidth: float = 0.1
-    ) -> None:
-        self.levels = levels
-        self.bandwidth = bandwidth
+    levels: tuple[float, ...] = (0.25, 0.5, 0.75)
+    bandwidth: float = 0.1
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> Self:
         order = np.argsort(y)

@@ -60,7 +60,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """
     version = tuple(int(part) for part in numba.__version__.split(".")[:2])
     if not _KNOWN[0] <= version < _KNOWN[1]:
-        return numba.njit(**options)  # type: ignore[no-any-return]  # numba
+        return numba.njit(**options)
     kept = options.pop("cache", False)
     compiled = numba.njit(**options)
 

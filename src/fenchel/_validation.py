@@ -395,6 +395,15 @@ def check_magnitude(values: FloatArray, name: str, largest: float = _LARGEST) ->
         )
 
 
+def check_one_strength(alpha: Any, radius: Any) -> None:
+    """Not both a penalty and a bound."""
+    if alpha is not None and radius is not None:
+        raise ValueError(
+            f"at most one of alpha and radius can be given, got alpha={alpha!r} and "
+            f"radius={radius!r}"
+        )
+
+
 def check_dense(X: Any, name: str = "X") -> None:
     """Raise a sentence for sparse arrays, where only others will do."""
     if issparse(X):

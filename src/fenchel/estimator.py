@@ -11,11 +11,12 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import BaseEstimator, RegressorMixin
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import (
@@ -314,9 +315,9 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
         known = vars(self)
         if "status_" not in known:
             return []
-        facts = [("Kernel", shown(self.kernel_))] if "kernel_" in known else []
+        facts = [("Kernel", shown(known["kernel_"]))] if "kernel_" in known else []
         if "alpha_" in known:
-            facts.append(("Strength", f"alpha = {self.alpha_:.3g}"))
+            facts.append(("Strength", f"alpha = {known['alpha_']:.3g}"))
         end = "" if self.status_.converged else f"; {self.status_.message}"
         gap = self.certificate_.relative_gap
         facts.append(("Certificate", f"relative gap at most {gap:.1e} from the optimum{end}"))
@@ -350,7 +351,8 @@ class CheckedRegressor(RegressorMixin):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R², the share of the variance of y explained, on average over outputs; at most 1."""
-        prediction = self.predict(X)
+        model: Any = self
+        prediction = model.predict(X)
         y = targets_of(type(self).__name__, y, len(prediction), prediction.ndim > 1)
         if sample_weight is not None:
             sample_weight = check_weights(prediction, sample_weight)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import (
@@ -20,12 +23,40 @@ from fenchel._validation import (
 )
 from fenchel.certificate import Callback
 from fenchel.estimator import KernelEstimator
-from fenchel.features import default_kernel
+from fenchel.features import FeatureMap, default_kernel
 from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
 from fenchel.learning import DEFAULT_STRENGTH, LEARNING, Data, Learned, Learning, learn
+from fenchel.solvers import Solver
 
 FEW_ROWS = 16
 """Rows on which what is not allowed is found before time is spent."""
+
+
+@parameters
+class KernelParameters:
+    """What estimators with a kernel take: the kernel, whether it is learned, and how they fit.
+
+    Examples
+    --------
+    >>> from fenchel import SVR
+    >>> from fenchel.learning_estimator import KernelParameters
+    >>> issubclass(SVR, KernelParameters), SVR().max_iter
+    (True, 1000)
+    """
+
+    _: KW_ONLY
+    kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None
+    learn: bool | Learning = True
+    features: str | FeatureMap = "auto"
+    rank: int | None = None
+    solver: str | Solver = "auto"
+    tol: float = 1e-6
+    max_iter: int = 1000
+    warm_start: bool = False
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+    callback: Callback | None = None
+    max_time: float | None = None
 
 
 class LearningEstimator(KernelEstimator):

@@ -64,7 +64,9 @@ def test_measures():
     prediction = np.array([[-1.0, 0.0, 1.0, 0.5, 2.0], [2.0, 2.0, 2.0, 2.0, 2.0]])
     assert table1.crossing(prediction) == pytest.approx(0.25)
     assert table1.quantile_loss(y, prediction) == pytest.approx(4.5 - 2.5)
-    assert table1.pinball(y, prediction) == pytest.approx(0.5 * (0.1 + 0.5 + 0.15 + 0.2))
+    assert table1.pinball(y, prediction, table1.LEVELS) == pytest.approx(
+        0.5 * (0.1 + 0.5 + 0.15 + 0.2)
+    )
 
 
 @pytest.mark.parametrize("criterion", ["pinball", "crossing"])

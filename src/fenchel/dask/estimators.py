@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
 from fenchel._validation import NONE, Having, declared
 from fenchel.dask._cluster import part_of_dask
@@ -20,6 +21,7 @@ from fenchel.regression.elsewhere import Source, check_elsewhere
 _OF_ROWS = ("support_", "dual_coef_", "_kept", "_last", "_train", "_train_weight", "_idle")
 
 
+@parameters
 class OnCluster:
     """What the estimators of this module add to those that they are derived from.
 
@@ -29,24 +31,9 @@ class OnCluster:
     constraints = declared(client=NONE | Having("a Client of Dask", ("submit", "gather")))
     local: ClassVar[Any]
     """The estimator that this one is beside its cluster."""
-    client: Any
+    _: KW_ONLY
+    client: Any = None
     _takes_sparse = False
-    _flat: bool
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.local = cls.__bases__[1]
-        its_own = inspect.signature(cls.local.__init__)
-
-        def __init__(self: Any, *values: Any, client: Any = None, **parameters: Any) -> None:
-            cls.local.__init__(self, *values, **parameters)
-            self.client = client
-
-        last = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-        parameters = [*its_own.parameters.values(), last]
-        signed: Any = __init__
-        signed.__signature__ = its_own.replace(parameters=parameters)
-        setattr(cls, "__init__", signed)  # noqa: B010  (which mypy does not let assign)
 
     @property
     def client_(self) -> Any:
@@ -118,7 +105,7 @@ class OnCluster:
             return super().predict(X)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
         n_outputs = len(fitted.offset_)
-        flat = n_outputs == 1 and self._flat
+        flat = n_outputs == 1 and fitted._flat
         values = partial(_predicted, fitted)
         return lazily(X, values, None if flat else n_outputs, fitted.n_features_in_)
 
@@ -169,6 +156,7 @@ def _decided(fitted: Any, X: Any) -> FloatArray:
     return np.asarray(fitted._decision(X))
 
 
+@parameters
 class DaskQuantileRegressor(OnCluster, QuantileRegressor):
     """:class:`fenchel.QuantileRegressor` of collections of Dask.
 
@@ -180,7 +168,10 @@ class DaskQuantileRegressor(OnCluster, QuantileRegressor):
         As in :class:`fenchel.QuantileRegressor`.
     """
 
+    local = QuantileRegressor
 
+
+@parameters
 class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
     """:class:`fenchel.ExpectileRegressor` of collections of Dask.
 
@@ -192,7 +183,10 @@ class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
         As in :class:`fenchel.ExpectileRegressor`.
     """
 
+    local = ExpectileRegressor
 
+
+@parameters
 class DaskSVR(OnCluster, SVR):
     """:class:`fenchel.SVR` of collections of Dask.
 
@@ -204,7 +198,10 @@ class DaskSVR(OnCluster, SVR):
         As in :class:`fenchel.SVR`.
     """
 
+    local = SVR
 
+
+@parameters
 class DaskKernelRidge(OnCluster, KernelRidge):
     """:class:`fenchel.KernelRidge` of collections of Dask.
 
@@ -217,6 +214,8 @@ class DaskKernelRidge(OnCluster, KernelRidge):
     others
         As in :class:`fenchel.KernelRidge`.
     """
+
+    local = KernelRidge
 
 
 __all__ = [

@@ -95,7 +95,9 @@ def as_feature_map(
             return map_of(kernel, random_state, n_samples, n_features)
         features = "cholesky"
     own_rank = {} if rank is None or features == "kernel_rows" else {"rank": int(rank)}
-    return FEATURE_MAPS[features](kernel=kernel, random_state=random_state, **own_rank)
+    named: Any = FEATURE_MAPS[features]
+    chosen = named(kernel=kernel, random_state=random_state, **own_rank)
+    return chosen
 
 
 def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32") -> Kernel:

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import BaseEstimator, TransformerMixin
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import CheckedParameters, declared, rows_of

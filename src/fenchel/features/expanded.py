@@ -10,6 +10,7 @@ from scipy.special import gammaln
 from sklearn.gaussian_process.kernels import Kernel, Sum
 from sklearn.preprocessing import PolynomialFeatures
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
 from fenchel.features.base import FeatureMap
 from fenchel.features.explicit import Explicit
@@ -20,6 +21,7 @@ _MOST_MONOMIALS = 500
 _APART = 1e4  # rounding errors of one summand, 1e-14 of it, are then 1e-10 of the other
 
 
+@parameters
 class Monomials(FeatureMap):
     r"""The features of a polynomial kernel.
 
@@ -55,9 +57,8 @@ class Monomials(FeatureMap):
 
     in_space = True
 
-    def __init__(self, kernel: Any = None, random_state: Any = None) -> None:
-        self.kernel = kernel
-        self.random_state = random_state
+    kernel: Any = None
+    random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
         if not isinstance(self.kernel_, Polynomial):
@@ -77,6 +78,7 @@ class Monomials(FeatureMap):
         return np.ascontiguousarray(self._powers.transform(X) * self.sizes_)
 
 
+@parameters
 class Summands(FeatureMap):
     r"""The features of each summand of a kernel, side by side.
 
@@ -111,9 +113,8 @@ class Summands(FeatureMap):
 
     in_space = True
 
-    def __init__(self, kernel: Any = None, random_state: Any = None) -> None:
-        self.kernel = kernel
-        self.random_state = random_state
+    kernel: Any = None
+    random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
         parts = summands(self.kernel_)

@@ -9,12 +9,14 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
 from fenchel._validation import NONE, Having, declared
 from fenchel.features.base import FeatureMap
 from fenchel.kernels import Box, Linear, Normal, Precomputed, SparsePoints, as_kernel
 
 
+@parameters
 class Explicit(FeatureMap):
     r"""The features themselves: :math:`\varphi(x) = x`, or what a transformer makes of x.
 
@@ -50,12 +52,9 @@ class Explicit(FeatureMap):
     reads_kernel = False
     constraints = declared(transformer=NONE | Having("a transformer", ("fit", "transform")))
 
-    def __init__(
-        self, transformer: Any = None, kernel: Any = None, random_state: Any = None
-    ) -> None:
-        self.transformer = transformer
-        self.kernel = kernel
-        self.random_state = random_state
+    transformer: Any = None
+    kernel: Any = None
+    random_state: Any = None
 
     def _resolved_kernel(self, X: FloatArray) -> Kernel:
         if isinstance(as_kernel(self.kernel), Precomputed):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
 from fenchel._validation import COUNT, declared, random_of
 from fenchel.features.base import FeatureMap, in_chunks
@@ -14,6 +15,7 @@ from fenchel.kernels import as_scalar_kernel
 _PROBES = 500
 
 
+@parameters
 class RandomFourier(FeatureMap):
     r"""Random Fourier features, in pairs of a cosine and a sine.
 
@@ -58,10 +60,9 @@ class RandomFourier(FeatureMap):
     needs_frequencies = True
     constraints = declared(rank=COUNT)
 
-    def __init__(self, kernel: Any = None, rank: int = 200, random_state: Any = None) -> None:
-        self.kernel = kernel
-        self.rank = rank
-        self.random_state = random_state
+    kernel: Any = None
+    rank: int = 200
+    random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
         random = random_of(self.random_state)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import BOOLEAN, declared
 from fenchel.design import Computed, Design, Gram
@@ -17,6 +19,7 @@ from fenchel.kernels import as_scalar_kernel, for_threads
 _LOW_RANK = 64  # of the features that solvers start from
 
 
+@parameters
 class KernelRows(FeatureMap):
     r"""Kernel values against the training rows.
 
@@ -55,12 +58,10 @@ class KernelRows(FeatureMap):
 
     constraints = declared(stored=BOOLEAN)
 
-    def __init__(
-        self, kernel: Any = None, *, stored: bool = True, random_state: Any = None
-    ) -> None:
-        self.kernel = kernel
-        self.stored = stored
-        self.random_state = random_state
+    kernel: Any = None
+    _: KW_ONLY
+    stored: bool = True
+    random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
         self.landmarks_ = X

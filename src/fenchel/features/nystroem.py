@@ -9,6 +9,7 @@ from scipy.linalg import blas, cholesky, eigh, lapack, solve_triangular
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray
 from fenchel._validation import COUNT, NONE, NUMBERS, OneOf, declared, random_of
 from fenchel.features.base import FeatureMap, in_chunks
@@ -21,6 +22,7 @@ _CUT = 1e-12
 _CERTAIN = 1e-10  # smallest share of an eigenvalue with which a matrix has a Cholesky factor
 
 
+@parameters
 class Nystroem(FeatureMap):
     r"""Nyström approximation on landmarks Z.
 
@@ -64,20 +66,13 @@ class Nystroem(FeatureMap):
     """
 
     in_space = True
-    _triangular: bool = False
+    _triangular = False
     constraints = declared(rank=COUNT, landmarks=NONE | OneOf((CENTRES,)) | NUMBERS)
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        rank: int = 100,
-        landmarks: AnyArray | str | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.rank = rank
-        self.landmarks = landmarks
-        self.random_state = random_state
+    kernel: Any = None
+    rank: int = 100
+    landmarks: AnyArray | str | None = None
+    random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
         given = isinstance(self.kernel_, Precomputed)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NONE, Number, declared
 from fenchel.design import RowBlocks
@@ -27,6 +28,7 @@ _FIRST_TOL = 1e-10
 _LEAST_TOL = 1e-14  # below that, residuals are rounding
 
 
+@parameters
 class PivotedCholesky(FeatureMap):
     r"""Greedy partial Cholesky factorization of the Gram matrix.
 
@@ -80,17 +82,10 @@ class PivotedCholesky(FeatureMap):
 
     constraints = declared(tol=NONE | Number(0.0, 1.0, open_high=True))
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        tol: float | None = None,
-        rank: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.tol = tol
-        self.rank = rank
-        self.random_state = random_state
+    kernel: Any = None
+    tol: float | None = None
+    rank: int | None = None
+    random_state: Any = None
 
     def _fit(self, X: FloatArray) -> FloatArray:
         n = len(X)

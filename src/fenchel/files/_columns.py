@@ -110,9 +110,7 @@ def _wrong_length(name: str, length: int) -> ValueError:
     return ValueError(f"{name} must have one entry for each row of X, got {length}")
 
 
-def read_blocks(
-    X: Any, names: list[str] | None, n_columns: int, told: Told | None = None
-) -> Iterator[FloatArray]:
+def read_blocks(X: Any, names: list[str] | None, n_columns: int) -> Iterator[FloatArray]:
     """Rows of the named columns of a table, block by block; in an array there are no names."""
     table = opened(X)
     if names is None and table.named and not table.features_named:
@@ -124,7 +122,7 @@ def read_blocks(
         table.check_name(name)
     if names is None and len(table.names) != n_columns:
         raise ValueError(f"X has {len(table.names)} features, and the fit had {n_columns}")
-    return table.blocks(list(table.names) if names is None else names, told)
+    return table.blocks(list(table.names) if names is None else names)
 
 
 def _given(values: Any, name: str, table: Table) -> FloatArray | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_length, check_targets, rows_of
 from fenchel.estimator import strengths
@@ -20,17 +21,18 @@ from fenchel.functional._representation import LossChoice, PreparedCurves
 from fenchel.functional.curves import Curves, as_curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.learning import Data
-from fenchel.learning_estimator import LearningEstimator
+from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import parameters_of
+from fenchel.losses.registry import thresholds
 from fenchel.problem import Problem
 from fenchel.solvers import Solver
 
 _WIDTH = 0.1
-_TUBE, _LINEAR = 0.1, 0.5  # of the spread of curves
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
 
 
-class CurvesFromRows(LearningEstimator):
+@parameters
+class CurvesFromRows(KernelParameters, LearningEstimator):
     """Base class: subclasses make problems of prepared curves, solve them, and score fits."""
 
     feature_parameters = (
@@ -46,14 +48,16 @@ class CurvesFromRows(LearningEstimator):
         "epsilon": "rising",
     }
 
-    loss: Any
-    norm: float
-    kappa: float | None
-    epsilon: float | None
-    level: float
-    output_kernel: Any
-    center: str | None
-    quadrature: Any
+    loss: Any = "squared"
+    norm: float = 2
+    kappa: float | None = None
+    epsilon: float | None = None
+    alpha: float | None = None
+    _: KW_ONLY
+    level: float = 0.5
+    output_kernel: Any = None
+    center: str | None = None
+    quadrature: Any = "monte-carlo"
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
         """Return the problem with the present parameters."""
@@ -126,9 +130,8 @@ class CurvesFromRows(LearningEstimator):
         return spread_of(curves, weight) if None in (self.kappa, self.epsilon) else 1.0
 
     def _choice(self, spread: float) -> LossChoice:
-        kappa = _LINEAR * spread if self.kappa is None else float(self.kappa)
-        epsilon = _TUBE * spread if self.epsilon is None else float(self.epsilon)
-        return LossChoice(self.loss, ORDER(self.norm, "norm"), kappa, epsilon, float(self.level))
+        numbers = *thresholds(self.kappa, self.epsilon, spread), float(self.level)
+        return LossChoice(self.loss, ORDER(self.norm, "norm"), *numbers)
 
     def compared(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None

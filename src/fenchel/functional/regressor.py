@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import RegressorMixin
 from fenchel._grids import as_points
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import (
@@ -70,6 +72,7 @@ class Sparsity(NamedTuple):
     """Of whole curves."""
 
 
+@parameters
 class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     r"""Kernel regression of curves with any loss, and a certificate.
 
@@ -221,56 +224,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         quadrature=WITH_DATA,
     )
 
-    def __init__(
-        self,
-        loss: Any = "squared",
-        norm: float = 2,
-        kappa: float | None = None,
-        epsilon: float | None = None,
-        alpha: float | None = None,
-        *,
-        level: float = 0.5,
-        kernel: Any = None,
-        learn: Any = True,
-        output_kernel: Any = None,
-        center: str | None = None,
-        representation: str = "auto",
-        n_components: int | None = None,
-        quadrature: Any = "monte-carlo",
-        features: Any = "auto",
-        rank: int | None = None,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.loss = loss
-        self.norm = norm
-        self.kappa = kappa
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.level = level
-        self.kernel = kernel
-        self.learn = learn
-        self.output_kernel = output_kernel
-        self.center = center
-        self.representation = representation
-        self.n_components = n_components
-        self.quadrature = quadrature
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    _: KW_ONLY
+    representation: str = "auto"
+    n_components: int | None = None
 
     @all_or_nothing
     def fit(

@@ -119,11 +119,9 @@ def over(X: Any, scale: float | FloatArray) -> Any:
     return X.over(scale) if isinstance(X, SparsePoints) else X / scale
 
 
-def products(X: Any, Y: Any, out: FloatArray | None = None) -> FloatArray:
-    """Inner products of rows, in ``out`` where it is given and they are arrays."""
-    if isinstance(X, SparsePoints):
-        return X.products(Y)
-    return np.matmul(X, Y.T, out=out)
+def products(X: Any, Y: Any) -> FloatArray:
+    """Inner products of rows, arrays or sparse."""
+    return X.products(Y) if isinstance(X, SparsePoints) else np.matmul(X, Y.T)
 
 
 def stacked(first: Any, second: Any) -> Any:

@@ -27,6 +27,8 @@ from fenchel.losses.curves import (
     check_measure,
 )
 
+_TUBE, _LINEAR = 0.1, 0.5  # of the spread of targets
+
 
 class LossParameters(NamedTuple):
     """The numbers that losses by name read, each its own ones."""
@@ -99,6 +101,14 @@ LOSSES: dict[str, NamedLoss] = {
 def loss_choice(*others: str) -> Constraint:
     """Return what a parameter ``loss`` may be: a name, others among them, or a loss."""
     return OneOf(others, LOSSES) | That("a Loss", lambda loss: isinstance(loss, Loss))
+
+
+def thresholds(kappa: float | None, epsilon: float | None, spread: float) -> tuple[float, float]:
+    """Return κ and ε: as given, or half and a tenth of the spread of targets."""
+    return (
+        _LINEAR * spread if kappa is None else float(kappa),
+        _TUBE * spread if epsilon is None else float(epsilon),
+    )
 
 
 def make_loss(

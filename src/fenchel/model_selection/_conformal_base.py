@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import _routing_enabled
@@ -18,6 +18,8 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from fenchel._bases import BaseEstimator, MetaEstimatorMixin
+from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import (
     FOLDS,
@@ -51,6 +53,7 @@ _CALIBRATION_SHARE = 0.25
 _FOLDS = 10
 
 
+@parameters
 class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEstimator):
     """Base class: subclasses name the estimator and which of its outputs are the ends."""
 
@@ -61,26 +64,16 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         cv=FOLDS | SHARE | OneOf((_PREFIT,)),
     )
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        method: str = "split",
-        coverage: float = 0.9,
-        side: str = "two-sided",
-        cv: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.coverage = coverage
-        self.side = side
-        self.cv = cv
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any = None
+    _: KW_ONLY
+    method: str = "split"
+    coverage: float = 0.9
+    side: str = "two-sided"
+    cv: Any = None
+    random_state: Any = None
+    verbose: int = 0
 
-    _default: type  # of the estimator, where none is given
+    _default: ClassVar[type]  # of the estimator, where none is given
 
     def _base(self) -> Any:
         """The estimator as it was given, or the one by default."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from fenchel._bases import BaseEstimator, RegressorMixin
 from fenchel._typing import AnyArray, FloatArray
 
 _SEVERAL = ("levels", "default_quantiles")  # parameters that hold all levels of a model

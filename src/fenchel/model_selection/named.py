@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._validation import COUNT, NONE, POSITIVES, That, constraints_of, declared
 from fenchel.model_selection.search import Estimator, PathSearchCV, of_best
 from fenchel.regression import GroupLasso, KernelRidge, Lasso, Ridge
@@ -17,32 +19,47 @@ def _are_candidates(values: Any) -> bool:
     return np.iterable(values) and not words and len(list(values)) > 0
 
 
+@parameters
 class _NamedSearch(PathSearchCV[Estimator]):
     """What all of these share: strengths, mean scores, and a fit of the best to all rows."""
 
     aggregation, refit = "mean", True
     constraints = declared(alphas=COUNT | POSITIVES)
 
-    alphas: Any
+    _: KW_ONLY
+    cv: Any = 5
+    scoring: Any = None
+    selection: str = "auto"
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _candidates(self) -> dict[str, Any]:
-        return {"alpha": self.alphas}
+        return {"alpha": getattr(self, "alphas")}  # noqa: B009  (of those that it is the base of)
 
 
+@parameters
 class _ByRows(_NamedSearch[Estimator]):
     """Where rows are left out in closed form, unless folds or a scoring are given."""
+
+    _: KW_ONLY
+    cv: Any = None
 
     def _scoring(self) -> Any:
         return "loo" if self.scoring is None and self.cv is None else self.scoring
 
 
+@parameters
 class _Linear(_NamedSearch[Estimator]):
     """With the coefficients of the final fit."""
+
+    _: KW_ONLY
+    fit_intercept: bool = True
 
     coef_ = of_best("coef_", "Coefficients of ``best_estimator_``.")
     intercept_ = of_best("intercept_", "Offset of ``best_estimator_``.")
 
 
+@parameters
 class KernelRidgeCV(_ByRows[KernelRidge]):
     """Kernel ridge regression that chooses its strength, and its width, by itself.
 
@@ -82,26 +99,10 @@ class KernelRidgeCV(_ByRows[KernelRidge]):
         kernel=constraints_of(KernelRidge)["kernel"],
     )
 
-    def __init__(
-        self,
-        alphas: Any = 20,
-        *,
-        length_scales: Any = None,
-        kernel: Any = None,
-        cv: Any = None,
-        scoring: Any = None,
-        selection: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.length_scales = length_scales
-        self.kernel = kernel
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    alphas: Any = 20
+    _: KW_ONLY
+    length_scales: Any = None
+    kernel: Any = None
 
     def tuned(self) -> KernelRidge:
         """Return the estimator whose parameters are searched."""
@@ -112,6 +113,7 @@ class KernelRidgeCV(_ByRows[KernelRidge]):
         return {**super()._candidates(), **scales}
 
 
+@parameters
 class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
     """Ridge regression that chooses its strength, by its leave-one-out error.
 
@@ -147,30 +149,14 @@ class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
     True
     """
 
-    def __init__(
-        self,
-        alphas: Any = 50,
-        *,
-        fit_intercept: bool = True,
-        cv: Any = None,
-        scoring: Any = None,
-        selection: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    alphas: Any = 50
 
     def tuned(self) -> Ridge:
         """Return the estimator whose strength is searched."""
         return Ridge(fit_intercept=self.fit_intercept)
 
 
+@parameters
 class LassoCV(_Linear[Lasso]):
     """The Lasso with its strength chosen by cross-validation, each fold along one path.
 
@@ -207,34 +193,17 @@ class LassoCV(_Linear[Lasso]):
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        alphas: Any = 50,
-        *,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        cv: Any = 5,
-        scoring: Any = None,
-        selection: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    alphas: Any = 50
+    _: KW_ONLY
+    tol: float = 1e-6
+    max_iter: int = 10_000
 
     def tuned(self) -> Lasso:
         """Return the estimator whose strength is searched."""
         return Lasso(fit_intercept=self.fit_intercept, tol=self.tol, max_iter=self.max_iter)
 
 
+@parameters
 class GroupLassoCV(_Linear[GroupLasso]):
     """The Group Lasso with its strength chosen by cross-validation, each fold along one path.
 
@@ -275,36 +244,14 @@ class GroupLassoCV(_Linear[GroupLasso]):
         }
     )
 
-    def __init__(
-        self,
-        groups: Any = None,
-        alphas: Any = 50,
-        *,
-        group_weights: Any = None,
-        q: float = 2,
-        p: float = 1,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 20_000,
-        cv: Any = 5,
-        scoring: Any = None,
-        selection: str = "auto",
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.groups = groups
-        self.alphas = alphas
-        self.group_weights = group_weights
-        self.q = q
-        self.p = p
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    groups: Any = None
+    alphas: Any = 50
+    _: KW_ONLY
+    group_weights: Any = None
+    q: float = 2
+    p: float = 1
+    tol: float = 1e-6
+    max_iter: int = 20_000
 
     def tuned(self) -> GroupLasso:
         """Return the estimator whose strength is searched."""

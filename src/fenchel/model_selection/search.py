@@ -8,13 +8,14 @@ from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import BaseEstimator, MetaEstimatorMixin
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
     BOOLEAN,

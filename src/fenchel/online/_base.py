@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import BaseEstimator
+from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import (
     BOOLEAN,
@@ -29,6 +31,7 @@ from fenchel.estimator import CheckedRegressor, all_or_nothing
 from fenchel.online._pace import SCHEDULES, make_pace
 
 
+@parameters
 class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
     """Base class: subclasses set their state to its beginning, and learn rows in an order."""
 
@@ -41,13 +44,15 @@ class OnlineRegressor(CheckedParameters, CheckedRegressor, BaseEstimator):
         shuffle=BOOLEAN,
     )
 
-    step: float | None
-    schedule: str
-    delay: float
-    average: bool | int
-    n_epochs: int
-    shuffle: bool
-    random_state: Any
+    _: KW_ONLY
+    step: float | None = None
+    schedule: str = "constant"
+    delay: float = 1.0
+    average: bool | int = False
+    fit_intercept: bool = True
+    n_epochs: int = 10
+    shuffle: bool = True
+    random_state: Any = None
 
     def _begin(self, X: FloatArray, weight: FloatArray) -> None:
         """Set the state of a learner that has seen no row; the first rows may be looked at."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterable
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import COUNT, NONE, OneOf, declared
@@ -24,43 +26,19 @@ _BLOCK_ROWS = 256
 _NO_BUDGET = np.iinfo(np.int64).max
 
 
+@parameters
 class _Dual(OnlineRegressor):
     """Base class: subclasses say what bounds and what bends the dual objective."""
 
     constraints = declared(kernel=as_kernel, budget=NONE | COUNT, removal=OneOf(_REMOVALS))
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        kernel: Any = None,
-        step: float | None = None,
-        schedule: str = "constant",
-        delay: float = 1.0,
-        average: bool | int = False,
-        budget: int | None = None,
-        removal: str = "smallest",
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.kernel = kernel
-        self.step = step
-        self.schedule = schedule
-        self.delay = delay
-        self.average = average
-        self.budget = budget
-        self.removal = removal
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
-        self.verbose = verbose
+    C: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    kernel: Any = None
+    budget: int | None = None
+    removal: str = "smallest"
+    verbose: int = 0
 
     def _shape(self) -> FloatArray:
         """ε, the upper bound, and what the loss adds to the diagonal of the kernel."""

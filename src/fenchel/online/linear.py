@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NOT_NEGATIVE, declared
 from fenchel.online._base import OnlineRegressor
@@ -17,7 +17,6 @@ from fenchel.online._pace import AVERAGED, LARGEST_CURVATURE, ROWS
 class _Linear(OnlineRegressor):
     """Base class: subclasses name the loop, and their strength if they have one."""
 
-    fit_intercept: bool
     _steps: Callable[..., int] = staticmethod(squared_steps)
     _signs: FloatArray = np.array([1.0])
 
@@ -53,6 +52,7 @@ class _Linear(OnlineRegressor):
         return np.asarray(X @ self.coef_ + self.intercept_)
 
 
+@parameters
 class WidrowHoff(_Linear):
     r"""The Widrow-Hoff algorithm (least mean squares): online least squares.
 
@@ -131,55 +131,16 @@ class WidrowHoff(_Linear):
     (array([ 1., -2.]), 3.0)
     """
 
-    def __init__(
-        self,
-        step: float | None = None,
-        *,
-        schedule: str = "constant",
-        delay: float = 1.0,
-        average: bool | int = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.step = step
-        self.schedule = schedule
-        self.delay = delay
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    step: float | None = None
 
 
+@parameters
 class _Penalized(_Linear):
-    """Constructor and strength of the learners with a penalty."""
+    """Strength of the learners with a penalty."""
 
     constraints = declared(alpha=NOT_NEGATIVE)
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        *,
-        step: float | None = None,
-        schedule: str = "constant",
-        delay: float = 1.0,
-        average: bool | int = False,
-        fit_intercept: bool = True,
-        n_epochs: int = 10,
-        shuffle: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.step = step
-        self.schedule = schedule
-        self.delay = delay
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.shuffle = shuffle
-        self.random_state = random_state
+    alpha: float = 1e-3
 
     def _strength(self) -> float:
         return float(self.alpha)

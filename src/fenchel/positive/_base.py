@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NOT_NEGATIVE, declared
@@ -20,8 +21,8 @@ from fenchel.features import (
     warn_of_truncation,
 )
 from fenchel.kernels import Precomputed, as_kernel, resolve
-from fenchel.learning import Data
-from fenchel.learning_estimator import LearningEstimator
+from fenchel.learning import Data, Learning
+from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import Loss, Squared
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.integrals import Moment
@@ -58,16 +59,23 @@ class Prepared:
         return self.inputs if self.second is None else self.second
 
 
-class PositiveEstimator(KernelEstimator):
-    """Base class: subclasses name the problem and what is kept of its solution.
+@parameters
+class _Parameters(KernelParameters):
+    """What all of these take; their alpha has a default of its own."""
 
-    They store at least the parameters below, whatever their defaults.
-    """
+    _: KW_ONLY
+    trace_penalty: float = 1e-4
+    learn: bool | Learning = False
+    features: str | FeatureMap = "cholesky"
+    solver: Any = "auto"
+    max_iter: int = 200
+
+
+class PositiveEstimator(_Parameters, KernelEstimator):
+    """Base class: subclasses name the problem and what is kept of its solution."""
 
     constraints = declared(kernel=as_kernel, solver=SOLVER_CHOICE, trace_penalty=NOT_NEGATIVE)
 
-    trace_penalty: float
-    warm_start: bool
     alpha_: float
 
     _most_features: ClassVar[int | None] = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NONE, NUMBERS, OneOf, declared, targets_of
@@ -66,6 +67,7 @@ def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
     return np.concatenate([np.eye(n_outputs)[:1], steps]) if non_negative else steps
 
 
+@parameters
 class ConeRegressor(PositiveRegressor):
     r"""Regression whose outputs lie in a polyhedral cone at every x.
 
@@ -191,50 +193,16 @@ class ConeRegressor(PositiveRegressor):
         solver=OneOf((SPLITTING,)) | SOLVER_CHOICE,
     )
 
-    def __init__(
-        self,
-        cone: Any = None,
-        *,
-        generators: Any = None,
-        loss: Any = "squared",
-        level: float = 0.5,
-        kappa: float = 1.0,
-        epsilon: float = 0.1,
-        alpha: float | None = 1e-4,
-        trace_penalty: float = 0.0,
-        kernel: Any = None,
-        learn: Any = False,
-        features: Any = "cholesky",
-        rank: int | None = None,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 5000,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.cone = cone
-        self.generators = generators
-        self.loss = loss
-        self.level = level
-        self.kappa = kappa
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.trace_penalty = trace_penalty
-        self.kernel = kernel
-        self.learn = learn
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    cone: Any = None
+    _: KW_ONLY
+    generators: Any = None
+    loss: Any = "squared"
+    level: float = 0.5
+    kappa: float = 1.0
+    epsilon: float = 0.1
+    alpha: float | None = 1e-4
+    trace_penalty: float = 0.0
+    max_iter: int = 5000
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict outputs in the cone.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import DensityMixin
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
@@ -51,6 +52,7 @@ _CENTRES = 50
 _MOST_UNCERTAIN = 1e-3  # of the integral: a thousandth of a nat for each row
 
 
+@parameters
 class DensityEstimator(DensityMixin, PositiveEstimator):
     r"""Probability density that is a non-negative model, by penalized maximum likelihood.
 
@@ -158,42 +160,13 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         learn=BOOLEAN | LEARNING,
     )
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        *,
-        trace_penalty: float = 1e-3,
-        kernel: Any = None,
-        learn: Any = True,
-        features: Any = "auto",
-        rank: int | None = None,
-        support: Any = None,
-        conditions: Any = (),
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.trace_penalty = trace_penalty
-        self.kernel = kernel
-        self.learn = learn
-        self.features = features
-        self.rank = rank
-        self.support = support
-        self.conditions = conditions
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    alpha: float | None = None
+    _: KW_ONLY
+    trace_penalty: float = 1e-3
+    learn: bool | Learning = True
+    features: str | FeatureMap = "auto"
+    support: Any = None
+    conditions: Any = ()
 
     def fit(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the density.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
+from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import (
     NUMBERS,
@@ -17,7 +19,6 @@ from fenchel._validation import (
     declared,
     targets_of,
 )
-from fenchel.certificate import Callback
 from fenchel.distributions import NormalDistribution
 from fenchel.kernels import as_kernel
 from fenchel.positive._base import PositiveRegressor, Prepared
@@ -144,6 +145,7 @@ def _hessian(a: FloatArray, theta: FloatArray) -> FloatArray:
 _SMALLEST = 1e-140  # the square of a deviation of 1e-12 of it is still a normal number
 
 
+@parameters
 class HeteroscedasticRegressor(PositiveRegressor):
     r"""Mean and variance of a normal distribution at each x, both fitted at once.
 
@@ -246,44 +248,11 @@ class HeteroscedasticRegressor(PositiveRegressor):
         precision_kernel=as_kernel,
     )
 
-    def __init__(
-        self,
-        alpha: float | None = 1e-4,
-        *,
-        precision_strength: float = 1.0,
-        trace_penalty: float = 1e-4,
-        max_std: float = 3.0,
-        kernel: Any = None,
-        precision_kernel: Any = None,
-        learn: Any = False,
-        features: Any = "cholesky",
-        rank: int | None = None,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.precision_strength = precision_strength
-        self.trace_penalty = trace_penalty
-        self.max_std = max_std
-        self.kernel = kernel
-        self.precision_kernel = precision_kernel
-        self.learn = learn
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    alpha: float | None = 1e-4
+    _: KW_ONLY
+    precision_strength: float = 1.0
+    max_std: float = 3.0
+    precision_kernel: Any = None
 
     def predict(
         self, X: ArrayLike, return_std: bool = False

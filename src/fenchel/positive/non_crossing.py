@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, check_levels, declared
-from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.kernels import as_kernel
 from fenchel.losses import Loss, Pinball
@@ -22,6 +23,7 @@ CONSTANT_STRENGTH = 1e-4  # below what the position of a single row is worth, up
 MOST_GAP_FEATURES = 50
 
 
+@parameters
 class NonCrossingQuantileRegressor(PositiveRegressor):
     r"""Kernel quantile regression with curves that cross at no x, not only not at the data.
 
@@ -153,48 +155,13 @@ class NonCrossingQuantileRegressor(PositiveRegressor):
     learned_share = 10.0
     candidate_tol = 3e-3  # scores within 0.02 of precise ones, where a standard error is 0.05
 
-    def __init__(
-        self,
-        levels: Any = (0.25, 0.5, 0.75),
-        *,
-        anchor: float | None = None,
-        alpha: float | None = 1e-3,
-        gap_strength: float = 1.0,
-        trace_penalty: float = 1e-4,
-        kernel: Any = None,
-        gap_kernel: Any = None,
-        learn: Any = False,
-        features: Any = "cholesky",
-        rank: int | None = None,
-        gap_rank: int | None = None,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.levels = levels
-        self.anchor = anchor
-        self.alpha = alpha
-        self.gap_strength = gap_strength
-        self.trace_penalty = trace_penalty
-        self.kernel = kernel
-        self.gap_kernel = gap_kernel
-        self.learn = learn
-        self.features = features
-        self.rank = rank
-        self.gap_rank = gap_rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    levels: Any = (0.25, 0.5, 0.75)
+    _: KW_ONLY
+    anchor: float | None = None
+    alpha: float | None = 1e-3
+    gap_strength: float = 1.0
+    gap_kernel: Any = None
+    gap_rank: int | None = None
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict all levels, in the order of ``levels``.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
-from fenchel.certificate import Callback
 from fenchel.losses import Loss, Squared, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
@@ -23,6 +24,7 @@ POISSON = "poisson"
 """The name of the one loss that is not of residuals."""
 
 
+@parameters
 class NonNegativeRegressor(PositiveRegressor):
     r"""Regression with predictions that are non-negative at every x, not only at the data.
 
@@ -152,48 +154,13 @@ class NonNegativeRegressor(PositiveRegressor):
     feature_parameters = (*PositiveRegressor.feature_parameters, "loss")
     constraints = declared(loss=loss_choice(POISSON), conditions=check_conditions)
 
-    def __init__(
-        self,
-        loss: Any = "squared",
-        *,
-        level: float = 0.5,
-        kappa: float = 1.0,
-        epsilon: float = 0.1,
-        alpha: float | None = 1e-4,
-        trace_penalty: float = 1e-4,
-        conditions: Any = (),
-        kernel: Any = None,
-        learn: Any = False,
-        features: Any = "cholesky",
-        rank: int | None = None,
-        solver: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 200,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.loss = loss
-        self.level = level
-        self.kappa = kappa
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.trace_penalty = trace_penalty
-        self.conditions = conditions
-        self.kernel = kernel
-        self.learn = learn
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    loss: Any = "squared"
+    _: KW_ONLY
+    level: float = 0.5
+    kappa: float = 1.0
+    epsilon: float = 0.1
+    alpha: float | None = 1e-4
+    conditions: Any = ()
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict numbers >= 0.

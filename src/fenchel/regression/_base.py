@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, Self
 
@@ -10,9 +10,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import NONE, POSITIVE, declared
+from fenchel._validation import NONE, POSITIVE, check_one_strength, declared
 from fenchel.certificate import Callback
 from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
@@ -30,7 +31,7 @@ from fenchel.learning import (
     sample_by_content,
     unit_of_strength,
 )
-from fenchel.learning_estimator import FEW_ROWS, LearningEstimator
+from fenchel.learning_estimator import FEW_ROWS, KernelParameters, LearningEstimator
 from fenchel.losses import Loss
 from fenchel.metrics import total_effects
 from fenchel.metrics.effects import IDLE
@@ -48,15 +49,22 @@ _OF_SPARSE = ("auto", "cholesky", "kernel_rows")
 _SPARSE_ROWS = KernelRowLimits(10_000, 0)  # whose values are not computed again and again
 
 
-class KernelRegressor(CheckedRegressor, LearningEstimator):
+@parameters
+class _Parameters(KernelParameters):
+    """What all kernel regressors take."""
+
+    _: KW_ONLY
+    alpha: float | None = None
+    radius: float | None = None
+    fit_intercept: bool = True
+
+
+class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
     """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
 
     feature_parameters = (*LearningEstimator.feature_parameters, "fit_intercept")
     constraints = declared(radius=NONE | POSITIVE)
 
-    radius: float | None
-    fit_intercept: bool
-    warm_start: bool
     norm_: float
     """‖h‖ of the function that predicts."""
     certified_offset_: FloatArray
@@ -70,11 +78,7 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
         super().check_parameters()
-        if self.alpha is not None and self.radius is not None:
-            raise ValueError(
-                f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
-                f"radius={self.radius!r}"
-            )
+        check_one_strength(self.alpha, self.radius)
         if getattr(self, "coupling", None) is not None and isinstance(self.kernel, OperatorKernel):
             raise ValueError(
                 "coupling must be None with an operator-valued kernel, which couples the outputs "
@@ -282,8 +286,9 @@ class KernelRegressor(CheckedRegressor, LearningEstimator):
     ) -> Solution:
         """Solve one problem with a penalty, to a share of the tolerance."""
         tol = share * float(self.tol)
-        solver: Any = make_solver(self.solver, problem, tol, int(self.max_iter))
-        if solver is self.solver and share != 1.0:
+        given: Any = self.solver
+        solver: Any = make_solver(given, problem, tol, int(self.max_iter))
+        if solver is given and share != 1.0:
             solver = replace(solver, tol=share * solver.tol)
         found: Solution = solver.solve(problem, start, watch)
         return found

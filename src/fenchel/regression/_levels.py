@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
+from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import Number, check_levels, declared, targets_of
-from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
-from fenchel.features import FeatureMap, KernelRowLimits
+from fenchel.features import KernelRowLimits
 from fenchel.kernels import (
-    OperatorKernel,
     check_coupling,
     level_coupling,
     output_coupling,
 )
-from fenchel.learning import Learning
 from fenchel.losses import Loss
 from fenchel.metrics import crossing_loss, d2_score
 from fenchel.regression._base import KernelRegressor
-from fenchel.solvers import Solver
 
 
+@parameters
 class LevelRegressor(KernelRegressor):
     """Several levels of one statistic, learned together, for one target or several.
 
@@ -40,48 +38,11 @@ class LevelRegressor(KernelRegressor):
         coupling=check_coupling,
     )
 
-    def __init__(
-        self,
-        levels: float | Sequence[float] | FloatArray = 0.5,
-        *,
-        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
-        alpha: float | None = None,
-        learn: bool | Learning = True,
-        radius: float | None = None,
-        level_gamma: float = 1.0,
-        coupling: ArrayLike | None = None,
-        epsilon: float = 0.0,
-        fit_intercept: bool = True,
-        features: str | FeatureMap = "auto",
-        rank: int | None = None,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.levels = levels
-        self.kernel = kernel
-        self.alpha = alpha
-        self.learn = learn
-        self.radius = radius
-        self.level_gamma = level_gamma
-        self.coupling = coupling
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    levels: float | Sequence[float] | FloatArray = 0.5
+    _: KW_ONLY
+    level_gamma: float = 1.0
+    coupling: ArrayLike | None = None
+    epsilon: float = 0.0
 
     def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
         """The loss that elicits the statistic of each target at these levels."""

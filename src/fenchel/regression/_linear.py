@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
     NONE,
     POSITIVE,
     check_magnitude,
+    check_one_strength,
     check_spread,
     check_weights,
     declared,
@@ -138,6 +141,7 @@ class Penalized(Searchable, LinearModel):
     """Base class of those with a strength, which a search may choose."""
 
     feature_parameters = ("fit_intercept",)
+    alpha: Any
 
     def default_grid(self) -> dict[str, Any]:
         """Return the candidates where none are given: 50 strengths."""
@@ -152,6 +156,7 @@ class Penalized(Searchable, LinearModel):
         return strengths(n) * float(np.average(lengths, weights=prepared.weight) or 1.0)
 
 
+@parameters
 class NormModel(Penalized):
     """Base class of least squares with a norm as penalty or as bound."""
 
@@ -159,21 +164,18 @@ class NormModel(Penalized):
     path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling", "radius": "rising"}
     constraints = declared(alpha=NONE | POSITIVE, radius=NONE | POSITIVE)
 
-    alpha: float | None
-    radius: float | None
-    tol: float
-    max_iter: int
-    verbose: int
-    callback: Callback | None
-    max_time: float | None
+    _: KW_ONLY
+    radius: float | None = None
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_iter: int = 10_000
+    verbose: int = 0
+    callback: Callback | None = None
+    max_time: float | None = None
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if self.alpha is not None and self.radius is not None:
-            raise ValueError(
-                f"at most one of alpha and radius can be given, got alpha={self.alpha!r} and "
-                f"radius={self.radius!r}"
-            )
+        check_one_strength(self.alpha, self.radius)
 
     def make_norm(self, n_features: int) -> GroupNorm:
         """Return the norm of the coefficients."""

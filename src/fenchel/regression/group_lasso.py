@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import NONE, ORDER, POSITIVES, WITH_DATA, OneOf, declared, shown
-from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
@@ -19,6 +19,7 @@ from fenchel.solvers import NormFista, Solution
 _WEIGHTS = NONE | OneOf(("size",)) | POSITIVES
 
 
+@parameters
 class GroupLasso(NormModel):
     r"""Least squares with a group norm of the coefficients as penalty or as constraint.
 
@@ -104,34 +105,13 @@ class GroupLasso(NormModel):
 
     constraints = declared(groups=WITH_DATA, group_weights=_WEIGHTS, q=ORDER, p=ORDER)
 
-    def __init__(
-        self,
-        groups: Any = None,
-        alpha: float | None = None,
-        *,
-        radius: float | None = None,
-        group_weights: Any = None,
-        q: float = 2,
-        p: float = 1,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 20_000,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.groups = groups
-        self.alpha = alpha
-        self.radius = radius
-        self.group_weights = group_weights
-        self.q = q
-        self.p = p
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    groups: Any = None
+    alpha: float | None = None
+    _: KW_ONLY
+    group_weights: Any = None
+    q: float = 2
+    p: float = 1
+    max_iter: int = 20_000
 
     def make_norm(self, n_features: int) -> GroupNorm:
         labels = group_labels(self.groups, n_features)[0]

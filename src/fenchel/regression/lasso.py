@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback
 from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
@@ -20,6 +20,7 @@ from fenchel.solvers import (
 )
 
 
+@parameters
 class Lasso(NormModel):
     r"""Least squares with sparse coefficients, by a penalty or by a bound on their ℓ₁ norm.
 
@@ -108,26 +109,7 @@ class Lasso(NormModel):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        *,
-        radius: float | None = None,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 10_000,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    alpha: float | None = None
 
     def make_norm(self, n_features: int) -> GroupNorm:
         return GroupNorm(np.zeros(n_features, dtype=np.intp), 1.0, 1.0)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
+from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import BOOLEAN, NONE, OneOf, declared
-from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
-from fenchel.features import FeatureMap
-from fenchel.kernels import OperatorKernel
-from fenchel.learning import Learning
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.problem import Problem
 from fenchel.regression._levels import LevelRegressor
-from fenchel.solvers import Solution, Solver
+from fenchel.solvers import Solution
 
 
+@parameters
 class QuantileRegressor(LevelRegressor):
     r"""Kernel quantile regression, several levels at once, with a certificate.
 
@@ -231,57 +227,12 @@ class QuantileRegressor(LevelRegressor):
     """
 
     constraints = declared(non_crossing=NONE | OneOf(("train",)), refit_offsets=BOOLEAN)
-    _shares: bool
+    _shares = False
     """Whether the levels of the last fit are shares of its rows."""
 
-    def __init__(
-        self,
-        levels: float | Sequence[float] | FloatArray = 0.5,
-        *,
-        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
-        alpha: float | None = None,
-        learn: bool | Learning = True,
-        radius: float | None = None,
-        level_gamma: float = 1.0,
-        coupling: ArrayLike | None = None,
-        epsilon: float = 0.0,
-        refit_offsets: bool = False,
-        non_crossing: str | None = None,
-        fit_intercept: bool = True,
-        features: str | FeatureMap = "auto",
-        rank: int | None = None,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        super().__init__(
-            levels,
-            kernel=kernel,
-            alpha=alpha,
-            learn=learn,
-            radius=radius,
-            level_gamma=level_gamma,
-            coupling=coupling,
-            epsilon=epsilon,
-            fit_intercept=fit_intercept,
-            features=features,
-            rank=rank,
-            solver=solver,
-            tol=tol,
-            max_iter=max_iter,
-            warm_start=warm_start,
-            random_state=random_state,
-            verbose=verbose,
-            callback=callback,
-            max_time=max_time,
-        )
-        self.refit_offsets = refit_offsets
-        self.non_crossing = non_crossing
+    _: KW_ONLY
+    refit_offsets: bool = False
+    non_crossing: str | None = None
 
     def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
         return Pinball(levels, n_targets)

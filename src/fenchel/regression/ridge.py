@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
-from fenchel.certificate import Callback
 from fenchel.design import Factored
 from fenchel.features import FeatureMap, KernelRowLimits
 from fenchel.kernels import OperatorKernel, check_coupling, output_coupling
-from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor
 from fenchel.regression._prepared import Prepared
-from fenchel.solvers import Solver
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
 
 _MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
@@ -32,6 +29,7 @@ _factors: WeakKeyDictionary[FeatureMap, Factored] = WeakKeyDictionary()
 """The factor of the last fit of the process, by its feature map, and of no other."""
 
 
+@parameters
 class KernelRidge(KernelRegressor):
     r"""Kernel ridge regression in closed form, with an intercept and a certificate.
 
@@ -150,49 +148,38 @@ class KernelRidge(KernelRegressor):
 
     _multi_output = True
     constraints = declared(coupling=check_coupling)
-    _for_searches: bool = False
+    _for_searches = False
     """Whether rows are prepared for many strengths, so that few features serve them all."""
-    _loo: FloatArray | None
-    _train: FloatArray | None
-    _train_map: FeatureMap | None
-    """The map of these rows, where predictions need less than that."""
 
-    def __init__(
-        self,
-        alpha: float | None = None,
-        *,
-        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
-        learn: bool | Learning = True,
-        radius: float | None = None,
-        coupling: ArrayLike | None = None,
-        fit_intercept: bool = True,
-        features: str | FeatureMap = "auto",
-        rank: int | None = None,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.learn = learn
-        self.radius = radius
-        self.coupling = coupling
-        self.fit_intercept = fit_intercept
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    alpha: float | None = None
+    _: KW_ONLY
+    coupling: ArrayLike | None = None
+
+    def _remember(self, prepared: Prepared, problem: Problem) -> None:
+        """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
+        self._loo: FloatArray | None = None
+        self._train: FloatArray | None = None
+        self._train_map: FeatureMap | None = None  # of these rows, where predictions need less
+        inputs = prepared.inputs
+        self._n_rows, self._train_weight = inputs.n_rows, problem.weight
+        self._idle = prepared.idle
+        if isinstance(self.kernel, OperatorKernel):
+            return
+        self._train_gram = problem.design.is_gram
+        factored = problem.design.left_factor
+        if not inputs.in_memory:
+            return
+        fewer = inputs.features.size <= inputs.rows.size
+        if factored is not None and factored.size <= _MOST_KEPT and not fewer:
+            _factors.clear()
+            _factors[self.feature_map_] = factored
+        else:
+            problem.design.restore()
+        self._train_mapped = fewer and not self._train_gram
+        self._train = inputs.features if self._train_mapped else inputs.rows
+        whole = type(self.feature_map_) is type(inputs.feature_map)
+        if not (whole or self._train_gram or self._train_mapped):
+            self._train_map = inputs.feature_map
 
     @property
     def loo_residuals_(self) -> FloatArray:
@@ -317,32 +304,6 @@ class KernelRidge(KernelRegressor):
             return super().prepare(X, y, sample_weight)
         finally:
             self._for_searches = False
-
-    def _remember(self, prepared: Prepared, problem: Problem) -> None:
-        """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
-        self._loo = None
-        inputs = prepared.inputs
-        self._n_rows, self._train_weight = inputs.n_rows, problem.weight
-        self._idle = prepared.idle
-        if isinstance(self.kernel, OperatorKernel):
-            return
-        self._train_gram = problem.design.is_gram
-        factored = problem.design.left_factor
-        self._train_map = None
-        if not inputs.in_memory:
-            self._train = None
-            return
-        fewer = inputs.features.size <= inputs.rows.size
-        if factored is not None and factored.size <= _MOST_KEPT and not fewer:
-            _factors.clear()
-            _factors[self.feature_map_] = factored
-        else:
-            problem.design.restore()
-        self._train_mapped = fewer and not self._train_gram
-        self._train = inputs.features if self._train_mapped else inputs.rows
-        whole = type(self.feature_map_) is type(inputs.feature_map)
-        if not (whole or self._train_gram or self._train_mapped):
-            self._train_map = inputs.feature_map
 
     def __getstate__(self) -> Any:
         """Without a map of features that predictions do not need, and may be large."""

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import KW_ONLY
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
 
+from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
 from fenchel._validation import NONE, NOT_NEGATIVE, POSITIVE, declared
-from fenchel.certificate import Callback
-from fenchel.features import FeatureMap
-from fenchel.kernels import OperatorKernel
-from fenchel.learning import Learning
 from fenchel.losses import Absolute, Loss, make_loss
-from fenchel.losses.registry import loss_choice
+from fenchel.losses.registry import loss_choice, thresholds
 from fenchel.regression._base import KernelRegressor
-from fenchel.solvers import Solver
-
-_TUBE, _LINEAR = 0.1, 0.5  # of the spread of targets
 
 
+@parameters
 class SVR(KernelRegressor):
     r"""Support vector regression with any loss, one or several outputs, with a certificate.
 
@@ -122,51 +115,14 @@ class SVR(KernelRegressor):
 
     _multi_output = True
     constraints = declared(loss=loss_choice(), epsilon=NONE | NOT_NEGATIVE, kappa=NONE | POSITIVE)
-    epsilon_: float = 0.1
-    kappa_: float = 1.0
+    epsilon_ = 0.1
+    kappa_ = 1.0
 
-    def __init__(
-        self,
-        loss: str | Loss = "epsilon_insensitive",
-        *,
-        epsilon: float | None = None,
-        kappa: float | None = None,
-        level: float = 0.5,
-        kernel: str | Kernel | OperatorKernel | Callable[..., Any] | None = None,
-        alpha: float | None = None,
-        learn: bool | Learning = True,
-        radius: float | None = None,
-        fit_intercept: bool = True,
-        features: str | FeatureMap = "auto",
-        rank: int | None = None,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        callback: Callback | None = None,
-        max_time: float | None = None,
-    ) -> None:
-        self.loss = loss
-        self.epsilon = epsilon
-        self.kappa = kappa
-        self.level = level
-        self.kernel = kernel
-        self.alpha = alpha
-        self.learn = learn
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-        self.features = features
-        self.rank = rank
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.max_time = max_time
+    loss: str | Loss = "epsilon_insensitive"
+    _: KW_ONLY
+    epsilon: float | None = None
+    kappa: float | None = None
+    level: float = 0.5
 
     def _is_bounded(self) -> bool:
         n = getattr(self.loss, "n_outputs", None) or 1  # of a loss that is given
@@ -180,8 +136,7 @@ class SVR(KernelRegressor):
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
         """Read the tube and the threshold off the spread of targets, where they are not given."""
         spread = _spread(targets, weight) if None in (self.epsilon, self.kappa) else 1.0
-        self.epsilon_ = _TUBE * spread if self.epsilon is None else float(self.epsilon)
-        self.kappa_ = _LINEAR * spread if self.kappa is None else float(self.kappa)
+        self.kappa_, self.epsilon_ = thresholds(self.kappa, self.epsilon, spread)
 
 
 def _spread(targets: FloatArray, weight: FloatArray) -> float:

@@ -8,12 +8,12 @@ from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._bases import BaseEstimator, TransformerMixin
 from fenchel._threads import without_warnings
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import COUNT, CheckedParameters, declared
