@@ -8,11 +8,14 @@ from contract_cases import with_checks
 from fenchel.features import (
     FEATURE_MAPS,
     Explicit,
+    KernelRowLimits,
+    KernelRows,
     Nystroem,
     PivotedCholesky,
     RandomFourier,
     as_feature_map,
     base,
+    fit_feature_map,
 )
 from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed
 
@@ -235,3 +238,15 @@ def test_as_feature_map_clones_what_is_given():
 def test_as_feature_map_refuses(features):
     with pytest.raises(ValueError, match=r"features must be one of .*'auto'.*FeatureMap, got"):
         as_feature_map(features, Gaussian(), None, None, 10, 2)
+
+
+def test_of_many_rows_smooth_kernels_are_factored_and_others_computed():
+    X = np.random.default_rng(0).normal(size=(2600, 3))
+    limits = KernelRowLimits(2000, 10_000)
+    smooth, rough = Gaussian(8.0), Matern(6.0, 2.5)  # 64 columns leave less than 0.1 % of both
+    for kernel, kind in ((smooth, PivotedCholesky), (rough, KernelRows)):
+        feature_map, features = fit_feature_map("auto", kernel, None, None, X, limits)
+        assert type(feature_map) is kind
+    assert features.shape == X.shape  # kernel values are not stored
+    few = fit_feature_map("auto", rough, None, None, X[:2100], limits)[0]
+    assert type(few) is PivotedCholesky

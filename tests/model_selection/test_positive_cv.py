@@ -18,6 +18,7 @@ from fenchel.positive import (
     HeteroscedasticRegressor,
     NonCrossingQuantileRegressor,
     NonNegativeRegressor,
+    _barrier,
 )
 from fenchel.positive import problem as positive_problem
 from fenchel.positive import solvers as positive_solvers
@@ -115,7 +116,7 @@ def test_paths_are_warm_and_share_features(case, monkeypatch):
 
 def test_a_fold_compresses_features_once_and_hands_multipliers_on(monkeypatch):
     made, begun = [], []
-    original, start_of = positive_problem._compressed, positive_solvers.start_of
+    original, start_of = positive_problem._compressed, _barrier.start_of
 
     def compressed(features):
         made.append(len(features))
@@ -126,7 +127,7 @@ def test_a_fold_compresses_features_once_and_hands_multipliers_on(monkeypatch):
         return start_of(problem, start, *rest)
 
     monkeypatch.setattr(positive_problem, "_compressed", compressed)
-    monkeypatch.setattr(positive_solvers, "start_of", begin)
+    monkeypatch.setattr(_barrier, "start_of", begin)
     grid = {"alpha": [1e-1, 1e-2, 1e-3], "trace_penalty": [0.0, 1e-3]}
     PathSearchCV(DensityEstimator(), grid, cv=FOLDS, refit=False).fit(X)
     assert made == [45] * 4

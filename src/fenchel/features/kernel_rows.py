@@ -153,7 +153,8 @@ def compacted(feature_map: FeatureMap, weights: FloatArray) -> tuple[FeatureMap,
     if coefficients is None:
         return feature_map, weights
     needed = np.flatnonzero(np.any(coefficients != 0.0, axis=1))
-    found = KernelRows(feature_map.kernel, stored=False, random_state=feature_map.random_state)
+    stored = isinstance(feature_map, KernelRows) and feature_map.stored
+    found = KernelRows(feature_map.kernel, stored=stored, random_state=feature_map.random_state)
     found.kernel_, found.kernel_error_ = feature_map.kernel_, feature_map.kernel_error_
     found.landmarks_ = feature_map.landmarks_[needed]
     found.n_features_in_, found.rank_ = feature_map.n_features_in_, len(needed)
