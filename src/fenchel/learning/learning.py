@@ -41,7 +41,7 @@ _SMOOTH_ALREADY = 1e6
 _LEAST_ROWS = 12
 _MANY_ROWS = 1000
 _COUNTED, _SHARE, _LAST_FOLDS = 10_000, 0.4, 2  # rows whose share is in the last descent
-_LAST_EVALUATIONS, _LAST_STEP, _LAST_OUTPUTS = 12, 0.3, 3
+_LAST_STEP, _LAST_OUTPUTS = 0.3, 3
 _WORTH_IT = 1.5  # times the rows of the descent before, or another one is not
 _UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts with all of them
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
@@ -71,13 +71,13 @@ class Learning(CheckedParameters):
     n_rows : int, optional
         At most so many distinct rows are used, chosen by what they hold. By default 1000; and of
         3750 distinct rows or more, where at most three outputs are learned from (one, where they
-        are coupled by a smooth loss), a last descent of at most 12 evaluations goes on from there
-        on 0.4 of them, at most 4000.
+        are coupled by a smooth loss), a last descent goes on from there on 0.4 of them, at most
+        4000.
     n_folds : int, optional
         Folds of the criterion; by default 10 for fewer than 150 rows, 5 for fewer than 500, 2 in
         a last descent, and else 3.
     max_evaluations : int
-        Of the criterion with ``n_rows``.
+        Of the criterion with ``n_rows``, and in a last descent.
     tol : float
         Relative decrease of the criterion below which the descent ends.
     prior : float
@@ -401,7 +401,7 @@ class _Try:
 
     def second(self) -> None:
         """Descend on all rows, with kinks as sharp as the loss that is left."""
-        self._go_on(self.options.max_evaluations, self.options.tol)
+        self._go_on(self.options.tol)
 
     def last(self) -> None:
         """Descend on more rows, from an alpha that is as much smaller."""
@@ -419,17 +419,13 @@ class _Try:
         theta[-1] = min(max(theta[-1], low), high)
         descent.best = whole, criterion, theta
         descent.penalty = replace(self.prior, strength=self._strength_of_prior)
-        self._go_on(
-            min(self.options.max_evaluations, _LAST_EVALUATIONS),
-            self.options.tol / 3.0,
-            _LAST_STEP,
-        )
+        self._go_on(self.options.tol / 3.0, _LAST_STEP)
 
-    def _go_on(self, max_evaluations: int, tol: float, first_step: float = 0.0) -> None:
+    def _go_on(self, tol: float, first_step: float = 0.0) -> None:
         before = self.descent.best
         assert before is not None
         criterion = self._criterion(self.rows, before[1])
-        self.descent.run(criterion, max_evaluations, tol, first_step)
+        self.descent.run(criterion, self.options.max_evaluations, tol, first_step)
         if self.descent.best is None:
             self.descent.best = before
 
