@@ -224,3 +224,13 @@ def test_compiled_loops_return_no_arrays():
         if node.returns is None or "Array" in ast.unparse(node.returns)
     ]
     assert not returning, "they must write into arrays that they are given: " + str(returning)
+
+
+def test_loops_are_compiled_by_one_decorator():
+    """Whose code on disk is read without the tables of the compiler."""
+    own = SOURCE / "_compiling.py"
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    using = {path for path, text in texts.items() if "njit(" in text}
+    assert len(using) > 10
+    direct = {path for path in using - {own} if "fenchel._compiling import" not in texts[path]}
+    assert not direct

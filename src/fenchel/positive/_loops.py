@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 
 _HOW: Any = {"cache": True, "nogil": True, "error_model": "numpy"}

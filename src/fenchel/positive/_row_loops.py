@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._loops import (
     barrier_conjugate,
