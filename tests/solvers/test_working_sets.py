@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import kernels as sk
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
@@ -206,3 +207,15 @@ def test_ridge_keeps_its_matrix():
     X, y = make_heavy_tails(2100, random_state=0)
     model = KernelRidge(1e-3, kernel=Gaussian(3.0), learn=False).fit(X, y)
     assert model.feature_map_.stored
+
+
+def test_an_ascent_that_rounding_drives_off_is_not_used():
+    """Differences of huge kernel values in single precision have no sign; squares no bounds."""
+    rng = np.random.default_rng(0)
+    X, y = 1e4 + rng.uniform(size=(11, 2)), rng.standard_normal((11, 2))
+    features = KernelRows(stored=False)
+    model = KernelRidge(1.7e-7, kernel=Gaussian(3.5) + Linear(), features=features, solver="smo")
+    with pytest.warns(ConvergenceWarning, match="rounding errors allow no better"):
+        model.fit(X, y)
+    assert np.isfinite(model.certificate_.relative_gap)
+    assert np.isfinite(model.predict(X)).all()
