@@ -107,7 +107,7 @@ class Judged:
     shares: Any = None
     """Weights (n, 1) that sum to one, and targets, of rows of positive weight."""
     unseen: float = 0.0
-    """What rounding of ``predict`` may do to the gap, where the fit says that it was in the way."""
+    """What rounding of ``predict`` may do to the gap, where a fit has warned of rounding."""
     apart: float = 0.0
     """The largest ratio of |predict - formula| to what rounding may do."""
 

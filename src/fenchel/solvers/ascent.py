@@ -113,7 +113,7 @@ class Ascent:
 
     @property
     def finite(self) -> bool:
-        """Whether it got somewhere: rounding may drive unbounded coordinates of huge kernels off."""
+        """Whether it got somewhere: rounding may drive coordinates without bounds off."""
         return bool(np.isfinite(self.dual).all() and np.isfinite(self.offset).all())
 
     def inside(self) -> AnyArray:
