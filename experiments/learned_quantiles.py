@@ -144,7 +144,7 @@ def picture(results: pd.DataFrame) -> Figure:
     axes.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
     axes.invert_yaxis()
-    axes.legend(fontsize="small", loc="lower left")
+    axes.legend(fontsize="small", loc="upper left")
     return figure
 
 
