@@ -12,9 +12,9 @@ from sklearn.gaussian_process import kernels as sk
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.datasets import make_heavy_tails
-from fenchel.design import Computed, Gram, Plain
+from fenchel.design import Gram, Plain
 from fenchel.features import KernelRows
-from fenchel.kernels import Gaussian, Laplacian, Linear, Matern, WithRanks, resolve
+from fenchel.kernels import Computed, Gaussian, Laplacian, Linear, Matern, WithRanks, resolve
 from fenchel.losses import Absolute, Huber, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import SMO, ClosedForm, Conic, Newton, Outputwise, WarmStart, make_solver
@@ -180,9 +180,9 @@ def test_what_needs_all_values_says_so():
     ids=["svr", "quantile", "expectile", "levels"],
 )
 def test_rough_kernels_take_no_matrix(model):
-    n = 2500
+    few, n = (4020, 4200) if isinstance(model, ExpectileRegressor) else (2100, 2500)
     X, y = make_heavy_tails(n, random_state=0)
-    model.fit(X[:2100], y[:2100])  # compiled functions are loaded
+    model.fit(X[:few], y[:few])  # compiled functions are loaded
     tracemalloc.start()
     model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
@@ -203,9 +203,10 @@ def test_rough_kernels_take_no_matrix(model):
     assert model.certificate_.primal == pytest.approx(primal, rel=1e-9)
 
 
-def test_ridge_keeps_its_matrix():
+@pytest.mark.parametrize("kind", [KernelRidge, ExpectileRegressor])
+def test_what_is_faster_with_its_matrix_keeps_it(kind):
     X, y = make_heavy_tails(2100, random_state=0)
-    model = KernelRidge(1e-3, kernel=Gaussian(3.0), learn=False).fit(X, y)
+    model = kind(alpha=1e-3, kernel=Gaussian(3.0), learn=False).fit(X, y)
     assert model.feature_map_.stored
 
 

@@ -324,9 +324,7 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
         """
         if self._sparse:
             return _SPARSE_ROWS
-        if self._is_bounded():
-            return KernelRowLimits(2000, 50_000)
-        return KernelRowLimits(4000, 10_000)
+        return KernelRowLimits(*((2000, 50_000) if self._is_bounded() else (4000, 10_000)))
 
     def _is_bounded(self) -> bool:
         """Whether dual coordinates have bounds, as those of losses with bounded slopes do."""
