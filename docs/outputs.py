@@ -47,9 +47,10 @@ def printed_by(blocks: list[Block], name: str) -> Iterator[str]:
     """Run blocks one after the other, as a reader would, and yield what each prints.
 
     They run in a folder with the files that pages offer. A block that imports a package that is
-    not installed is left out.
+    not installed is left out, and so is one after it that needs its names.
     """
     names: dict[str, object] = {"__name__": "page"}
+    left_out = False
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         for file in (DOCS / "_static").glob("*.csv"):
@@ -57,12 +58,18 @@ def printed_by(blocks: list[Block], name: str) -> Iterator[str]:
         for block in blocks:
             if any(find_spec(name) is None for name in _IMPORT.findall(block.code)):
                 yield block.shown  # of a package that is not installed
+                left_out = True
                 continue
             written = io.StringIO()
             os.chdir(folder)
             try:
                 with contextlib.redirect_stdout(written):
                     exec(compile(block.code, name, "exec"), names)
+            except NameError:
+                if not left_out:
+                    raise
+                yield block.shown
+                continue
             finally:
                 os.chdir(before)
             yield written.getvalue()

@@ -67,12 +67,12 @@ def same(model, local):
     assert model.status_.converged
 
 
+CROSSING = {"levels": [0.48, 0.5, 0.52], "alpha": 1e-5}  # in 25 of the rows, if they may
 PAIRS = [
-    (DaskQuantileRegressor, QuantileRegressor, {"levels": LEVELS}),
+    (DaskQuantileRegressor, QuantileRegressor, {**CROSSING, "non_crossing": "train"}),
     (DaskExpectileRegressor, ExpectileRegressor, {"levels": LEVELS}),
     (DaskSVR, SVR, {}),
     (DaskKernelRidge, KernelRidge, {}),
-    (DaskQuantileRegressor, QuantileRegressor, {"levels": LEVELS, "non_crossing": "train"}),
     (DaskSVR, SVR, {"kernel": "linear", "fit_intercept": False}),
 ]
 
@@ -86,7 +86,7 @@ def test_a_fit_is_that_of_the_rows_in_memory(client, kind, local, given):
     lazy = model.predict(dX)
     assert isinstance(lazy, da.Array)
     found = lazy.compute()
-    scale = 2 * np.sqrt(2 * expected.certificate_.gap / 1e-3 + 1e-10)
+    scale = 2 * np.sqrt(2 * expected.certificate_.gap / expected.alpha + 1e-10)
     np.testing.assert_allclose(found, expected.predict(X), atol=scale)
     np.testing.assert_allclose(model.score(dX, dY, dW), model.score(X, Y, W), rtol=1e-9)
     here = model.to_local()
@@ -107,8 +107,8 @@ def test_a_search_is_that_of_the_rows_in_memory(client):
     """On the same folds, wherever partitions end; and so is the fit of its choice."""
     grid = {"alpha": [1e-1, 1e-3], "length_scale": [0.4, 0.7]}
     folds = KFold(2, shuffle=True, random_state=0)
-    expected = PathSearchCV(QuantileRegressor(0.3), grid, cv=folds).fit(X, Y, sample_weight=W)
-    model = DaskQuantileRegressor(0.3, client=client)
+    expected = PathSearchCV(ExpectileRegressor(0.3), grid, cv=folds).fit(X, Y, sample_weight=W)
+    model = DaskExpectileRegressor(0.3, client=client)
     search = PathSearchCV(model, grid, cv=folds).fit(dX, dY, sample_weight=dW)
     assert search.best_params_ == expected.best_params_
     for k in range(2):
@@ -133,7 +133,9 @@ def test_a_search_scored_by_a_name(client):
 
 
 @pytest.mark.parametrize(
-    ("kind", "local"), [(DaskKernelRidge, KernelRidge), (DaskSVR, SVR)], ids=["ridge", "svr"]
+    ("kind", "local"),
+    [(DaskKernelRidge, KernelRidge), (DaskExpectileRegressor, ExpectileRegressor)],
+    ids=["ridge", "expectiles"],
 )
 def test_a_bound_on_the_norm_in_the_place_of_alpha(client, kind, local):
     expected = local(kernel=Gaussian(0.7), radius=0.5).fit(X, Y)
@@ -208,8 +210,8 @@ def test_parameters_are_learned_from_the_sample(client):
 def test_landmarks_are_added_until_the_certificate_holds(client, monkeypatch):
     monkeypatch.setattr(elsewhere, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(elsewhere, "_WORST", 400)
-    model = DaskQuantileRegressor(LEVELS, **SETTINGS, client=client).fit(dX, dY)
-    same(model, QuantileRegressor(LEVELS, **SETTINGS).fit(X, Y))
+    model = DaskExpectileRegressor(LEVELS, **SETTINGS, client=client).fit(dX, dY)
+    same(model, ExpectileRegressor(LEVELS, **SETTINGS).fit(X, Y))
 
 
 def test_the_design_keeps_its_contract(client):
@@ -288,7 +290,7 @@ def test_models_and_predictions_that_are_refused(client):
     two = da.from_array(np.column_stack([Y, Y]), (CUTS, 2))
     with pytest.raises(ValueError, match="y must have one column for levels on a cluster, got 2"):
         DaskQuantileRegressor(LEVELS, **SETTINGS, client=client).fit(dX, two)
-    model = DaskSVR(**SETTINGS, client=client).fit(dX, dY)
+    model = DaskKernelRidge(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(ValueError, match="X must have 2 columns"):
         model.predict(dX[:, :1])
 
@@ -303,7 +305,7 @@ def test_errors_of_reading_are_raised_as_they_are(client):
 
 def test_futures_that_were_cancelled_end_a_fit(client):
     cluster = Cluster(client)
-    future = cluster.submit(time.sleep, 30.0)
+    future = cluster.submit(time.sleep, 1.0)
     client.cancel([future])
     with pytest.raises(RuntimeError, match="has lost what the fit needs"):
         cluster.gathered([future])

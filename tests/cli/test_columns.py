@@ -108,9 +108,9 @@ def test_the_fit_is_that_of_python_on_a_table_with_words_and_holes(here, capsys)
     fit = ["fit", "homes.csv", "--target", "price", "--drop", "parcel,year", "--out", "d.skops"]
     assert main([*fit, "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
-    X = homes().replace({"area": {"NA": np.nan}, "alley": {"": None}})
-    X = X.drop(columns=["parcel", "year", "price"])
-    X["area"] = X["area"].astype(float)
+    X = homes().drop(columns=["parcel", "year", "price"])
+    X["area"] = X["area"].where(X["area"] != "NA").astype(float)
+    X["alley"] = X["alley"].where(X["alley"] != "")
     y = homes()["price"]
     model = make_pipeline(table_encoder(), QuantileRegressor([0.1, 0.5, 0.9])).fit(X, y)
     found = fenchel.load("d.skops")

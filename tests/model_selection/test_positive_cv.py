@@ -65,7 +65,8 @@ def test_scikit_learn(estimator, check):
 def test_equals_grid_search(case):
     plain, scoring = CASES[case]
     y = targets(case)
-    plain = clone(plain).set_params(tol=1e-7, max_iter=500)
+    tol = 1e-7 if case == "density" else 1e-6
+    plain = clone(plain).set_params(tol=tol, max_iter=500)
     scales = [0.7, 1.5]
     grid = {**GRID, "length_scale": scales}
     ours = PathSearchCV(plain, grid, cv=FOLDS, selection="min").fit(X, y)
@@ -86,7 +87,7 @@ def test_equals_grid_search(case):
     assert not expected
     assert ours.best_params_["alpha"] == theirs.best_params_["alpha"] == ours.alpha_
     assert ours.best_params_["length_scale"] == theirs.best_params_["kernel"].length_scale
-    assert ours.certificate_.relative_gap <= 1e-7
+    assert ours.certificate_.relative_gap <= tol
 
 
 @pytest.mark.parametrize("case", CASES)

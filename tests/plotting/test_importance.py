@@ -53,7 +53,7 @@ def test_what_is_left_is_one_pale_bar(ax):
 
 
 def test_columns_of_a_table_have_one_bar_each(ax):
-    frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
+    frame = pd.DataFrame(X[:, :2].copy(), columns=["a", "b"])
     frame["town"] = RANDOM.choice(["Köln", "Bonn", "Trier"], 80)
     frame.loc[3, "a"] = np.nan
     y = frame["a"].fillna(0.0) + 2.0 * (frame["town"] == "Bonn")
