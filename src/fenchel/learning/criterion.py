@@ -143,10 +143,13 @@ class _Fold:
     def predicted(self, values: FloatArray) -> FloatArray:
         """Predictions of the last fit, from kernel values of new rows against all rows."""
         assert self.last is not None
-        mixed = self.last.coef @ self.output
-        at = self.inside.start
-        image = values[:, :at] @ mixed[:at] + values[:, self.inside.stop :] @ mixed[at:]
-        return np.asarray(image + self.last.offset)
+        return self._image(values, self.last.coef @ self.output) + self.last.offset
+
+    def _image(self, values: FloatArray, mixed: FloatArray) -> FloatArray:
+        """Kernel values (m, n) against all rows times coefficients of those outside."""
+        before, after = self.outside
+        at = before.stop
+        return np.asarray(values[:, before] @ mixed[:at] + values[:, after] @ mixed[at:])
 
     def constant(self, smoothing: float) -> float:
         """Held-out loss of the best constant; sets the step of the smoothing."""
@@ -170,16 +173,16 @@ class _Fold:
         """Held-out loss and its slopes; of other folds it needs nothing."""
         inside = self.inside
         among = np.block([[values[a, b] for b in self.outside] for a in self.outside])
-        across = np.hstack([values[inside, b] for b in self.outside])
+        across = values[inside]
         problem = self._problem(among, alpha)
         start = self.last
         if start is None and self.guess is not None:
             start, self.guess = from_residuals(problem, self.step, self.guess), None
         fit = self.last = fit_smoothed(problem, self.step, start, _TOL, kept=self.kept)
         mixed = fit.coef @ self.output
-        image = across @ mixed
+        image = self._image(across, mixed)
         value, slopes = self._judged(self.held_targets - image - fit.offset)
-        pulled = across.T @ slopes @ self.output
+        pulled = self.outer(across.T @ slopes) @ self.output
         back = adjoint(problem, fit.kinks, pulled, slopes.sum(axis=0), self.kept)
         at = inside.start
         left = np.concatenate([-back.push[:at], slopes, -back.push[at:]])
