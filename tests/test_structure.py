@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType
@@ -234,3 +235,18 @@ def test_loops_are_compiled_by_one_decorator():
     assert len(using) > 10
     direct = {path for path in using - {own} if "fenchel._compiling import" not in texts[path]}
     assert not direct
+
+
+KNOWN_TEXTS = {"SPLITTING", "base", "rule", "str(path)", "text", "twice[0]", ""}
+
+
+def test_what_was_given_is_told_on_one_line():
+    """An array has line breaks in its ``repr``: messages show values by ``shown``."""
+    found = {
+        f"{path.relative_to(SOURCE)}: {what}"
+        for path in SOURCE.rglob("*.py")
+        if path.relative_to(SOURCE).parts[0] not in {"_validation.py", "testing"}
+        for what in re.findall(r"got \{([^{}]*)!r\}", path.read_text(encoding="utf-8"))
+        if what not in KNOWN_TEXTS
+    }
+    assert not found

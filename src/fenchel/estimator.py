@@ -227,7 +227,7 @@ def _scaled(kernel: Any, scale: Any) -> Any:
         return clone(kernel).set_params(length_scale=scale)
     if hasattr(kernel, "kernel"):
         return clone(kernel).set_params(kernel=_scaled(kernel.kernel, scale))
-    raise ValueError(f"length_scale is for kernels that have one, got {kernel!r}")
+    raise ValueError(f"length_scale is for kernels that have one, got {shown(kernel)}")
 
 
 def strengths(n: int) -> FloatArray:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import shown
 from fenchel.certificate import Certificate, Certified
 from fenchel.design import Design, multiply_rows, row_products, subtract_from
 from fenchel.losses import Loss
@@ -91,7 +92,7 @@ class Problem:
         """Refuse strengths with which the weights of the losses overflow."""
         if not np.isfinite(1.0 / np.float64(self.alpha)):
             raise ValueError(
-                f"alpha must be large enough that 1 / alpha is finite, got {self.alpha!r}"
+                f"alpha must be large enough that 1 / alpha is finite, got {shown(self.alpha)}"
             )
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.bounds._losses import local, risk_of, scale_of
 from fenchel.bounds._reading import Fit
 from fenchel.bounds._result import IID, Bound, check_real
@@ -111,7 +112,7 @@ def ball_around(
         size = check_real(name, stated)
         if needed > size * (1.0 + _ROUNDING):
             raise ValueError(
-                f"{name} must be at least that of the fit, {needed:g}, got {stated!r}"
+                f"{name} must be at least that of the fit, {needed:g}, got {shown(stated)}"
             )
         return max(size, needed), 1.0
     if unit <= 0.0:
@@ -157,13 +158,14 @@ def range_of(target_bound: Any, targets: FloatArray) -> tuple[float, float] | No
         ends = np.asarray(target_bound, dtype=np.float64)
         if ends.shape != (2,) or not np.all(np.isfinite(ends)) or ends[0] > ends[1]:
             raise ValueError(
-                f"target_bound must be a number >= 0 or a pair (low, high), got {target_bound!r}"
+                "target_bound must be a number >= 0 or a pair (low, high), "
+                f"got {shown(target_bound)}"
             )
         low, high = float(ends[0]), float(ends[1])
     least, largest = float(targets.min()), float(targets.max())
     if least < low or largest > high:
         raise ValueError(
             f"target_bound must contain all of y, which reaches from {least:g} to {largest:g}, "
-            f"got {target_bound!r}"
+            f"got {shown(target_bound)}"
         )
     return low, high

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.bounds._result import BOOK, JOINT
 from fenchel.losses import Box, Local, Loss
 
@@ -54,7 +55,8 @@ def local(loss: Loss, residuals: FloatArray) -> Local:
     found = loss.local(residuals)
     if not np.all(np.isfinite(found.slopes)):
         raise ValueError(
-            f"estimator must have a loss whose slope is known, got {loss!r} of {len(residuals)} "
+            "estimator must have a loss whose slope is known, "
+            f"got {shown(loss)} of {len(residuals)} "
             "outputs, which has no Lipschitz constant"
         )
     return found

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn import linear_model
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_dense
+from fenchel._validation import check_dense, shown
 from fenchel.bounds._losses import theorem_of
 from fenchel.bounds._result import BOOK, POSITIVE, check_real
 from fenchel.features import Explicit
@@ -231,7 +231,8 @@ def _operator_radius(
     stated = np.atleast_1d(np.asarray(radius, dtype=np.float64))
     if stated.shape not in ((1,), (p,)) or not np.all(np.isfinite(stated)):
         raise ValueError(
-            f"radius must be a number or have one entry for each of {p} outputs, got {radius!r}"
+            f"radius must be a number or have one entry for each of {p} outputs, "
+            f"got {shown(radius)}"
         )
     stated = np.broadcast_to(stated, (p,))
     for each, least in zip(stated, needed, strict=True):
@@ -352,5 +353,5 @@ def check_covers(name: str, stated: float, needed: float) -> None:
     """Refuse a bound that the sample refutes."""
     if needed > stated * (1.0 + _ROUNDING):
         raise ValueError(
-            f"{name} must be at least {needed:g}, which the sample reaches, got {stated!r}"
+            f"{name} must be at least {needed:g}, which the sample reaches, got {shown(stated)}"
         )

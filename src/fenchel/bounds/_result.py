@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 
-from fenchel._validation import Number
+from fenchel._validation import Number, shown
 
 BOOK = "Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning"
 JOINT = "Sangnier, Fercoq, d'Alché-Buc (2016), Joint quantile regression in vector-valued RKHSs"
@@ -109,5 +109,5 @@ def check_count(name: str, value: object, *, low: int = 1) -> int:
 def check_delta(delta: object) -> float:
     """Return a failure probability, or say what is allowed."""
     if isinstance(delta, bool) or not isinstance(delta, Real) or not 0.0 < float(delta) <= 1.0:
-        raise ValueError(f"delta must be a number in (0, 1], got {delta!r}")
+        raise ValueError(f"delta must be a number in (0, 1], got {shown(delta)}")
     return float(delta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from fenchel._validation import shown
 from fenchel.bounds._result import (
     AHEAD,
     BOOK,
@@ -234,7 +235,7 @@ def pseudo_dimension_bound(
     n, d = check_count("n", n), check_count("dimension", dimension, low=0)
     most, delta = check_real("loss_bound", loss_bound), check_delta(delta)
     if of not in ("losses", "functions"):
-        raise ValueError(f"of must be 'losses' or 'functions', got {of!r}")
+        raise ValueError(f"of must be 'losses' or 'functions', got {shown(of)}")
     effective = min(d, n)
     growth = effective * math.log(math.e * n / effective) if effective else 0.0
     growth *= 2.0 if of == "functions" else 1.0

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_levels
+from fenchel._validation import check_levels, shown
 from fenchel.bounds._result import (
     AHEAD,
     IID,
@@ -112,7 +112,7 @@ def joint_quantile_bound(
         if beta > 0.0:
             raise ValueError(
                 "offset_bound must be 0 with contraction='vector', whose offsets are fixed in "
-                f"advance, got {offset_bound!r}"
+                f"advance, got {shown(offset_bound)}"
             )
         size = c * math.sqrt(p * kappa.sum())
         complexity = 2.0 * math.sqrt(2.0) * size / math.sqrt(n)
@@ -120,7 +120,7 @@ def joint_quantile_bound(
         source = f"{JOINT}, theorem 4.1"
         offset = "offsets were fixed in advance, at most target_bound in absolute value"
     else:
-        raise ValueError(f"contraction must be 'outputs' or 'vector', got {contraction!r}")
+        raise ValueError(f"contraction must be 'outputs' or 'vector', got {shown(contraction)}")
     return risk_bound(
         empirical_risk,
         n,
@@ -410,5 +410,5 @@ def check_diagonal(diagonal: npt.ArrayLike, n_outputs: int) -> np.ndarray:
             f"shape {array.shape}"
         )
     if not np.all(np.isfinite(array)) or np.any(array < 0.0):
-        raise ValueError(f"diagonal must be finite and >= 0, got {diagonal!r}")
+        raise ValueError(f"diagonal must be finite and >= 0, got {shown(diagonal)}")
     return np.broadcast_to(array, (n_outputs,))

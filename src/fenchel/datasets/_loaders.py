@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 from sklearn.utils import Bunch
 
 from fenchel._typing import FloatArray
-from fenchel._validation import BOOLEAN
+from fenchel._validation import BOOLEAN, shown
 from fenchel.datasets._registry import registry
 from fenchel.datasets._tables import read_table, to_frame
 
@@ -140,9 +140,9 @@ def load(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunc
     {'sp': ['B', 'O'], 'sex': ['F', 'M']}
     """
     if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {name!r}.")
+        raise TypeError(f"name must be a string, got {shown(name)}.")
     if name not in registry():
-        raise ValueError(f"name must be one of {', '.join(registry())}, got {name!r}.")
+        raise ValueError(f"name must be one of {', '.join(registry())}, got {shown(name)}.")
     entry = registry()[name]
     BOOLEAN(return_X_y, "return_X_y")
     BOOLEAN(as_frame, "as_frame")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import COUNT
+from fenchel._validation import COUNT, shown
 from fenchel.files import names_of, read_blocks
 
 _ENDINGS = (".csv", ".parquet")
@@ -88,7 +88,7 @@ def _chosen(
 ) -> list[str]:
     """Names of the features and, last, of the target."""
     if isinstance(features, str):
-        raise TypeError(f"features must be a sequence of names, got {features!r}.")
+        raise TypeError(f"features must be a sequence of names, got {shown(features)}.")
     wanted = [name for name in names if name != target] if features is None else list(features)
     if not wanted:
         raise ValueError(f"features must name at least one column beside the target {target!r}.")
@@ -99,7 +99,9 @@ def _chosen(
         if names.count(name) != 1 or chosen.count(name) != 1:
             many = "no column" if name not in names else "more than one column"
             if many != "no column" and names.count(name) == 1:
-                raise ValueError(f"features must not name a column twice, got {name!r} twice.")
+                raise ValueError(
+                    f"features must not name a column twice, got {shown(name)} twice."
+                )
             raise ValueError(f"{path} has {many} {name!r}; its columns are {', '.join(names)}.")
     return chosen
 

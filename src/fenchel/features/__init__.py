@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._typing import FloatArray
-from fenchel._validation import Having, OneOf
+from fenchel._validation import Having, OneOf, shown
 from fenchel.features.base import FeatureMap
 from fenchel.features.expanded import Monomials, Summands, map_of, of_different_size
 from fenchel.features.explicit import Explicit
@@ -156,7 +156,7 @@ def fit_feature_map(
         if not isinstance(features, str) or features not in _OPERATOR_MAPS:
             raise ValueError(
                 f"features must be one of {list(_OPERATOR_MAPS)} with an operator-valued kernel, "
-                f"got {features!r}"
+                f"got {shown(features)}"
             )
         operator_map = OperatorCholesky(kernel, rank=rank, random_state=random_state)
         return operator_map, operator_map.fit_transform(X)

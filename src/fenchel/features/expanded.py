@@ -12,6 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.features.base import FeatureMap
 from fenchel.features.explicit import Explicit
 from fenchel.features.pivoted_cholesky import PivotedCholesky
@@ -62,7 +63,7 @@ class Monomials(FeatureMap):
 
     def _fit(self, X: FloatArray) -> FloatArray:
         if not isinstance(self.kernel_, Polynomial):
-            raise TypeError(f"kernel must be a Polynomial, got {self.kernel!r}")
+            raise TypeError(f"kernel must be a Polynomial, got {shown(self.kernel)}")
         self.kernel_.check_parameters()
         degree, offset = int(self.kernel_.degree), float(self.kernel_.offset)
         self._powers = PolynomialFeatures(degree).fit(X)

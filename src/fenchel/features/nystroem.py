@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray
-from fenchel._validation import COUNT, NONE, NUMBERS, OneOf, declared, random_of
+from fenchel._validation import COUNT, NONE, NUMBERS, OneOf, declared, random_of, shown
 from fenchel.features.base import FeatureMap, in_chunks
 from fenchel.features.gram import not_positive, residual_diagonal
 from fenchel.kernels import Precomputed
@@ -121,7 +121,7 @@ class Nystroem(FeatureMap):
             if not numbers or rows.min() < 0 or rows.max() >= len(X):
                 raise ValueError(
                     "with kernel='precomputed', landmarks must be row indices from 0 to "
-                    f"{len(X) - 1}, got {self.landmarks!r}"
+                    f"{len(X) - 1}, got {shown(self.landmarks)}"
                 )
             return rows
         landmarks = np.asarray(self.landmarks, dtype=np.float64)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fenchel._grids import as_floats
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 
 
 def robustness_ratio(
@@ -73,7 +74,7 @@ def robustness_ratio(
         )
     thresholds = np.atleast_1d(as_floats(kappas, "kappas", "an array of positive numbers"))
     if thresholds.ndim != 1 or not thresholds.size or not np.all(thresholds > 0.0):
-        raise ValueError(f"kappas must be an array of positive numbers, got {kappas!r}")
+        raise ValueError(f"kappas must be an array of positive numbers, got {shown(kappas)}")
     return min(_mean_ratio(loss, clean, other, float(kappa)) for kappa in thresholds)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import check_dense
+from fenchel._validation import check_dense, shown
 from fenchel.inspection.text import short_name
 
 _BLOCK = 2**16  # rows predicted at a time
@@ -64,14 +64,18 @@ class FeatureTable:
             return numeric[0]
         if isinstance(feature, str):
             if feature not in names:
-                raise ValueError(f"feature must be one of {', '.join(names)}, got {feature!r}")
+                raise ValueError(
+                    f"feature must be one of {', '.join(names)}, got {shown(feature)}"
+                )
             place = names.index(feature)
         else:
             place = int(feature)
             if not 0 <= place < len(names):
-                raise ValueError(f"feature must be in 0..{len(names) - 1}, got {feature!r}")
+                raise ValueError(f"feature must be in 0..{len(names) - 1}, got {shown(feature)}")
         if place not in numeric:
-            raise ValueError(f"feature must be numeric to draw along it, got {names[place]!r}")
+            raise ValueError(
+                f"feature must be numeric to draw along it, got {shown(names[place])}"
+            )
         return place
 
     def numbers(self, position: int) -> FloatArray:
@@ -276,7 +280,7 @@ def partial_dependence(
            [3.]])
     """
     if subsample < 1:
-        raise ValueError(f"subsample must be at least 1, got {subsample!r}")
+        raise ValueError(f"subsample must be at least 1, got {shown(subsample)}")
     table = FeatureTable.of(X)
     chosen = table.position(feature)
     values = table.numbers(chosen)
@@ -338,7 +342,7 @@ def robust_range(values: FloatArray) -> tuple[float, float] | None:
 def _grid(values: FloatArray, n_points: int) -> FloatArray:
     """Evenly from least to largest; half of the points in the crowd, where that is narrow."""
     if n_points < 2:
-        raise ValueError(f"grid_resolution must be at least 2, got {n_points!r}")
+        raise ValueError(f"grid_resolution must be at least 2, got {shown(n_points)}")
     finite = values[np.isfinite(values)]
     crowd = robust_range(finite)
     if crowd is None or n_points < _LEAST_CROWD:

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from fenchel._grids import as_grid, quadrature_weights
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
-from fenchel._validation import COUNT, NONE, NUMBERS, WITH_DATA, declared
+from fenchel._validation import COUNT, NONE, NUMBERS, WITH_DATA, declared, shown
 from fenchel.kernels.base import ScalarKernel, two_dimensional
 from fenchel.kernels.distances import squared_distances, symmetric
 from fenchel.kernels.of_seen import KERNEL, OfSeen
@@ -257,15 +257,17 @@ def _checked_columns(columns: Any, n_columns: int) -> slice | AnyArray:
     allowed = f"a slice, numbers from 0 to {n_columns - 1} or a mask of {n_columns} entries"
     if isinstance(columns, slice):
         if not range(*columns.indices(n_columns)):
-            raise ValueError(f"columns must be {allowed}, got {columns!r}, which is none of them")
+            raise ValueError(
+                f"columns must be {allowed}, got {shown(columns)}, which is none of them"
+            )
         return columns
     index = np.asarray(columns)
     if index.ndim != 1 or index.dtype.kind not in "iub":
-        raise TypeError(f"columns must be {allowed}, got {columns!r}")
+        raise TypeError(f"columns must be {allowed}, got {shown(columns)}")
     if index.dtype.kind == "b":
         fits = len(index) == n_columns and index.any()
     else:
         fits = len(index) > 0 and index.min() >= 0 and index.max() < n_columns
     if not fits:
-        raise ValueError(f"columns must be {allowed}, got {columns!r}")
+        raise ValueError(f"columns must be {allowed}, got {shown(columns)}")
     return index

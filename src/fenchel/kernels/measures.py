@@ -37,7 +37,7 @@ class Box:
         high = np.atleast_1d(np.asarray(self.high, dtype=np.float64))
         if low.ndim != 1 or low.shape != high.shape or not np.all(low < high):
             raise ValueError(
-                f"a box must have low < high in each coordinate, got {self.low!r} and "
+                f"a box must have low < high in each coordinate, got {shown(self.low)} and "
                 f"{self.high!r}"
             )
         object.__setattr__(self, "low", low)
@@ -113,7 +113,7 @@ class Normal:
             np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError as error:
             raise ValueError(
-                f"covariance must be positive definite, got {self.covariance!r}"
+                f"covariance must be positive definite, got {shown(self.covariance)}"
             ) from error
         if matrix.shape != (d, d):
             raise ValueError(f"covariance must have shape ({d}, {d}), got {matrix.shape}")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import NUMBERS
+from fenchel._validation import NUMBERS, shown
 from fenchel.kernels.given import Precomputed
 from fenchel.kernels.resolving import as_kernel, resolve
 
@@ -277,7 +277,7 @@ class OperatorCallable(OperatorKernel):
         """Return a checked copy: nothing is read off the data."""
         p = self.n_outputs
         if isinstance(p, (bool, np.bool_)) or not isinstance(p, Integral) or p < 1:
-            raise ValueError(f"n_outputs must be an integer >= 1, got {p!r}")
+            raise ValueError(f"n_outputs must be an integer >= 1, got {shown(p)}")
         return type(self)(self.function, int(p))
 
     def _evaluated(self, X: FloatArray, Z: FloatArray) -> FloatArray:

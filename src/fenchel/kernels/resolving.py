@@ -66,7 +66,7 @@ def as_kernel(kernel: Any, name: str = "kernel") -> Kernel:
     if isinstance(kernel, str):
         if kernel in ALIASES:
             return clone(ALIASES[kernel])
-        raise ValueError(f"{name} must be one of {sorted(ALIASES)}, got {kernel!r}")
+        raise ValueError(f"{name} must be one of {sorted(ALIASES)}, got {shown(kernel)}")
     if callable(kernel) and not isinstance(kernel, type):
         return Callable(kernel)
     raise TypeError(

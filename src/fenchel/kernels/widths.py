@@ -45,7 +45,7 @@ class DistanceQuantile:
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.q <= 1.0:
-            raise ValueError(f"q must be in [0, 1], got {self.q!r}")
+            raise ValueError(f"q must be in [0, 1], got {shown(self.q)}")
 
     def measure(
         self,

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import COUNT, POSITIVE, check_levels
+from fenchel._validation import COUNT, POSITIVE, check_levels, shown
 from fenchel.losses.base import Loss
 from fenchel.losses.box import BoxQuadratic
 from fenchel.losses.radial import Radial
@@ -39,7 +39,7 @@ class Squared(BoxQuadratic):
         if self.epsilon != 0.0:
             raise ValueError("huber is for the squared loss itself, not an insensitive version")
         if norm not in (1, 2):
-            raise ValueError(f"norm must be 1 or 2, got {norm!r}")
+            raise ValueError(f"norm must be 1 or 2, got {shown(norm)}")
         return Huber(kappa) if norm == 1 else Radial(1.0, check_kappa(kappa))
 
 

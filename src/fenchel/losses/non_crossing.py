@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.losses import _ordered
 from fenchel.losses.atoms import Pinball
 from fenchel.losses.base import Loss
@@ -49,9 +50,11 @@ class NonCrossing(Loss):
 
     def __init__(self, pinball: Pinball) -> None:
         if not isinstance(pinball, Pinball) or pinball.epsilon > 0.0:
-            raise ValueError(f"pinball must be a Pinball loss with epsilon=0, got {pinball!r}")
+            raise ValueError(
+                f"pinball must be a Pinball loss with epsilon=0, got {shown(pinball)}"
+            )
         if pinball.n_targets > 1:
-            raise ValueError(f"pinball must be a loss of one target, got {pinball!r}")
+            raise ValueError(f"pinball must be a loss of one target, got {shown(pinball)}")
         self.pinball = pinball
         self.n_outputs = len(pinball.levels)
         self._order = np.argsort(pinball.levels)

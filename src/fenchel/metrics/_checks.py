@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_levels, check_weights
+from fenchel._validation import check_levels, check_weights, shown
 from fenchel.losses import Loss
 
 MULTIOUTPUT = ("uniform_average", "raw_values")
@@ -67,5 +67,5 @@ def parts(
 def averaged(values: FloatArray, multioutput: str) -> float | FloatArray:
     """One value for each column, or their mean."""
     if multioutput not in MULTIOUTPUT:
-        raise ValueError(f"multioutput must be one of {MULTIOUTPUT}, got {multioutput!r}")
+        raise ValueError(f"multioutput must be one of {MULTIOUTPUT}, got {shown(multioutput)}")
     return values if multioutput == "raw_values" else float(values.mean())

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import binom
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_levels, check_weights
+from fenchel._validation import check_levels, check_weights, shown
 from fenchel.metrics._checks import checked, predictions
 
 _SAME = 1e-9  # (1 - coverage)/2 of decimal numbers is the level meant up to its last digits
@@ -88,7 +88,7 @@ def calibration_band(levels: ArrayLike, n_samples: int, confidence: float = 0.95
            [0.16, 0.6 ]])
     """
     if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
+        raise ValueError(f"confidence must be in (0, 1), got {shown(confidence)}")
     tail, levels = 0.5 * (1.0 - confidence), np.asarray(levels, dtype=np.float64)
     ends = [binom.ppf(part, n_samples, levels) / n_samples for part in (tail, 1.0 - tail)]
     return np.stack(ends)

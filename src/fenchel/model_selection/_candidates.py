@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import shown
 
 Settings = list[dict[str, Any]]
 """Parameters with values, for each of several candidates."""
@@ -88,7 +89,8 @@ def _path(estimator: Any, name: str, values: Any) -> Any:
 def _listed(name: str, values: Any) -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable) or not list(values):
         raise ValueError(
-            f"param_grid[{name!r}] must be a sequence of one or more candidates, got {values!r}"
+            f"param_grid[{name!r}] must be a sequence of one or more candidates, "
+            f"got {shown(values)}"
         )
     return list(values)
 

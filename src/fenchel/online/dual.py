@@ -13,7 +13,7 @@ import numpy as np
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import COUNT, NONE, OneOf, declared
+from fenchel._validation import COUNT, NONE, OneOf, declared, shown
 from fenchel.kernels import Precomputed, as_kernel, has_measured_scale, resolve
 from fenchel.online._base import OnlineRegressor
 from fenchel.online._dual_steps import dual_steps
@@ -59,7 +59,8 @@ class _Dual(OnlineRegressor):
         seen = np.flatnonzero(weight)
         if len(seen) < 2 and has_measured_scale(kernel):
             raise ValueError(
-                f"kernel must have a number as length_scale, got {kernel!r}: its scale is read "
+                "kernel must have a number as length_scale, "
+                f"got {shown(kernel)}: its scale is read "
                 f"off the first rows, two at least, and these are n_samples = {len(seen)}"
             )
         self.kernel_ = resolve(kernel, X[seen], weight[seen], self.random_state)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import shown
 
 
 def column(y: Any, output: int = 0) -> FloatArray:
@@ -18,7 +19,7 @@ def column(y: Any, output: int = 0) -> FloatArray:
 def one_output(curves: FloatArray, output: int) -> FloatArray:
     """One column, as a matrix."""
     if not 0 <= output < curves.shape[1]:
-        raise ValueError(f"output must be in 0..{curves.shape[1] - 1}, got {output!r}")
+        raise ValueError(f"output must be in 0..{curves.shape[1] - 1}, got {shown(output)}")
     return np.asarray(curves[:, [output]])
 
 

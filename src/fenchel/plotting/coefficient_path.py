@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.plotting import _style
 from fenchel.plotting._display import Display
 
@@ -87,7 +88,7 @@ class CoefficientPathDisplay(Display):
             If ``against`` is unknown or there is another number of names than coefficients.
         """
         if against not in AGAINST:
-            raise ValueError(f"against must be one of {AGAINST}, got {against!r}")
+            raise ValueError(f"against must be one of {AGAINST}, got {shown(against)}")
         n_features = path.coefs.shape[1]
         if feature_names is not None and len(feature_names) != n_features:
             raise ValueError(

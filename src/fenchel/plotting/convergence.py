@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.inspection import fitted_model
 from fenchel.plotting import _style
 from fenchel.plotting._display import Display
@@ -117,7 +118,7 @@ class ConvergenceDisplay(Display):
             If there is nothing to draw, or ``against`` is unknown.
         """
         if against not in AXES:
-            raise ValueError(f"against must be one of {tuple(AXES)}, got {against!r}")
+            raise ValueError(f"against must be one of {tuple(AXES)}, got {shown(against)}")
         empty = [name for name, history in histories.items() if len(history) == 0]
         if not histories or empty:
             what = f"none for {empty[0]!r}" if empty else "no history"

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import shown
 from fenchel.functional import Curves, as_curves, is_array
 from fenchel.inspection import final_estimator
 from fenchel.plotting import _style
@@ -264,5 +265,5 @@ def _chosen(norms: FloatArray, rows: Any) -> IntArray:
     given = np.atleast_1d(np.asarray(rows))
     integers = given.ndim == 1 and given.size > 0 and np.issubdtype(given.dtype, np.integer)
     if not integers or given.min() < 0 or given.max() >= n:
-        raise ValueError(f"rows must be integers in 0..{n - 1}, got {rows!r}")
+        raise ValueError(f"rows must be integers in 0..{n - 1}, got {shown(rows)}")
     return given.astype(np.intp)

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.inspection import FeatureTable, percent, short_name
 from fenchel.plotting import _style
 from fenchel.plotting._display import Display
@@ -132,12 +133,12 @@ class DensityDisplay(Display):
         if len(table.names) not in (1, 2):
             raise ValueError(f"X must have one or two columns, got {len(table.names)}")
         if any(not 0.0 < mass < 1.0 for mass in masses):
-            raise ValueError(f"masses must be in (0, 1), got {masses!r}")
+            raise ValueError(f"masses must be in (0, 1), got {shown(masses)}")
         places = [table.position(j) for j in range(len(table.names))]
         data = np.column_stack([table.numbers(j) for j in places])
         number = grid_resolution or (500 if len(places) == 1 else 150)
         if number < 2:
-            raise ValueError(f"grid_resolution must be at least 2, got {number!r}")
+            raise ValueError(f"grid_resolution must be at least 2, got {shown(number)}")
         ends = _extent(data, extent, table.names)
         for _ in range(_WIDER if extent is None else 1):
             grids = tuple(np.linspace(low, high, number) for low, high in ends)
@@ -279,6 +280,6 @@ def _extent(data: FloatArray, extent: Any, names: list[str]) -> list[tuple[float
     if array.shape != (len(names), 2) or not np.all(array[:, 0] < array[:, 1]):
         raise ValueError(
             f"extent must be a pair (low, high), low < high, for each of {len(names)} variables, "
-            f"got {extent!r}"
+            f"got {shown(extent)}"
         )
     return [(float(low), float(high)) for low, high in array]

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import check_levels
+from fenchel._validation import check_levels, shown
 from fenchel.inspection import (
     FeatureTable,
     feature_slice,
@@ -138,7 +138,7 @@ class FanDisplay(Display):
             If the feature is unknown or not a number, or the kind is unknown.
         """
         if kind not in KINDS:
-            raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
+            raise ValueError(f"kind must be one of {KINDS}, got {shown(kind)}")
         alone = len(FeatureTable.of(X).names) == 1
         if kind == "average" and not alone:
             made = partial_dependence(
@@ -330,7 +330,7 @@ def _of_output(predictions: Any, levels: FloatArray | None, output: int) -> Floa
     values = np.asarray(predictions, dtype=np.float64)
     each = values.reshape(len(values), 1 if levels is None else len(levels), -1)
     if not 0 <= output < each.shape[2]:
-        raise ValueError(f"output must be in 0..{each.shape[2] - 1}, got {output!r}")
+        raise ValueError(f"output must be in 0..{each.shape[2] - 1}, got {shown(output)}")
     return np.asarray(each[:, :, output])
 
 

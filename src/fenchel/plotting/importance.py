@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.inspection import Importances, importances_of, short_name
 from fenchel.inspection.models import final_estimator
 from fenchel.plotting import _style
@@ -70,7 +71,7 @@ class ImportanceDisplay(Display):
 
     def __post_init__(self) -> None:
         if self.max_features < 1:
-            raise ValueError(f"max_features must be at least 1, got {self.max_features!r}")
+            raise ValueError(f"max_features must be at least 1, got {shown(self.max_features)}")
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, max_features: int = _MOST, ax: Any = None) -> Self:

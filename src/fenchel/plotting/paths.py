@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray
+from fenchel._validation import shown
 from fenchel.inspection import short_name
 from fenchel.plotting import _style
 from fenchel.plotting._display import Display
@@ -240,7 +241,7 @@ def _strength(params: list[dict[str, Any]], parameter: str | None) -> str:
             raise ValueError(f"parameter must be one of {', '.join(names)}, got None")
         return found[0]
     if parameter not in names:
-        raise ValueError(f"parameter must be one of {', '.join(names)}, got {parameter!r}")
+        raise ValueError(f"parameter must be one of {', '.join(names)}, got {shown(parameter)}")
     return parameter
 
 

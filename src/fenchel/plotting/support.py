@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.inspection import FeatureTable, fitted_model, percent, target_name_of
 from fenchel.plotting import _style
 from fenchel.plotting._checks import column, matrix
@@ -117,7 +118,7 @@ class SupportDisplay(Display):
             )
         n_outputs = dual.shape[1]
         if output is not None and not 0 <= output < n_outputs:
-            raise ValueError(f"output must be in 0..{n_outputs - 1}, got {output!r}")
+            raise ValueError(f"output must be in 0..{n_outputs - 1}, got {shown(output)}")
         signed = output is not None or n_outputs == 1
         whole = np.zeros(len(values))
         whole[support] = dual[:, output or 0] if signed else np.linalg.norm(dual, axis=1)

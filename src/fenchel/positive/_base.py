@@ -10,7 +10,7 @@ import numpy as np
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import NOT_NEGATIVE, declared
+from fenchel._validation import NOT_NEGATIVE, declared, shown
 from fenchel.certificate import Callback
 from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
 from fenchel.features import (
@@ -254,12 +254,12 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         if self.given_gram or isinstance(kernel, Precomputed):
             raise ValueError(
                 f"{name} must be None or a kernel of rows, and None with kernel='precomputed', "
-                f"got {getattr(self, str(name))!r} with kernel={self.kernel!r}"
+                f"got {shown(getattr(self, str(name)))} with kernel={shown(self.kernel)}"
             )
         if getattr(self.features, "kernel", None) is not None:
             raise ValueError(
                 f"features must be a name or a FeatureMap with kernel=None where {name} is given, "
-                f"got {self.features!r}"
+                f"got {shown(self.features)}"
             )
         kernel = resolve(kernel, inputs.rows, inputs.weight, self.random_state)
         with threads_that_pay(len(inputs.rows)):

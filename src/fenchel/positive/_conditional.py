@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import Number, said_of
+from fenchel._validation import Number, said_of, shown
 from fenchel.distributions import GridDistribution
 from fenchel.positive._quadrature import decay_range
 from fenchel.positive.model import PSDModel
@@ -36,7 +36,7 @@ def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistr
     if ends is None:
         raise ValueError(
             "support must be bounded for a conditional distribution with a kernel that does not "
-            f"decay, got {model.feature_map_.kernel_!r}"
+            f"decay, got {shown(model.feature_map_.kernel_)}"
         )
     grid = np.linspace(ends[0][place], ends[1][place], _GRID)
     density = np.empty((len(given), _GRID))

@@ -10,6 +10,7 @@ from scipy.linalg import lapack
 from scipy.special import erf
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.features import FeatureMap, KernelRows
 from fenchel.kernels import Box, Normal, ScalarKernel, as_scalar_kernel
 
@@ -39,7 +40,7 @@ class ProductForm(NamedTuple):
         if found is None:
             raise ValueError(
                 "kernel must have integrals of products in closed form (product_integrals) on "
-                f"{box!r}, got {self.kernel!r}"
+                f"{box!r}, got {shown(self.kernel)}"
             )
         return found
 
@@ -160,7 +161,7 @@ def product_form(
     if landmarks is None or not (product or mixture is not None):
         raise ValueError(
             f"{what} needs a Gaussian or Matern kernel, or another product over coordinates, at "
-            f"landmarks (features='cholesky' or 'nystroem'), got {feature_map.kernel_!r} in "
+            f"landmarks (features='cholesky' or 'nystroem'), got {shown(feature_map.kernel_)} in "
             f"{type(feature_map).__name__}"
         )
     coefficients = feature_map.coefficients(factor)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.features import FeatureMap
 from fenchel.kernels import Box, Normal, as_scalar_kernel
 
@@ -157,7 +158,7 @@ def _refuse_unseen(
         if np.any(np.einsum("ij,ij->i", here, there) < _BESIDE * sizes):
             raise ValueError(
                 "kernel must have integrals in closed form (product_integrals), as Gaussian and "
-                f"Matern have, or a larger length scale, got {feature_map.kernel_!r}, which "
+                f"Matern have, or a larger length scale, got {shown(feature_map.kernel_)}, which "
                 f"changes between the points of the finest quadrature in {len(centre)} dimensions"
             )
 

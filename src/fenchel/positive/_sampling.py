@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.distributions.gridded import within_cell
 from fenchel.features import FeatureMap
 from fenchel.kernels import Box, as_box, as_scalar_kernel
@@ -34,7 +35,7 @@ def sample_by_conditionals(
     """Draw rows with density f / ∫ f, from the values of f = ||Fᵀ φ||² and its parts φ and F."""
     whole = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
     if not whole or n_samples < 1:
-        raise ValueError(f"n_samples must be an integer >= 1, got {n_samples!r}")
+        raise ValueError(f"n_samples must be an integer >= 1, got {shown(n_samples)}")
     d = feature_map.n_features_in_
     measure = as_box(domain, d)
     random = check_random_state(random_state)

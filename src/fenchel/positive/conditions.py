@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
-from fenchel._validation import COUNT, NONE, Number, OneOf
+from fenchel._validation import COUNT, NONE, Number, OneOf, shown
 from fenchel.features import FeatureMap
 from fenchel.kernels import Box, as_measure
 from fenchel.positive._quadrature import decay_range, weighted_products
@@ -89,7 +89,8 @@ class Condition:
             )
         if (self.at is None) != (self.kind in ("integral", "moment")):
             raise ValueError(
-                f"at must be a point for 'value' and 'derivative', and None else, got {self.at!r} "
+                "at must be a point for 'value' and 'derivative', and None else, "
+                f"got {shown(self.at)} "
                 f"for {self.kind!r}"
             )
 
@@ -104,7 +105,7 @@ class Condition:
             return self._moment(feature_map)
         point = np.asarray(self.at, dtype=np.float64).reshape(1, -1)
         if point.shape[1] != d or not np.isfinite(point).all():
-            raise ValueError(f"at must be {d} finite numbers, got {self.at!r}")
+            raise ValueError(f"at must be {d} finite numbers, got {shown(self.at)}")
         phi = feature_map.transform(point)[0]
         if self.kind == "value":
             return np.outer(phi, phi)
@@ -113,7 +114,7 @@ class Condition:
         if slopes is None:
             raise ValueError(
                 "kernel must have a gradient for conditions on derivatives, as Gaussian and "
-                f"Matern have, got {feature_map.kernel_!r}"
+                f"Matern have, got {shown(feature_map.kernel_)}"
             )
         one = np.outer(phi, slopes[:, self.column])
         return np.asarray(one + one.T)
@@ -166,5 +167,5 @@ def check_conditions(conditions: Any, name: str = "conditions") -> tuple[Conditi
     """Return conditions as a tuple; anything else is refused by a sentence."""
     listed = conditions if isinstance(conditions, (list, tuple)) else None
     if listed is None or not all(isinstance(each, Condition) for each in listed):
-        raise TypeError(f"{name} must be a list of Condition, got {conditions!r}")
+        raise TypeError(f"{name} must be a list of Condition, got {shown(conditions)}")
     return tuple(listed)

@@ -20,6 +20,7 @@ from fenchel._validation import (
     check_weights,
     declared,
     rows_of,
+    shown,
 )
 from fenchel.certificate import Callback, Status
 from fenchel.distributions import GridDistribution
@@ -254,7 +255,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         if found.doubt is not None and error > _MOST_UNCERTAIN:
             raise ValueError(
                 "kernel must have integrals in closed form (product_integrals), as Gaussian and "
-                f"Matern have, or a larger length scale, got {self.feature_map_.kernel_!r}: by "
+                "Matern have, or a larger length scale, "
+                f"got {shown(self.feature_map_.kernel_)}: by "
                 f"quadrature the integral of the density is known to {error:.1g} only"
             )
         certificate, status = solution.certificate, solution.status

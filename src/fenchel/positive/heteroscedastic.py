@@ -17,6 +17,7 @@ from fenchel._validation import (
     Number,
     check_weights,
     declared,
+    shown,
     targets_of,
 )
 from fenchel.distributions import NormalDistribution
@@ -300,7 +301,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         """Predict quantiles of the normal distributions, (n_samples, n_levels)."""
         levels = np.atleast_1d(np.asarray(NUMBERS(levels, "levels"), dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
-            raise ValueError(f"levels must be numbers in (0, 1), got {levels!r}")
+            raise ValueError(f"levels must be numbers in (0, 1), got {shown(levels)}")
         mean, std = self._distribution(X)
         return mean[:, None] + std[:, None] * norm.ppf(levels)
 

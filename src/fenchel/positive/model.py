@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.features import FeatureMap
 from fenchel.kernels import Box, Normal, Points, as_box, as_measure
 from fenchel.positive._differences import gradient_by_differences
@@ -171,7 +172,7 @@ class PSDModel:
             return Points(measure.points, np.where(inside, measure.weights, 0.0))
         if not self.support_.whole:
             raise ValueError(
-                f"domain must be a box or Points for a model with a support, got {domain!r}"
+                f"domain must be a box or Points for a model with a support, got {shown(domain)}"
             )
         return measure
 
@@ -202,7 +203,8 @@ class PSDModel:
         d = self.n_features_in_
         if not kept or len(set(kept)) < len(kept) or not all(0 <= j < d for j in kept):
             raise ValueError(
-                f"coordinates must be distinct integers from 0 to {d - 1}, got {coordinates!r}"
+                f"coordinates must be distinct integers from 0 to {d - 1}, "
+                f"got {shown(coordinates)}"
             )
         others = [j for j in range(d) if j not in kept]
         form = product_form(self.feature_map_, self.factor_, "a marginal")
@@ -242,7 +244,9 @@ class PSDModel:
         """
         part = self.support_.intersection(as_box(domain, self.n_features_in_))
         if part is None:
-            raise ValueError(f"domain must meet the support {self.support_!r}, got {domain!r}")
+            raise ValueError(
+                f"domain must meet the support {self.support_!r}, got {shown(domain)}"
+            )
         return sample_by_conditionals(
             self, self.feature_map_, self.factor_, n_samples, random_state, part
         )
@@ -263,7 +267,9 @@ class PSDModel:
         if isinstance(number, (bool, np.bool_)) or not isinstance(number, Real):
             return NotImplemented
         if not 0.0 <= float(number) < np.inf:
-            raise ValueError(f"a model can be multiplied by a finite number >= 0, got {number!r}")
+            raise ValueError(
+                f"a model can be multiplied by a finite number >= 0, got {shown(number)}"
+            )
         return PSDModel(self.feature_map_, np.sqrt(float(number)) * self.factor_, self.support_)
 
     __rmul__ = __mul__

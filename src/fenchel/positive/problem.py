@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.certificate import Certificate
 from fenchel.features import PivotedCholesky
 from fenchel.kernels import Polynomial
@@ -60,12 +61,12 @@ class PSDPart:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.trace_penalty) and self.trace_penalty >= 0.0):
             raise ValueError(
-                f"trace_penalty must be a finite number >= 0, got {self.trace_penalty!r}"
+                f"trace_penalty must be a finite number >= 0, got {shown(self.trace_penalty)}"
             )
         free = self.alpha == 0.0 and self.trace_penalty > 0.0
         if not (free or (np.isfinite(self.alpha) and self.alpha > 0.0)):
             raise ValueError(
-                f"alpha must be a finite number > 0, got {self.alpha!r}, or 0 with "
+                f"alpha must be a finite number > 0, got {shown(self.alpha)}, or 0 with "
                 "trace_penalty > 0: without a penalty there need be no solution"
             )
         shape = None if self.combinations is None else np.shape(self.combinations)
@@ -118,7 +119,7 @@ class LinearPart:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.alpha) and self.alpha > 0.0):
-            raise ValueError(f"alpha must be a finite number > 0, got {self.alpha!r}")
+            raise ValueError(f"alpha must be a finite number > 0, got {shown(self.alpha)}")
 
     @property
     def n_rows(self) -> int:

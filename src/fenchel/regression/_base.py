@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
-from fenchel._validation import NONE, POSITIVE, check_one_strength, declared
+from fenchel._validation import NONE, POSITIVE, check_one_strength, declared, shown
 from fenchel.certificate import Callback
 from fenchel.design import Gram
 from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
@@ -115,7 +115,8 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
             )
         if self.features not in _OF_SPARSE:
             raise ValueError(
-                f"features must be one of {list(_OF_SPARSE)} with sparse X, got {self.features!r}"
+                f"features must be one of {list(_OF_SPARSE)} with sparse X, "
+                f"got {shown(self.features)}"
             )
 
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
