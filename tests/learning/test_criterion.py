@@ -13,6 +13,7 @@ from fenchel.learning.learning import _tasks
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
+from fenchel.solvers import newton_system
 from own_losses import LogCosh
 
 LEVELS = [0.2, 0.5, 0.9]
@@ -126,6 +127,52 @@ def test_value_does_not_depend_on_what_was_fitted_before(tight):
     again(theta + 1.0)
     for one, other in zip(once(theta), again(theta), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+
+
+def test_other_rows_start_from_what_was_fitted_before(monkeypatch):
+    """The same criterion in fewer steps of its first fits."""
+    steps, fitted = [], module.fit_smoothed
+
+    def noted(*arguments, **options):
+        found = fitted(*arguments, **options)
+        steps.append(found.n_steps)
+        return found
+
+    monkeypatch.setattr(module, "fit_smoothed", noted)
+    few, rows = rows_of(1, False, n=300), rows_of(1, False, n=200, seed=1)
+    kernel = KERNELS["matern"]
+    theta = np.append(np.zeros(kernel.n_dims), np.log(3e-3))
+
+    def criterion(rows, before=None):
+        tasks = [Task(Pinball(q), np.eye(1), rows.targets, True) for q in (0.2, 0.7)]
+        opened_of = OpenParameters.of(kernel, rows, False)
+        return HeldOut(rows, tasks, opened_of, 1.0, 8.0, before)
+
+    before = criterion(few)
+    before(theta)
+    found = []
+    for each in (criterion(rows), criterion(rows, before)):
+        steps.clear()
+        found.append((each(theta), sum(steps)))
+    (cold, many), (warm, fewer) = found
+    assert fewer < many
+    assert warm[0] == pytest.approx(cold[0], rel=1e-3)
+    np.testing.assert_allclose(warm[1], cold[1], atol=0.02 * np.abs(cold[1]).max())
+
+
+def test_a_kept_factor_changes_nothing(tight, monkeypatch):
+    rows = rows_of(1, weighted=True, n=200)
+    kernel = KERNELS["matern"]
+    task = Task(Pinball(LEVELS), coupling(3), rows.targets, True)
+    theta = np.append(np.zeros(kernel.n_dims), np.log(3e-3))
+    found = []
+    for least in (1, 10_000):
+        monkeypatch.setattr(newton_system, "LEAST_KINKS", least)
+        criterion = HeldOut(rows, [task], OpenParameters.of(kernel, rows, False), 1.0, 8.0)
+        criterion(theta)
+        found.append(criterion(theta + 0.1))
+    for kept, alone in zip(*found, strict=True):
+        np.testing.assert_allclose(kept, alone, rtol=1e-4, atol=1e-6)
 
 
 def test_a_level_by_itself_is_a_task(tight):

@@ -20,13 +20,15 @@ from fenchel._typing import AnyArray, FloatArray
 _TILE = 256
 _LEAST = 512  # rows from which on tiles pay
 _BLOCK_VALUES = 2**18  # of a matrix, that a thread multiplies at a time
-_KINDS: dict[type, Any] = {bytes: ctypes.c_char, int: ctypes.c_int, float: ctypes.c_double}
+_KINDS: dict[type, Any] = {bytes: ctypes.c_char, int: ctypes.c_int}
+_REALS: dict[str, Any] = {"d": ctypes.c_double, "s": ctypes.c_float}
 
 
-def factor_lower(matrix: FloatArray) -> bool:
+def factor_lower(matrix: AnyArray) -> bool:
     """Replace the lower triangle of a matrix by its Cholesky factor; whether there is one.
 
-    ``matrix`` is in Fortran order; what is above its diagonal is neither read nor written.
+    ``matrix`` is in Fortran order, of either precision; what is above its diagonal is neither
+    read nor written.
 
     Examples
     --------
@@ -41,26 +43,31 @@ def factor_lower(matrix: FloatArray) -> bool:
     """
     n = len(matrix)
     tile = _TILE if n >= _LEAST else max(n, 1)
+    size, kind = matrix.itemsize, "d" if matrix.dtype == np.float64 else "s"
 
     def at(i: int, j: int) -> ctypes.c_void_p:
-        return ctypes.c_void_p(matrix.ctypes.data + 8 * (i + j * n))
+        return ctypes.c_void_p(matrix.ctypes.data + size * (i + j * n))
 
     def divide(i: int) -> None:  # rows from i on, of the columns from k on
         height = min(tile, n - i)
-        _call("dtrsm", b"R", b"L", b"T", b"N", height, width, 1.0, at(k, k), n, at(i, k), n)
+        _call(kind + "trsm", b"R", b"L", b"T", b"N", height, width, 1.0, at(k, k), n, at(i, k), n)
 
     def subtract(j: int) -> None:  # from the columns from j on
         wide = min(tile, n - j)
-        _call("dsyrk", b"L", b"N", wide, width, -1.0, at(j, k), n, 1.0, at(j, j), n)
+        _call(kind + "syrk", b"L", b"N", wide, width, -1.0, at(j, k), n, 1.0, at(j, j), n)
         if (high := n - j - wide) > 0:
             below, own = at(j + wide, k), at(j, k)
             sizes = high, wide, width
-            _call("dgemm", b"N", b"T", *sizes, -1.0, below, n, own, n, 1.0, at(j + wide, j), n)
+            _call(
+                kind + "gemm", b"N", b"T", *sizes, -1.0, below, n, own, n, 1.0, at(j + wide, j), n
+            )
 
     with threads_that_pay(0):
         for k in range(0, n, tile):
             width, info = min(tile, n - k), ctypes.c_int(0)
-            _call("dpotrf", b"L", width, at(k, k), n, ctypes.c_void_p(ctypes.addressof(info)))
+            _call(
+                kind + "potrf", b"L", width, at(k, k), n, ctypes.c_void_p(ctypes.addressof(info))
+            )
             if info.value:
                 return False
             in_threads(divide, range(k + width, n, tile))
@@ -153,15 +160,16 @@ def _in_blocks(n: int, width: int, task: Callable[[slice], None]) -> None:
 @cache
 def _routine(name: str, number: int) -> Any:
     """What scipy has of BLAS and LAPACK; other threads of Python run meanwhile."""
-    module = "scipy.linalg.cython_lapack" if name == "dpotrf" else "scipy.linalg.cython_blas"
+    module = "scipy.linalg.cython_lapack" if name.endswith("potrf") else "scipy.linalg.cython_blas"
     address = get_cython_function_address(module, name)
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * number)(address)
 
 
 def _call(name: str, *arguments: Any) -> None:
     """Call a routine that takes addresses: those of arrays as they are, numbers by theirs."""
+    kinds = {**_KINDS, float: _REALS[name[0]]}
     kept = [
-        each if isinstance(each, ctypes.c_void_p) else _KINDS[type(each)](each)
+        each if isinstance(each, ctypes.c_void_p) else kinds[type(each)](each)
         for each in arguments
     ]
     _routine(name, len(kept))(

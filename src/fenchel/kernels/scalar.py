@@ -35,6 +35,7 @@ from fenchel.kernels.widths import (
 )
 
 SMOOTHNESS = (0.5, 1.5, 2.5)
+_BLOCK = 256  # rows, of which derivatives are taken at a time
 
 
 class _Radial(ScalarKernel):
@@ -143,7 +144,13 @@ class _Radial(ScalarKernel):
         if both is None:
             return None
         values, slopes = both
-        return values, lambda weights: self._pulled(scaled, scaled, slopes * weights)
+
+        def gradient(weights: FloatArray) -> FloatArray:
+            blocks = (slice(at, at + _BLOCK) for at in range(0, len(scaled), _BLOCK))
+            each = [self._pulled(scaled[b], scaled, slopes[b] * weights[b]) for b in blocks]
+            return np.asarray(np.sum(each, axis=0))
+
+        return values, gradient
 
     def frequencies(
         self, n_features: int, size: int, random: np.random.RandomState
@@ -251,7 +258,8 @@ class Matern(_Radial):
         self.nu = nu
 
     def _twice_smoothness(self) -> int | None:
-        self.check_parameters()
+        if type(self.nu) is not float or self.nu not in SMOOTHNESS:
+            self.check_parameters()
         return round(2 * float(self.nu))
 
     def _slopes(self, squares: FloatArray) -> FloatArray | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,9 @@ from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows
 from fenchel.losses import Loss
 from fenchel.problem import Problem
+from fenchel.solvers.kept_factor import KeptFactor
 from fenchel.solvers.sensitivity import adjoint
-from fenchel.solvers.smoothed import Smoothed, fit_smoothed, unit_step
+from fenchel.solvers.smoothed import Smoothed, fit_smoothed, from_residuals, unit_step
 
 _TOL = 1e-4  # of the loss of the best constant: fits whose derivatives are known to a percent
 
@@ -57,6 +58,8 @@ class HeldOut:
         Of alpha.
     smoothing : float
         With 1/t this part of the spread of the targets.
+    before : HeldOut, optional
+        A criterion of the same tasks on other rows, whose last fits the first ones start from.
     """
 
     def __init__(
@@ -66,10 +69,14 @@ class HeldOut:
         parameters: OpenParameters,
         unit: float,
         smoothing: float,
+        before: HeldOut | None = None,
     ) -> None:
         self.rows, self.parameters, self.unit = rows, parameters, unit
         self._folds = [_Fold(rows, k, task) for task in tasks for k in range(rows.n_folds)]
         self._constant = sum(fold.constant(smoothing) for fold in self._folds) or 1.0
+        self._kernel: Any = None
+        if before is not None:
+            self._start_from(before)
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Value and gradient at θ; an infinite value where rounding leaves no fit."""
@@ -82,12 +89,24 @@ class HeldOut:
         X = self.rows.X
         kernel = self.parameters.with_numbers(theta[:-1])
         values, gradient_of = differentiated(kernel, X)
-        alpha = self.unit * float(np.exp(theta[-1]))
+        self._kernel, alpha = kernel, self.unit * float(np.exp(theta[-1]))
         judged = in_threads(lambda fold: fold.evaluate(values, alpha), self._folds)
         value, of_alpha = sum(each.value for each in judged), sum(each.slope for each in judged)
         left, right = (np.hstack([each[k] for each in judged]) for k in (2, 3))
         slopes = np.append(self.parameters.gathered(gradient_of(left @ right.T)), of_alpha)
         return value / self._constant, slopes / self._constant
+
+    def _start_from(self, before: HeldOut) -> None:
+        """Guess residuals: those of the mean of the functions that folds had before."""
+        if before._kernel is None or any(fold.last is None for fold in before._folds):
+            return
+        values, n_folds = before._kernel(self.rows.X, before.rows.X), before.rows.n_folds
+        for i in range(0, len(before._folds), n_folds):
+            own = before._folds[i : i + n_folds]
+            guess = np.mean([fold.predicted(values) for fold in own], axis=0)
+            at = i // n_folds * self.rows.n_folds
+            for fold in self._folds[at : at + self.rows.n_folds]:
+                fold.guess = fold.targets - fold.outer(guess)
 
 
 class _Judged(NamedTuple):
@@ -108,15 +127,29 @@ class _Fold:
     def __init__(self, rows: Rows, k: int, task: Task) -> None:
         self.task, self.inside = task, rows.fold(k)
         self.outside = (slice(0, self.inside.start), slice(self.inside.stop, len(rows.X)))
-        self.targets, self.weight = self._of(task.targets), self._of(rows.weight)
+        self.targets, self.weight = self.outer(task.targets), self.outer(rows.weight)
         self.held_targets = task.targets[self.inside]
         self.held_weight = rows.weight[self.inside]
         self.output = task.coupling @ task.coupling.T
         self.step = 0.0
         self.last: Smoothed | None = None
+        self.guess: FloatArray | None = None
+        self.kept = KeptFactor()
 
-    def _of(self, values: FloatArray) -> FloatArray:
+    def outer(self, values: FloatArray) -> FloatArray:
+        """What values of all rows are on those outside."""
         return np.concatenate([values[part] for part in self.outside])
+
+    def predicted(self, values: FloatArray) -> FloatArray:
+        """Predictions of the last fit, from kernel values of new rows against all rows."""
+        assert self.last is not None
+        return self._image(values, self.last.coef @ self.output) + self.last.offset
+
+    def _image(self, values: FloatArray, mixed: FloatArray) -> FloatArray:
+        """Kernel values (m, n) against all rows times coefficients of those outside."""
+        before, after = self.outside
+        at = before.stop
+        return np.asarray(values[:, before] @ mixed[:at] + values[:, after] @ mixed[at:])
 
     def constant(self, smoothing: float) -> float:
         """Held-out loss of the best constant; sets the step of the smoothing."""
@@ -140,14 +173,17 @@ class _Fold:
         """Held-out loss and its slopes; of other folds it needs nothing."""
         inside = self.inside
         among = np.block([[values[a, b] for b in self.outside] for a in self.outside])
-        across = np.hstack([values[inside, b] for b in self.outside])
+        across = values[inside]
         problem = self._problem(among, alpha)
-        fit = self.last = fit_smoothed(problem, self.step, self.last, _TOL)
+        start = self.last
+        if start is None and self.guess is not None:
+            start, self.guess = from_residuals(problem, self.step, self.guess), None
+        fit = self.last = fit_smoothed(problem, self.step, start, _TOL, kept=self.kept)
         mixed = fit.coef @ self.output
-        image = across @ mixed
+        image = self._image(across, mixed)
         value, slopes = self._judged(self.held_targets - image - fit.offset)
-        pulled = across.T @ slopes @ self.output
-        back = adjoint(problem, fit.kinks, pulled, slopes.sum(axis=0))
+        pulled = self.outer(across.T @ slopes) @ self.output
+        back = adjoint(problem, fit.kinks, pulled, slopes.sum(axis=0), self.kept)
         at = inside.start
         left = np.concatenate([-back.push[:at], slopes, -back.push[at:]])
         right = np.concatenate([mixed[:at], np.zeros_like(slopes), mixed[at:]])

@@ -358,6 +358,7 @@ class _Try:
         self.data, self.rows, self.few, self.options = data, rows, few, options
         self.open = OpenParameters.of(kernel, rows, options.share_scales)
         self.alpha, self.growth = alpha, _GROWTH
+        self.judge: HeldOut | None = None
         if alpha is not None:
             self.unit, alpha_start, ends = alpha, 0.0, np.zeros(2)
         else:
@@ -390,8 +391,9 @@ class _Try:
         self.descent.run(self._criterion(self.few, 1.0), 12, 3.0 * self.options.tol)
 
     def _criterion(self, rows: Rows, left: float) -> HeldOut:
-        tasks = _tasks(self.data, rows.targets)
-        return HeldOut(rows, tasks, self.open, self.unit, self._smoothing(left))
+        tasks, smoothing = _tasks(self.data, rows.targets), self._smoothing(left)
+        self.judge = HeldOut(rows, tasks, self.open, self.unit, smoothing, self.judge)
+        return self.judge
 
     def _smoothing(self, left: float) -> float:
         """For kinks as sharp as a share of the loss that is left; none for smooth losses."""

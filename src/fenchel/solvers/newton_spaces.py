@@ -15,6 +15,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.certificate import Certified
 from fenchel.problem import Problem
+from fenchel.solvers.kept_factor import KeptFactor
 from fenchel.solvers.newton_system import Kinks, solve_in_kernel, solve_in_kinks, solve_in_weights
 
 
@@ -86,8 +87,8 @@ class FeatureSpace:
 class KernelSpace:
     """Functions by their coefficients on the rows; a Newton system in the kinks."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.design = problem, problem.design
+    def __init__(self, problem: Problem, kept: KeptFactor | None = None) -> None:
+        self.problem, self.design, self.kept = problem, problem.design, kept
         shape = (problem.n_rows, problem.n_outputs)
         self._pushed = np.zeros(shape)
         self._image = np.zeros(shape)
@@ -125,7 +126,7 @@ class KernelSpace:
     ) -> Move:
         """Solve the Newton system."""
         rows, push, offset = solve_in_kernel(
-            self.problem, kinks, gradient.image, offset_gradient, ridge
+            self.problem, kinks, gradient.image, offset_gradient, ridge, self.kept
         )
         coef, image = -gradient.coef, -gradient.image
         coef[rows] -= push

@@ -21,6 +21,10 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import square_roots
 from fenchel.design.tiled import factor_lower
 from fenchel.problem import Problem
+from fenchel.solvers.kept_factor import LEAST_KINKS, KeptFactor, Solve, Unknowns
+
+STEP_TOL = 1e-6
+"""Of a step by a kept factor: the next one has its error to begin with."""
 
 
 class Kinks(NamedTuple):
@@ -75,7 +79,8 @@ def solve_in_kinks(
     rows, outputs = square_roots(*kinks)
     functions = problem.design.functions(rows, outputs)
     pulled = functions.values(gradient)
-    z, offset = _solve_bordered(problem, functions.fill, outputs, pulled, offset_gradient, ridge)
+    solve = Factored(functions.fill, len(rows)).solve
+    z, offset = _solve_bordered(problem, solve, outputs, pulled, offset_gradient, ridge)
     return -gradient - functions.weights(z), offset
 
 
@@ -85,6 +90,7 @@ def solve_in_kernel(
     image: FloatArray,
     offset_gradient: FloatArray,
     ridge: FloatArray,
+    kept: KeptFactor | None = None,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Woodbury, from the image (n, p) of the gradient.
 
@@ -93,8 +99,8 @@ def solve_in_kernel(
     """
     rows, outputs = square_roots(*kinks)
     pulled = np.einsum("ip,ip->i", image[rows], outputs)
-    fill = problem.design.functions(rows, outputs).fill
-    z, offset = _solve_bordered(problem, fill, outputs, pulled, offset_gradient, ridge)
+    solve = solver_in_kinks(problem, kinks, rows, outputs, kept)
+    z, offset = _solve_bordered(problem, solve, outputs, pulled, offset_gradient, ridge)
     unique, inverse = np.unique(rows, return_inverse=True)
     push = np.zeros((len(unique), outputs.shape[1]))
     np.add.at(push, inverse, z[:, None] * outputs)
@@ -103,7 +109,7 @@ def solve_in_kernel(
 
 def _solve_bordered(
     problem: Problem,
-    fill: Callable[[FloatArray], None],
+    solve: Solve,
     outputs: FloatArray,
     pulled: FloatArray,
     offset_gradient: FloatArray,
@@ -111,18 +117,49 @@ def _solve_bordered(
 ) -> tuple[FloatArray, FloatArray]:
     """One unknown z = U dV + E db for each kink, bordered by the offset; return (z, db).
 
-    ``fill`` writes the lower triangle of I + UUᵀ.
+    ``solve`` does so with I + UUᵀ.
     """
     p = len(ridge)
     if len(outputs) == 0:
         return pulled, -offset_gradient / ridge if problem.fit_intercept else np.zeros(p)
-    factor = cholesky(fill, len(outputs))
     if not problem.fit_intercept:
-        return -solve_cholesky(factor, pulled), np.zeros(p)
-    solved = solve_cholesky(factor, np.column_stack([outputs, pulled]))
+        return -solve(pulled[:, None])[:, 0], np.zeros(p)
+    solved = solve(np.column_stack([outputs, pulled]))
     square = outputs.T @ solved[:, :p] + np.diag(ridge)
     offset = np.asarray(np.linalg.solve(square, outputs.T @ solved[:, p] - offset_gradient), float)
     return solved[:, :p] @ offset - solved[:, p], offset
+
+
+class Factored:
+    """A positive definite matrix by its factor."""
+
+    def __init__(self, fill: Callable[[FloatArray], None], size: int) -> None:
+        self._factor = cholesky(fill, size)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Solve for the columns of the right side."""
+        return solve_cholesky(self._factor, right)
+
+
+def solver_in_kinks(
+    problem: Problem,
+    kinks: Kinks,
+    rows: IntArray,
+    vectors: FloatArray,
+    kept: KeptFactor | None = None,
+    tol: float = STEP_TOL,
+) -> Solve:
+    """What solves with I + UUᵀ for vectors of the kinks: by a kept factor, to tol, if it pays."""
+    fill = problem.design.functions(rows, vectors).fill
+    if kept is None or len(rows) < LEAST_KINKS or kinks.jacobian.ndim > 2:
+        return Factored(fill, len(rows)).solve
+    unknowns = Unknowns.of(problem, rows, vectors)
+
+    def solve(right: FloatArray) -> FloatArray:
+        found = kept.solve(unknowns, right, tol)
+        return Factored(fill, len(rows)).solve(right) if found is None else found
+
+    return solve
 
 
 def cholesky(fill: Callable[[FloatArray], None], size: int) -> FloatArray:

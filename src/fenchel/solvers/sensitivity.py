@@ -29,10 +29,12 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.design.base import square_roots
 from fenchel.problem import Problem
-from fenchel.solvers.newton_system import Kinks, cholesky, cholesky_of, solve_cholesky
+from fenchel.solvers.kept_factor import KeptFactor
+from fenchel.solvers.newton_system import Kinks, cholesky_of, solve_cholesky, solver_in_kinks
 
 _STIFF = 1e9  # of a kink, in place of infinity: the share of a change that is not held
 _HELD = 1e-12  # least rcond at which kinks hold an offset
+_TOL = 1e-6  # of the solution, where it is by a kept factor
 _FEW = 2000  # kinks whose system is solved in them even where weights are fewer: to more digits
 
 
@@ -81,11 +83,12 @@ def _unsmoothed(jacobian: FloatArray) -> FloatArray:
 class _InKinks:
     """With D = Σ v vᵀ and U = Σ z v: I + V K V."""
 
-    def __init__(self, problem: Problem, kinks: Kinks) -> None:
+    def __init__(
+        self, problem: Problem, kinks: Kinks, kept: KeptFactor | None, tol: float
+    ) -> None:
         self.problem = problem
         self.rows, self.vectors = square_roots(*kinks)
-        fill = problem.design.functions(self.rows, self.vectors).fill
-        self.factor = cholesky(fill, len(self.rows)) if len(self.rows) else np.empty((0, 0))
+        self.solver = solver_in_kinks(problem, kinks, self.rows, self.vectors, kept, tol)
 
     def solve(self, values: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
         p, vectors = self.problem.n_outputs, self.vectors
@@ -94,12 +97,12 @@ class _InKinks:
             return push, offset
         pulled = np.einsum("ip,ip->i", values[self.rows], vectors)
         if self.problem.fit_intercept:
-            solved = solve_cholesky(self.factor, np.column_stack([vectors, pulled]))
+            solved = self.solver(np.column_stack([vectors, pulled]))
             square = vectors.T @ solved[:, :p]
             offset = _held(square, vectors.T @ solved[:, p] - total)
             sizes = solved[:, p] - solved[:, :p] @ offset
         else:
-            sizes = solve_cholesky(self.factor, pulled)
+            sizes = self.solver(pulled[:, None])[:, 0]
         np.add.at(push, self.rows, sizes[:, None] * vectors)
         return push, offset
 
@@ -150,25 +153,34 @@ w = 0 without intercept. An offset that no kink holds does not move.
 """
 
 
-def system_of(problem: Problem, kinks: Kinks) -> System:
+def system_of(
+    problem: Problem, kinks: Kinks, kept: KeptFactor | None = None, tol: float = _TOL
+) -> System:
     """The system in one unknown for each kink; where these are many, in the weights if fewer."""
     if kinks.size > max(_FEW, problem.design.zero().size + problem.n_outputs):
         hessian = problem.design.hessian(kinks.rows, kinks.jacobian)
         if hessian is not None:
             return _InWeights(problem, kinks, hessian)
-    return _InKinks(problem, kinks)
+    return _InKinks(problem, kinks, kept, tol)
 
 
 def _held(square: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.lstsq(square, right, rcond=_HELD)[0], float)
 
 
-def adjoint(problem: Problem, kinks: Kinks, values: FloatArray, total: FloatArray) -> Adjoint:
+def adjoint(
+    problem: Problem,
+    kinks: Kinks,
+    values: FloatArray,
+    total: FloatArray,
+    kept: KeptFactor | None = None,
+    tol: float = _TOL,
+) -> Adjoint:
     """Solve with the matrix of the kinks; see :class:`Adjoint` for ``values`` q and ``total`` σ.
 
     An offset that no kink holds does not move.
     """
-    return Adjoint(*system_of(problem, kinks).solve(values, total))
+    return Adjoint(*system_of(problem, kinks, kept, tol).solve(values, total))
 
 
 __all__ = ["Adjoint", "System", "adjoint", "stiffness", "system_of"]

@@ -16,9 +16,10 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.problem import Problem
+from fenchel.solvers.kept_factor import KeptFactor
 from fenchel.solvers.newton_inner import Inner, Scale
 from fenchel.solvers.newton_spaces import Function, KernelSpace
-from fenchel.solvers.newton_system import Kinks
+from fenchel.solvers.newton_system import STEP_TOL, Kinks
 from fenchel.solvers.sensitivity import adjoint
 
 _RIDGE = 1e-12  # on offsets that no kink holds, in units of the problem
@@ -44,14 +45,21 @@ def unit_step(problem: Problem) -> float:
 
 
 def fit_smoothed(
-    problem: Problem, step: float, start: Smoothed | None, tol: float, max_steps: int = 50
+    problem: Problem,
+    step: float,
+    start: Smoothed | None,
+    tol: float,
+    max_steps: int = 50,
+    kept: KeptFactor | None = None,
 ) -> Smoothed:
     """Minimize the smoothed objective on kernel rows to ``tol`` times the best constant's loss."""
     scale = Scale.of(problem)
     zero = np.zeros((problem.n_rows, problem.n_outputs))
-    coef, offset = (zero, problem.best_constant) if start is None else _predicted(problem, start)
+    coef, offset = (
+        (zero, problem.best_constant) if start is None else _predicted(problem, start, kept)
+    )
     ridge = _RIDGE * float(problem.weight.sum()) * scale.step
-    inner = Inner(problem, KernelSpace(problem), scale, zero, offset, step, ridge)
+    inner = Inner(problem, KernelSpace(problem, kept), scale, zero, offset, step, ridge)
     point = inner.at(Function(coef, problem.design.image(coef)), offset)
     tolerance = tol * problem.baseline / problem.alpha
     point, n_steps = inner.minimize(point, tolerance, max_steps)
@@ -67,7 +75,19 @@ def fit_smoothed(
     )
 
 
-def _predicted(problem: Problem, start: Smoothed) -> tuple[FloatArray, FloatArray]:
+def from_residuals(problem: Problem, step: float, residual: FloatArray) -> Smoothed:
+    """What a fit may start from where it is known what residuals (n, p) it will have, nearly."""
+    envelope = problem.loss.envelope(np.zeros_like(residual), residual, step)
+    stiffness = step * problem.weight[envelope.active]
+    kinks = Kinks(envelope.active, (envelope.jacobian.T * stiffness).T)
+    coef = problem.weight[:, None] * envelope.dual
+    offset = problem.best_constant
+    return Smoothed(envelope.dual, offset, coef, residual, kinks, problem.alpha, 0)
+
+
+def _predicted(
+    problem: Problem, start: Smoothed, kept: KeptFactor | None
+) -> tuple[FloatArray, FloatArray]:
     """Coefficients and offset to first order in the change of kernel and alpha.
 
     As if rows stayed on their pieces of the loss: the residuals that the old coefficients leave
@@ -77,5 +97,6 @@ def _predicted(problem: Problem, start: Smoothed) -> tuple[FloatArray, FloatArra
     residual = problem.targets - problem.design.image(coef) - start.offset
     rows, jacobian = start.kinks
     kinks = Kinks(rows, jacobian * (start.alpha / problem.alpha))
-    move = adjoint(problem, kinks, residual - start.residual, np.zeros(problem.n_outputs))
+    change, total = residual - start.residual, -coef.sum(axis=0)
+    move = adjoint(problem, kinks, change, total, kept, STEP_TOL)
     return coef + move.push, start.offset + move.offset
