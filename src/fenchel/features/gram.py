@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,12 @@ class Gram:
         """Number of rows and columns."""
         return len(self.diagonal)
 
+    @cached_property
+    def _reduced(self) -> tuple[FloatArray, Any]:
+        """Rows with what is the same for all columns done, and the kernel of these."""
+        ours = isinstance(self.kernel, ScalarKernel)
+        return self.kernel.reduced(self.X) if ours else (self.X, self.kernel)
+
     @property
     def in_pieces(self) -> bool:
         """Whether values may be evaluated in any pieces, and in several threads."""
@@ -40,7 +47,8 @@ class Gram:
         """k(X[rows], X[pivots]), writeable."""
         if self.given:
             return self.X[rows][:, pivots]
-        values = self.kernel(self.X[rows], self.X[pivots])
+        own, kernel = self._reduced
+        values = kernel(own[rows], own[pivots])
         return np.require(values, dtype=np.float64, requirements="W")
 
     def columns(self, pivots: IntArray) -> FloatArray:
