@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.design import RowBlocks
 from fenchel.kernels import BetweenCurves, Callable, OnColumns, ScalarKernel, for_threads
 
 ROUNDING = 64 * np.finfo(float).eps
@@ -109,9 +110,14 @@ def not_positive(lowest: float) -> ValueError:
 
 def residual_diagonal(diagonal: FloatArray, features: FloatArray) -> FloatArray:
     """What features leave of the diagonal entries, zero where that may be rounding."""
-    left = diagonal - np.einsum("...j,...j->...", features, features)
-    left[left <= ROUNDING * diagonal] = 0.0
-    return left
+
+    def task(rows: slice) -> FloatArray:
+        mine, whole = features[rows], diagonal[rows]
+        left = whole - np.einsum("...j,...j->...", mine, mine)
+        left[left <= ROUNDING * whole] = 0.0
+        return left
+
+    return np.concatenate(RowBlocks(len(features), features[0].size).map(task))
 
 
 def forms_of(gram: Gram, push: FloatArray) -> FloatArray:
