@@ -15,8 +15,8 @@ from numba.extending import overload
 from fenchel._compiling import njit
 from fenchel._typing import AnyArray, FloatArray
 
-# exp(x) = 2^k exp(r), exp(r) = 1 + r + r² q(r), |r| <= log(2)/2: q is interpolated at the points of
-# Chebyshev by degree 9, which leaves less than 2e-17 of exp(r); in single precision by degree 4, 1e-8
+# exp(x) = 2^k exp(r), exp(r) = 1 + r + r² q(r), |r| <= log(2)/2: q is interpolated at the points
+# of Chebyshev by degree 9, which leaves less than 2e-17, and in single precision by degree 4, 1e-8
 _C2, _C3, _C4 = 0.5000000000000001, 0.16666666666666669, 0.04166666666662413
 _C5, _C6, _C7 = 0.008333333333330062, 0.0013888888917213717, 0.00019841269863053618
 _C8, _C9 = 2.4801521295954376e-05, 2.7557268459997064e-06
