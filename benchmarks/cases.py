@@ -20,6 +20,7 @@ from benchmarks import (
     positive,
     ridge,
     rough,
+    small_and_long,
 )
 from benchmarks.harness import Row, in_process, timed
 from benchmarks.peers import clarabel_low_rank, cvxopt_dual
@@ -240,6 +241,7 @@ CASES = {
     "density": positive.densities,
     "functional": functional.curves,
     "small": small_fits,
+    "long": small_and_long.fits,
     "import": import_time,
 }
 

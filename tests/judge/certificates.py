@@ -106,6 +106,8 @@ class Judged:
     """What that did to the quadratic terms of the gap."""
     shares: Any = None
     """Weights (n, 1) that sum to one, and targets, of rows of positive weight."""
+    unseen: float = 0.0
+    """What rounding of ``predict`` may do to the gap, where a fit has warned of rounding."""
     apart: float = 0.0
     """The largest ratio of |predict - formula| to what rounding may do."""
 
@@ -140,6 +142,8 @@ def judge(named: Named, fresh: np.ndarray | None = None, *, warned: bool = False
     _objectives(judged, named, function, predicted)
     if judged.findings:
         return judged
+    if warned:
+        judged.unseen = _of_weights(named, predicted)
     _formula(judged, named, named.X, predicted, "training rows", function)
     if fresh is not None:
         values = np.asarray(model.predict(fresh)).reshape(len(fresh), -1)
@@ -225,6 +229,22 @@ def _objectives(judged: Judged, named: Named, function: Function, predicted: np.
         judged.add("norm", f"dual_coef_ has the squared norm {float(squared_norm):.3e}")
 
 
+def _of_weights(named: Named, predicted: np.ndarray) -> float:
+    """What rounding does to the mean loss of what is predicted from ``weights_``.
+
+    Terms of kernels whose values are huge, that cancel, leave the rounding of their sizes.
+    """
+    model, kept = named.model, named.weight > 0
+    if type(model.kernel_).__name__ == "Precomputed":
+        return 0.0
+    features = np.abs(model.feature_map_.transform(named.X[kept]))
+    if features.ndim != 2:
+        return 0.0
+    share, residual = wide(named.weight[kept]), wide(named.targets - predicted)[kept]
+    move = 4 * UNIT * wide(features @ np.abs(model.weights_))
+    return float((share / share.sum() * named.loss.steepness(residual, move)).sum())
+
+
 def _feasible(
     beta: np.ndarray, share: np.ndarray, loss: Any, intercept: bool
 ) -> tuple[np.ndarray, float]:
@@ -255,7 +275,7 @@ def _feasible(
 def _verdict(judged: Judged, named: Named, warned: bool) -> None:
     model, numbers = named.model, named.model.certificate_
     if ANOTHER in judged.kinds:
-        judged.slack += _UNSEEN * numbers.unit
+        judged.slack += max(_UNSEEN * numbers.unit, judged.unseen)
     if getattr(model, "non_crossing", None):  # residuals as far out of order are put in order
         judged.slack += _OUTSIDE * (numbers.unit + abs(numbers.primal))
     primal, gap, slack = judged.primal, judged.gap, judged.slack

@@ -50,6 +50,13 @@ def test_bounds_hold_and_closed_ones_are_not_free():
     np.testing.assert_allclose(found.best[2], [0.5, -2.0, 0.0], atol=1e-5)
 
 
+def test_nothing_is_free():
+    found = descent(0.0)
+    assert found.run(bowl, 50, 1e-12)
+    np.testing.assert_array_equal(found.best[2], np.zeros(3))
+    assert found.history == [bowl(np.zeros(3))[0]]
+
+
 def test_best_point_is_kept_where_the_end_is_worse():
     """Values that jump: the last is not the least."""
     values = iter([3.0, 1.0, 2.0, 5.0, 4.0] + [6.0] * 100)

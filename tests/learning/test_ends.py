@@ -102,6 +102,15 @@ def test_nothing_to_learn_from(rows, targets):
     assert model.alpha_ > 0.0
 
 
+@pytest.mark.parametrize("kernel", [None, "matern32"])
+@pytest.mark.parametrize("features", ["auto", "fourier"])
+def test_of_constant_columns_no_length_scale_is_learned(kernel, features):
+    """With alpha given there is no free number at all: SciPy takes no empty bounds."""
+    model = KernelRidge(alpha=0.1, kernel=kernel, features=features, rank=8)
+    model.fit(np.full((80, 2), 3.0), Y)
+    np.testing.assert_allclose(model.predict([[3.0, 3.0]]), Y.mean(), rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "kind", "sentence"),
     [

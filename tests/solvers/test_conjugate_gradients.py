@@ -11,10 +11,10 @@ from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
 from fenchel import KernelRidge
-from fenchel.design import Computed, Gram, Plain
+from fenchel.design import Gram, Plain
 from fenchel.features import KernelRowLimits as Limits
 from fenchel.features import KernelRows
-from fenchel.kernels import Gaussian, Laplacian
+from fenchel.kernels import Computed, Gaussian, Laplacian
 from fenchel.losses import Huber, Squared
 from fenchel.problem import Problem
 from fenchel.solvers import ClosedForm, ConjugateGradients, make_solver

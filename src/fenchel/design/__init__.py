@@ -6,7 +6,7 @@ from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
 from fenchel.design.factored import Factored
 from fenchel.design.gram import Gram
-from fenchel.design.kernel_values import Computed, KernelValues
+from fenchel.design.kernel_values import KernelValues
 from fenchel.design.masked import Masked
 from fenchel.design.operator import Operator
 from fenchel.design.plain import Plain
@@ -16,7 +16,6 @@ from fenchel.design.streamed import Streamed
 
 __all__ = [
     "CentredRows",
-    "Computed",
     "Design",
     "Factored",
     "Functions",

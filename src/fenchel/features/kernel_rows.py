@@ -11,10 +11,10 @@ import numpy as np
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import BOOLEAN, declared
-from fenchel.design import Computed, Design, Gram
+from fenchel.design import Design, Gram
 from fenchel.features.base import FeatureMap
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import as_scalar_kernel, for_threads
+from fenchel.kernels import Computed
 
 _LOW_RANK = 64  # of the features that solvers start from
 
@@ -94,13 +94,7 @@ class KernelRows(FeatureMap):
         if self.stored:
             return Gram(features, coupling)
         low_rank = PivotedCholesky(self.kernel_, rank=_LOW_RANK, random_state=self.random_state)
-        rows, kernel = as_scalar_kernel(self.kernel_).reduced(features)
-        values = Computed(
-            rows,
-            kernel,
-            lambda: low_rank.fit_transform(features),
-            in_threads=for_threads(self.kernel_),
-        )
+        values = Computed(features, self.kernel_, lambda: low_rank.fit_transform(features))
         return Gram(values, coupling)
 
     def centre(self, features: FloatArray, weight: FloatArray) -> None:

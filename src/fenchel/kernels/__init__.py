@@ -2,6 +2,7 @@
 
 from fenchel.kernels.base import ScalarKernel
 from fenchel.kernels.between_curves import BetweenCurves, IntegralGaussian, OnColumns
+from fenchel.kernels.computed import Computed
 from fenchel.kernels.given import Callable, Precomputed
 from fenchel.kernels.levels import check_coupling, level_coupling, output_coupling
 from fenchel.kernels.measures import Box, Normal, Points, as_box, as_measure
@@ -45,6 +46,7 @@ __all__ = [
     "BetweenCurves",
     "Box",
     "Callable",
+    "Computed",
     "Decomposable",
     "DistanceQuantile",
     "Gaussian",

@@ -102,10 +102,10 @@ class KernelFunctions:
         .. math:: h(x_i) = \sum_j k(x_i, z_j)\, a_j
 
         Without the (n, m) kernel values, in tiles and several threads: the same bit for bit for
-        any number of threads.
+        any number of threads. In the precision of the coefficients, which is that of all rows.
         """
         n, m = len(X), len(self.rows)
-        out = np.zeros((n, coefficients.shape[1]))
+        out = np.zeros((n, coefficients.shape[1]), coefficients.dtype)
         width = max(1, min(m, _COLUMNS))
         height = max(1, _TILE_VALUES // width)
         size = height * max(1, _TASK_TILES * width // max(1, m))
@@ -113,7 +113,7 @@ class KernelFunctions:
 
         def task(start: int) -> None:
             stop = min(start + size, n)
-            work = np.empty(min(height, stop - start) * width)
+            work = np.empty(min(height, stop - start) * width, coefficients.dtype)
             for first in range(start, stop, height):
                 some = slice(first, min(first + height, stop))
                 for j in range(0, m, width):

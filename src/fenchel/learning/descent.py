@@ -51,7 +51,8 @@ class Descent:
         It ends after ``max_calls``, or where six evaluations together have gained less than a
         share ``tol``: single steps may gain little and the next one much. The first step is the
         gradient, or of a given length: near an optimum gradients are much shorter than what there
-        is to go, and the first two evaluations would gain nothing.
+        is to go, and the first two evaluations would gain nothing. Where no coordinate is free,
+        as of constant columns, the criterion is evaluated once.
         """
         free = self.bounds[:, 0] < self.bounds[:, 1]
         theta = self.start.copy() if self.best is None else self.best[2].copy()
@@ -84,6 +85,9 @@ class Descent:
             return unit * whole, unit * slopes
 
         try:
+            if not free.any():
+                objective(theta[free])
+                return True
             minimize(
                 objective,
                 theta[free],

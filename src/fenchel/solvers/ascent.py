@@ -142,6 +142,11 @@ class Ascent:
         offset = np.repeat(self.offset, self.problem.n_rows)
         return -offset - grow, shrink + offset
 
+    @property
+    def finite(self) -> bool:
+        """Whether it got somewhere: rounding may drive coordinates without bounds off."""
+        return bool(np.isfinite(self.dual).all() and np.isfinite(self.offset).all())
+
     def inside(self) -> AnyArray:
         """Which coordinates are neither at a bound nor at zero."""
         return (self.dual > self.box[0]) & (self.dual < self.box[1]) & (self.dual != 0.0)

@@ -184,4 +184,4 @@ def ascend(
     if warm_start is not None:
         ascent.start(warm_start.dual)
     ascent.run(slope)
-    return ascent.result()
+    return ascent.result() if ascent.finite else warm_start
