@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Generic, Protocol, Self, TypeVar
 
 from fenchel._typing import FloatArray
@@ -112,7 +113,6 @@ class _Bound(Generic[P]):
     ) -> None:
         self.prepared, self.make, self.finest = prepared, make, prepared
         self.problem, self.solution = problem, solution
-        self.push = problem.weight[:, None] * solution.dual
         self.dual, certificate = solution.dual, solution.certificate
         self.tol, self.target = tol, max(tol * certificate.unit, certificate.gap)
         self.left = self._left_out(problem, prepared.inputs.residual)
@@ -121,6 +121,11 @@ class _Bound(Generic[P]):
         last = self.finest is prepared or not solution.status.converged
         if last and not self.reached:
             self._look_closely()
+
+    @cached_property
+    def push(self) -> FloatArray:
+        """Coefficients of the function that the dual point stands for."""
+        return self.problem.weight[:, None] * self.solution.dual
 
     @property
     def reached(self) -> bool:

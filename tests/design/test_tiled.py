@@ -10,7 +10,9 @@ from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.datasets import make_heavy_tails
 from fenchel.design.tiled import factor_lower, inverse_lengths, multiplied, symmetric_product
 from fenchel.kernels import Gaussian
+from fenchel.model_selection import PathSearchCV
 
+UNEQUAL = np.array([[1.0, 0.5], [0.5, 2.0]])
 SIZES = [1, 40, 600, 1100]  # within a tile, and with one that is cut
 
 
@@ -54,6 +56,8 @@ def test_products(n, columns):
 
 def bits(model, rows, number):
     X, y = make_heavy_tails(rows, random_state=0)
+    if getattr(model, "coupling", None) is not None:
+        y = np.column_stack([y, np.abs(y)])
     with threadpool_limits(number):
         model.set_params(kernel=Gaussian(4.8), learn=False).fit(X, y)
         loo = getattr(model, "loo_residuals_", np.zeros(0))
@@ -69,8 +73,29 @@ def bits(model, rows, number):
         (QuantileRegressor([0.1, 0.5], alpha=1e-4), 1100),
         (ExpectileRegressor(0.9, alpha=1e-4), 1100),
         (KernelRidge(alpha=1e-3), 1100),
+        (KernelRidge(alpha=1e-3, coupling=UNEQUAL), 1100),
         (KernelRidge(alpha=1e-3, features="kernel_rows", solver="conjugate_gradients"), 1100),
     ],
 )
 def test_fits_on_kernel_rows_are_the_same_for_any_number_of_threads(model, rows, number):
     assert bits(model, rows, number) == bits(model, rows, 1)
+
+
+@pytest.mark.parametrize("coupling", [None, UNEQUAL])
+def test_rows_left_out_are_the_same_for_any_number_of_threads(coupling):
+    X, y = make_heavy_tails(1100, random_state=0)
+    targets = y if coupling is None else np.column_stack([y, np.abs(y)])
+    model = KernelRidge(kernel=Gaussian(4.8), learn=False, coupling=coupling)
+    model.set_params(features="kernel_rows")
+    found = []
+    for number in (1, 2, 3):
+        with threadpool_limits(number):
+            search = PathSearchCV(model, {"alpha": [1e-4, 1e-2]}, scoring="loo", n_jobs=1)
+            search.fit(X, targets)
+            found.append([search.cv_results_["mean_test_score"].tobytes(), bits_of(search, X)])
+    assert found[1:] == found[:1] * 2
+
+
+def bits_of(search, X):
+    best = search.best_estimator_
+    return best.loo_residuals_.tobytes(), best.predict(X[:50]).tobytes()

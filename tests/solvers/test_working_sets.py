@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ from fenchel.kernels import Computed, Gaussian, Laplacian, Linear, Matern, WithR
 from fenchel.losses import Absolute, Huber, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
 from fenchel.solvers import SMO, ClosedForm, Conic, Newton, Outputwise, WarmStart, make_solver
+from fenchel.solvers.loop import Loop
+from fenchel.solvers.newton import low_rank_start
+from fenchel.solvers.working_sets import OnSets
 from fenchel.testing import check_design
 
 KERNELS = {
@@ -208,6 +212,46 @@ def test_what_is_faster_with_its_matrix_keeps_it(kind):
     X, y = make_heavy_tails(2100, random_state=0)
     model = kind(alpha=1e-3, kernel=Gaussian(3.0), learn=False).fit(X, y)
     assert model.feature_map_.stored
+
+
+def test_a_start_stays_on_its_bounds():
+    _, problem, _ = problems(Absolute().insensitive(0.2), Gaussian(3.0), n=200)
+    random = np.random.default_rng(0)
+    dual = random.choice([-1.0, 0.0, 1.0], (200, 1), p=[0.5, 0.2, 0.3])
+    inside = np.arange(0, 200, 2)
+    dual[inside] = random.uniform(0.05, 0.95, (100, 1))
+    ascent = OnSets(problem, 1.0)
+    ascent.start(dual)
+    found = ascent.dual / ascent.unit
+    others = np.setdiff1d(np.arange(200), inside)
+    assert np.array_equal(found[others], dual[others, 0])
+    assert abs(ascent.dual.sum()) < 1e-12 * np.abs(ascent.dual).sum()
+    assert np.all(found[inside] < dual[inside, 0])  # those above zero are too many
+    assert np.all((found[inside] >= 0.0) & (found[inside] <= 1.0))
+    image = problem.design.kernel_values.in_single.times(ascent.by_output(ascent.dual).T)
+    slopes = ascent.outputs[0, 0] * image[:, 0] - ascent.targets
+    np.testing.assert_allclose(ascent.pull, slopes, rtol=0.0, atol=1e-12 * np.abs(slopes).max())
+
+
+def test_a_start_without_room_inside_is_balanced_all_the_same():
+    _, problem, _ = problems(Absolute().insensitive(0.2), Gaussian(3.0), n=200)
+    dual = np.where(np.arange(200) < 150, 1.0, -1.0)[:, None]
+    ascent = OnSets(problem, 1.0)
+    ascent.start(dual)
+    assert abs(ascent.dual.sum()) < 1e-12 * np.abs(ascent.dual).sum()
+    assert np.all(np.abs(ascent.dual / ascent.unit) <= 1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2])
+def test_a_start_of_low_rank_is_on_the_ends_of_a_linear_loss(epsilon):
+    _, problem, _ = problems(Pinball([0.2]).insensitive(epsilon), Gaussian(0.3))
+    dual = low_rank_start(problem, Loop(1e-6, None), 0.25).dual
+    ends = [-0.8, 0.0, 0.2] if epsilon else [-0.8, 0.2]
+    for low, high in pairwise(ends):
+        between = (dual > low) & (dual < high)
+        middle = (dual > low + 0.25 * (high - low)) & (dual < high - 0.25 * (high - low))
+        assert np.array_equal(between, middle)
+    assert np.isin(dual, ends).mean() > 0.5
 
 
 def test_an_ascent_that_rounding_drives_off_is_not_used():

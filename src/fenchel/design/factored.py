@@ -37,7 +37,7 @@ class Factored:
 
     def __init__(self, values: FloatArray) -> None:
         self._values = values
-        self._diagonal = values.diagonal().copy()
+        self.diagonal = values.diagonal().copy()
         self.shift = np.zeros(len(values))
 
     @property
@@ -57,11 +57,11 @@ class Factored:
     def restore(self) -> None:
         """Put K back where the factor is."""
         _mirror(self._values)
-        np.einsum("ii->i", self._values)[:] = self._diagonal
+        np.einsum("ii->i", self._values)[:] = self.diagonal
 
     def product(self, right: FloatArray) -> FloatArray:
         """K @ right, (n, p)."""
-        return self._diagonal[:, None] * right + symmetric_product(self._values, right)
+        return self.diagonal[:, None] * right + symmetric_product(self._values, right)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Solve (K + diag(d)) u = right for u (n, p), with one step of iterative refinement."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.design import RowBlocks
 from fenchel.kernels import BetweenCurves, Callable, OnColumns, ScalarKernel, for_threads
 
 ROUNDING = 64 * np.finfo(float).eps
@@ -31,6 +33,12 @@ class Gram:
         """Number of rows and columns."""
         return len(self.diagonal)
 
+    @cached_property
+    def _reduced(self) -> tuple[FloatArray, Any]:
+        """Rows with what is the same for all columns done, and the kernel of these."""
+        ours = isinstance(self.kernel, ScalarKernel)
+        return self.kernel.reduced(self.X) if ours else (self.X, self.kernel)
+
     @property
     def in_pieces(self) -> bool:
         """Whether values may be evaluated in any pieces, and in several threads."""
@@ -40,7 +48,8 @@ class Gram:
         """k(X[rows], X[pivots]), writeable."""
         if self.given:
             return self.X[rows][:, pivots]
-        values = self.kernel(self.X[rows], self.X[pivots])
+        own, kernel = self._reduced
+        values = kernel(own[rows], own[pivots])
         return np.require(values, dtype=np.float64, requirements="W")
 
     def columns(self, pivots: IntArray) -> FloatArray:
@@ -101,9 +110,14 @@ def not_positive(lowest: float) -> ValueError:
 
 def residual_diagonal(diagonal: FloatArray, features: FloatArray) -> FloatArray:
     """What features leave of the diagonal entries, zero where that may be rounding."""
-    left = diagonal - np.einsum("...j,...j->...", features, features)
-    left[left <= ROUNDING * diagonal] = 0.0
-    return left
+
+    def task(rows: slice) -> FloatArray:
+        mine, whole = features[rows], diagonal[rows]
+        left = whole - np.einsum("...j,...j->...", mine, mine)
+        left[left <= ROUNDING * whole] = 0.0
+        return left
+
+    return np.concatenate(RowBlocks(len(features), features[0].size).map(task))
 
 
 def forms_of(gram: Gram, push: FloatArray) -> FloatArray:

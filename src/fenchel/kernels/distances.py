@@ -16,7 +16,7 @@ from fenchel.kernels.sparse import SparsePoints
 _SUMMED_FEATURES = 16  # up to here summing squared differences beats a matrix product
 _FEW_ROWS = 8  # likewise, whatever the number of features
 _BLOCK = 64
-_CHUNK, _LEAST_CHUNK = 4096, 64  # numbers of rows that stay in the nearest cache
+_CHUNK_BYTES, _STEP = 3 * 2**13, 64  # of rows that stay in the nearest cache, so many at a time
 _NO_SHAPE = -1
 _CANCELLED = {8: 1e-8, 4: 1e-4}  # share of ||x||² + ||y||² where the product has lost digits
 
@@ -106,7 +106,8 @@ def sum_squares(X: AnyArray, Y: AnyArray, out: AnyArray, twice: int) -> None:
     depends on nothing but the pair.
     """
     (n, d), number = Y.shape, out.dtype.type
-    width = max(_CHUNK // max(d, 1), _LEAST_CHUNK)
+    fitting = _CHUNK_BYTES // (out.itemsize * max(d, 1))
+    width = max(fitting - fitting % _STEP, _STEP)  # what is left beside whole vectors is slow
     memory = np.empty(max(d, 1) * width, out.dtype)
     for start in range(0, n, width):
         size = min(width, n - start)

@@ -6,7 +6,6 @@ processors only: elsewhere these are six times faster, and nowhere slower.
 
 from __future__ import annotations
 
-from math import factorial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,14 @@ from numba.extending import overload
 from fenchel._compiling import njit
 from fenchel._typing import AnyArray, FloatArray
 
-# exp(x) = 2^k exp(r), |r| <= log(2)/2: Taylor's polynomial of degree 13 leaves less than 1e-17
-_INVERSES = [1.0 / factorial(k) for k in range(2, 14)]
-_C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = _INVERSES
+# exp(x) = 2^k exp(r), exp(r) = 1 + r + r² q(r), |r| <= log(2)/2: q is interpolated at the points
+# of Chebyshev by degree 9, which leaves less than 2e-17, and in single precision by degree 4, 1e-8
+_C2, _C3, _C4 = 0.5000000000000001, 0.16666666666666669, 0.04166666666662413
+_C5, _C6, _C7 = 0.008333333333330062, 0.0013888888917213717, 0.00019841269863053618
+_C8, _C9 = 2.4801521295954376e-05, 2.7557268459997064e-06
+_C10, _C11 = 2.7620088445409746e-07, 2.510038549551032e-08
+_S2, _S3, _S4 = 0.5, 0.16666576989698775, 0.041666554617204574
+_S5, _S6 = 0.008363179052722578, 0.0013926183587713494
 _PER_LOG2 = 1.4426950408889634
 _LOG2_HIGH, _LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _SHIFT = 6755399441055744.0  # 1.5 * 2^52: added to a number, its last bits are the integer part
@@ -43,11 +47,10 @@ def _double(value: Any) -> float:
     shifted = x * _PER_LOG2 + _SHIFT
     k = shifted - _SHIFT
     r = (x - k * _LOG2_HIGH) - k * _LOG2_LOW
-    p = _C13 * r + _C12
-    p = ((p * r + _C11) * r + _C10) * r + _C9
-    p = ((p * r + _C8) * r + _C7) * r + _C6
-    p = ((p * r + _C5) * r + _C4) * r + _C3
-    p = ((p * r + _C2) * r + 1.0) * r + 1.0
+    p = ((_C11 * r + _C10) * r + _C9) * r + _C8
+    p = ((p * r + _C7) * r + _C6) * r + _C5
+    p = ((p * r + _C4) * r + _C3) * r + _C2
+    p = (p * r + 1.0) * r + 1.0
     power = np.float64(shifted).view(np.int64) << _MANTISSA
     found = np.int64(np.float64(p).view(np.int64) + power).view(np.float64)
     # what is not a number stays that; 0 * x changes nothing else
@@ -59,14 +62,14 @@ def _single(value: Any) -> np.float32:
     """The same in single precision, within two units in the last place."""
     low, per, shift = np.float32(_LOWEST_SINGLE), np.float32(_PER_LOG2), np.float32(_SHIFT_SINGLE)
     one, high, rest = np.float32(1.0), np.float32(_HIGH_SINGLE), np.float32(_LOW_SINGLE)
-    c2, c3, c4 = np.float32(_C2), np.float32(_C3), np.float32(_C4)
-    c5, c6, c7 = np.float32(_C5), np.float32(_C6), np.float32(_C7)
+    c2, c3, c4 = np.float32(_S2), np.float32(_S3), np.float32(_S4)
+    c5, c6 = np.float32(_S5), np.float32(_S6)
     x = low if value < low else value
     shifted = x * per + shift
     k = shifted - shift
     r = (x - k * high) - k * rest
-    p = ((c7 * r + c6) * r + c5) * r + c4
-    p = (((p * r + c3) * r + c2) * r + one) * r + one
+    p = ((c6 * r + c5) * r + c4) * r + c3
+    p = ((p * r + c2) * r + one) * r + one
     power = np.int32(np.float32(shifted).view(np.int32) << np.int32(_MANTISSA_SINGLE))
     found = np.int32(np.float32(p).view(np.int32) + power).view(np.float32)
     return np.float32(0.0) if value < low else found + np.float32(0.0) * x

@@ -179,7 +179,7 @@ class Ridge(Penalized):
         (X, y), share = rows.whole, np.zeros(len(rows.kept))
         share[rows.kept] = rows.weight / rows.weight.sum()
         residuals = y - (X @ np.atleast_2d(self.coef_).T + self.intercept_)
-        with threads_that_pay(min(rows.features.shape)):
+        with threads_that_pay(0):
             residuals[rows.kept] = leave_one_out(
                 np.ascontiguousarray(rows.features),
                 residuals[rows.kept],
@@ -204,7 +204,7 @@ class Ridge(Penalized):
         """Return minus ``loo_error_`` and its standard error at each alpha, (2, m)."""
         if len(prepared.targets) == 1:
             raise ValueError("scoring='loo' needs two rows of positive weight, got n_samples = 1")
-        with threads_that_pay(min(prepared.features.shape)):
+        with threads_that_pay(0):
             path = LeaveOneOutPath(
                 np.ascontiguousarray(prepared.features),
                 prepared.targets,

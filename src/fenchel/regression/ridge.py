@@ -235,7 +235,7 @@ class KernelRidge(KernelRegressor):
             features = features.copy() if self._train_mapped else self.kernel_(features)
         elif not self._train_mapped:
             features = (self._train_map or self.feature_map_).transform(features)
-        with threads_that_pay(min(features.shape)):
+        with threads_that_pay(0):  # tiles have threads of their own
             return leave_one_out(
                 np.require(features, np.float64, ["C", "W"]),
                 residual,
@@ -272,7 +272,7 @@ class KernelRidge(KernelRegressor):
         design, features = prepared.design(root), inputs.features
         if design.is_gram and design.gram is None:
             features = np.asarray(inputs.feature_map.kernel_(inputs.rows))
-        with threads_that_pay(min(features.shape)):
+        with threads_that_pay(0):  # the same bits for any number of threads
             path = LeaveOneOutPath(
                 features,
                 prepared.targets,

@@ -12,6 +12,7 @@ from fenchel.solvers import _greedy
 from fenchel.solvers.base import WarmStart
 
 _NO_BOUND = 1e30
+_ROUNDED = 1e-12  # share of a bound within which a coordinate is on it
 
 
 class Round(NamedTuple):
@@ -58,8 +59,38 @@ class Ascent:
         raise NotImplementedError
 
     def start(self, dual: FloatArray) -> None:
-        """Start from feasible dual vectors β, (n, p)."""
-        self.dual = np.clip(self.unit * dual.T.ravel(), self.box[0], self.box[1])
+        """Start near dual vectors β, (n, p): what is on a bound, or zero, stays where it can."""
+        placed = np.clip(self.unit * dual.T.ravel(), self.box[0], self.box[1])
+        for end in self.box[:2]:
+            placed = np.where(np.abs(placed - end) <= _ROUNDED * np.abs(end), end, placed)
+        if self.problem.fit_intercept and not self._balance_inside(placed):
+            balanced = self.problem.feasible(self.by_output(placed / self.unit).T)
+            placed = np.clip(self.unit * balanced.T.ravel(), self.box[0], self.box[1])
+        self.dual = placed
+        self.renew()
+
+    def _balance_inside(self, dual: FloatArray) -> bool:
+        """Take the sums off coordinates inside, by a share of the room of each; whether that does.
+
+        To shrink all of one sign instead would take half of them off their bounds.
+        """
+        inside = (dual > self.box[0]) & (dual < self.box[1]) & (dual != 0.0)
+        least = np.where(inside & (dual < 0.0), self.box[0], 0.0)
+        most = np.where(inside & (dual > 0.0), self.box[1], 0.0)
+        for own, places, low, high in zip(
+            *(self.by_output(each) for each in (dual, inside, least, most)), strict=True
+        ):
+            excess = float(own.sum())
+            room = np.where(places, own - low if excess > 0.0 else own - high, 0.0)
+            whole = float(room.sum())
+            if abs(excess) > abs(whole):
+                return False
+            if excess != 0.0:
+                np.subtract(own, room * (excess / whole), out=own)
+        return True
+
+    def renew(self) -> None:
+        """Compute the slopes anew."""
         curved = curvature(self.dual, self.box) * self.dual
         self.pull = (self.times(self.dual) + curved - self.targets).astype(self.pull.dtype)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, blas, eigh, svd
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Certified
 from fenchel.design import Factored
 from fenchel.problem import Problem
@@ -26,6 +25,9 @@ from fenchel.solvers.loop import Loop
 
 _NOTHING, _FAR_BELOW = 1e-40, 1e-200
 _LEAST_ROWS = 2048
+_ROUNDED = 1e-14  # share of the largest by which eigenvalues differ that are one
+MOST_FACTORS = 16
+"""Values up to which a Cholesky factor for each costs less than one eigendecomposition."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,8 @@ class ClosedForm:
         callback: Callback | None = None,
     ) -> Solution:
         """Return the solution, certified; ``warm_start`` has no use here."""
-        one = all_equal(problem.design.output_spectrum.values)  # else eigenvalues, which take long
         try:
-            with threads_for(problem) if one else nullcontext():
+            with threads_for(problem):
                 return self._solve(problem, callback)
         finally:
             if not problem.design.spent:
@@ -128,25 +129,33 @@ def _solution(problem: Problem) -> tuple[FloatArray, FloatArray | None]:
     design = problem.design
     values, basis = design.output_spectrum
     targets = np.broadcast_to(problem.targets, (problem.n_rows, problem.n_outputs))
-    solver: _InRows | _InSpectrum | _InFeatures
-    if design.features is not None and problem.n_rows > design.width:
-        solver = _InFeatures(problem, design.features, values)
-    elif all_equal(values):
-        solver = _InRows(problem, float(values[-1]))
-    else:
-        solver = _InSpectrum(problem, values)
-    residual, pulled = solver.solve(targets @ basis)
+    columns = targets @ basis
+    if problem.fit_intercept:
+        columns, values = np.hstack([columns, np.ones(columns.shape)]), np.tile(values, 2)
+    solved, pulled = _solver_of(problem, values).solve(columns)
+    residual = solved[:, : problem.n_outputs]
     if problem.fit_intercept:
         # the same for a constant: the offset makes Σ c r vanish
-        constant, constant_pulled = solver.solve(np.ones(residual.shape))
+        constant = solved[:, problem.n_outputs :]
         offset = problem.share @ residual / (problem.share @ constant)
         residual = residual - constant * offset
-        if pulled is not None and constant_pulled is not None:
-            pulled = pulled - constant_pulled * offset
+        if pulled is not None:
+            pulled = pulled[:, : problem.n_outputs] - pulled[:, problem.n_outputs :] * offset
     weights = None
     if pulled is not None and design.coupling is not None:
         weights = pulled @ basis.T @ design.coupling
     return residual @ basis.T, weights
+
+
+def _solver_of(problem: Problem, values: FloatArray) -> _InRows | _InSpectrum | _InFeatures:
+    """What solves for columns with these values s, of which a few cost less than a spectrum."""
+    design, groups = problem.design, groups_of(values)
+    if design.features is not None and problem.n_rows > design.width:
+        return _InFeatures(problem, design.features, values)
+    once = design.spent and len(groups) <= MOST_FACTORS
+    if len(groups) == 1 or once:
+        return _InRows(problem, groups)
+    return _InSpectrum(problem, values)
 
 
 def shift_of(weight: FloatArray, value: float, largest: float) -> FloatArray:
@@ -162,15 +171,20 @@ def shift_of(weight: FloatArray, value: float, largest: float) -> FloatArray:
 
 
 class _InRows:
-    """(I + s K c)⁻¹ y for one value s, from a factor."""
+    """(I + s K c)⁻¹ y for columns y with a value s each, from a factor for each value."""
 
-    def __init__(self, problem: Problem, value: float) -> None:
-        largest = float(problem.design.diagonal().max())
-        shift = shift_of(problem.weight, value, largest)
-        self.factored = problem.design.factored(shift)
+    def __init__(self, problem: Problem, groups: list[tuple[float, IntArray]]) -> None:
+        self.problem, self.groups = problem, groups
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, None]:
-        return self.factored.shift[:, None] * self.factored.solve(y), None
+        design, solved = self.problem.design, np.empty_like(y)
+        largest = float(design.diagonal().max())
+        for value, columns in self.groups:
+            shift = shift_of(self.problem.weight, value, largest)
+            solved[:, columns] = shift[:, None] * design.factored(shift).solve(y[:, columns])
+        if len(self.groups) > 1:  # else the factor is of use to leave-one-out residuals
+            design.restore()
+        return solved, None
 
 
 class _InSpectrum:
@@ -192,20 +206,16 @@ class _InFeatures:
     def __init__(self, problem: Problem, features: FloatArray, values: FloatArray) -> None:
         self.features, self.values, self.weight = features, values, problem.weight[:, None]
         self.square = _square(features, problem.weight)
-        self.spectrum = None if all_equal(values) else eigh(self.square)
-        if self.spectrum is None:
-            self.factored = Factored(float(values[-1]) * self.square).factor(np.ones(self.width))
-
-    @property
-    def width(self) -> int:
-        return self.features.shape[1]
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         pulled = self.features.T @ (self.weight * y)
-        if self.spectrum is None:
-            pulled = self.factored.solve(pulled)
+        groups = groups_of(self.values)
+        if len(groups) <= MOST_FACTORS:
+            for value, columns in groups:
+                factored = Factored(value * self.square).factor(np.ones(len(pulled)))
+                pulled[:, columns] = factored.solve(pulled[:, columns])
         else:
-            spectrum, vectors = self.spectrum
+            spectrum, vectors = eigh(self.square)
             shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), self.values)
             pulled = vectors @ ((vectors.T @ pulled) / shrink)
         return y - self.features @ (pulled * self.values), pulled
@@ -248,6 +258,16 @@ def _by_singular_values(problem: Problem) -> Certified:
     return problem.certify(targets - features @ weights, weights=weights)
 
 
-def all_equal(values: FloatArray) -> bool:
-    """Whether sorted eigenvalues are one, up to rounding."""
-    return bool(np.ptp(values) <= 1e-14 * values.max())
+def groups_of(values: FloatArray) -> list[tuple[float, IntArray]]:
+    """Different values, up to rounding, each with the places where it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.solvers.closed_form import groups_of
+    >>> [(value, places.tolist()) for value, places in groups_of(np.array([2.0, 1.0, 2.0]))]
+    [(1.0, [1]), (2.0, [0, 2])]
+    """
+    order = np.argsort(values, kind="stable")
+    ends = np.flatnonzero(np.diff(values[order]) > _ROUNDED * values.max()) + 1
+    return [(float(values[places[-1]]), places) for places in np.split(order, ends)]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.design import Factored
-from fenchel.solvers.closed_form import all_equal, shift_of
+from fenchel.design import Factored, RowBlocks
+from fenchel.design.tiled import multiplied
+from fenchel.solvers.closed_form import MOST_FACTORS, groups_of, shift_of
 
 _VANISHING = 1e3 * np.finfo(float).eps
 _BLOCK_VALUES = 2**20
+_MOST_SUMS = 2**24  # numbers of matrices that are added up, held at once: 128 MiB
 _CHUNK_VALUES = 2**22  # residuals of a path at a time: 32 MiB
 
 
@@ -42,8 +47,8 @@ class Spectrum:
                 values, self.vectors = values[:-1], self.vectors[:, :-1]
         else:
             scaled = _centred(self.root[:, None] * features, self.constant)
-            values, rotation = eigh(scaled.T @ scaled, overwrite_a=True, check_finite=False)
-            self.vectors = scaled @ rotation
+            values, rotation = eigh(_square(scaled), overwrite_a=True, check_finite=False)
+            self.vectors = multiplied(scaled, rotation)
         self.values = np.maximum(values, 0.0)
 
     def complement(self, t: FloatArray) -> FloatArray:
@@ -53,7 +58,7 @@ class Spectrum:
         size = max(1, _BLOCK_VALUES // max(1, len(shrink)))
         for start in range(0, len(diagonal), size):
             rows = slice(start, start + size)
-            diagonal[rows] = self.vectors[rows] ** 2 @ shrink
+            diagonal[rows] = multiplied(self.vectors[rows] ** 2, shrink)
         if self.in_rows:
             return _without(diagonal, diagonal <= 0.0)
         free = 1.0 if self.constant is None else 1.0 - self.constant[:, None] ** 2
@@ -63,8 +68,9 @@ class Spectrum:
     def residuals(self, t: FloatArray, targets: FloatArray) -> FloatArray:
         """Residuals for several t, (n, m, q), of targets (n, q)."""
         scaled = _centred(self.root[:, None] * targets, self.constant)
-        pulled = self._shrink(t)[:, :, None] * (self.vectors.T @ scaled)[:, None, :]
-        part = (self.vectors @ pulled.reshape(len(pulled), -1)).reshape(len(scaled), len(t), -1)
+        pulled = self._shrink(t)[:, :, None] * multiplied(self.vectors.T, scaled)[:, None, :]
+        part = multiplied(self.vectors, pulled.reshape(len(pulled), -1))
+        part = part.reshape(len(scaled), len(t), -1)
         left = part if self.in_rows else scaled[:, None, :] - part
         return np.asarray(left / self.root[:, None, None])
 
@@ -143,15 +149,19 @@ def leave_one_out(
     """Leave-one-out residuals of a fit at one strength, (n, p), from its own residuals.
 
     As :class:`LeaveOneOutPath`, with the weights c = s / (alpha Σs) in place of s and alpha.
-    Where all outputs have the same kernel, from a Cholesky factor: O(n r²) for features of
-    rank r < n, else O(n³). NaN where undefined. A Gram matrix is overwritten.
+    Of up to 16 different values of the coupling from a Cholesky factor for each: O(n r²) for
+    features of rank r < n, else O(n³). NaN where undefined. A Gram matrix is overwritten.
     """
     values, basis = eigh(output)
     values = np.maximum(values, 0.0)
-    if all_equal(values):
+    groups = groups_of(values)
+    if len(groups) <= MOST_FACTORS:
         chosen = _in_rows if gram or len(features) <= features.shape[1] else _in_features
-        single = chosen(features, weight, float(values[-1]), gram, fit_intercept)
-        return np.asarray(residual / single[:, None])
+        rotated = residual @ basis
+        each = chosen(features, weight, [value for value, _ in groups], gram, fit_intercept)
+        for (_, columns), own in zip(groups, each, strict=True):
+            rotated[:, columns] /= own[:, None]
+        return np.asarray(rotated @ basis.T)
     spectrum = Spectrum(features, weight, gram=gram, fit_intercept=fit_intercept)
     return np.asarray((residual @ basis) / spectrum.complement(values) @ basis.T)
 
@@ -210,29 +220,45 @@ def complement_of(factored: Factored, fit_intercept: bool) -> FloatArray:
 
 
 def _in_rows(
-    features: FloatArray, weight: FloatArray, t: float, gram: bool, fit_intercept: bool
-) -> FloatArray:
-    """1 - M_ii from a factor."""
-    values = features if gram else features @ features.T
-    shift = shift_of(weight, t, float(values.diagonal().max()))
-    return complement_of(Factored(values).factor(shift), fit_intercept)
+    features: FloatArray, weight: FloatArray, values: list[float], gram: bool, fit_intercept: bool
+) -> Iterator[FloatArray]:
+    """1 - M_ii for each value, from a factor for each."""
+    factored = Factored(features if gram else multiplied(features, features.T))
+    largest = float(factored.diagonal.max())
+    for value in values:
+        yield complement_of(factored.factor(shift_of(weight, value, largest)), fit_intercept)
+        factored.restore()
 
 
 def _in_features(
-    features: FloatArray, weight: FloatArray, t: float, gram: bool, fit_intercept: bool
-) -> FloatArray:
-    """1 - M_ii from the inverse of I + t Φᵀ c Φ, the features centred by the weighted mean."""
+    features: FloatArray, weight: FloatArray, values: list[float], gram: bool, fit_intercept: bool
+) -> Iterator[FloatArray]:
+    """1 - M_ii for each value t, from I + t Φᵀ c Φ, the features centred by the weighted mean."""
     root = np.sqrt(weight)
     constant = root / np.linalg.norm(root) if fit_intercept else None
     scaled = _centred(root[:, None] * features, constant)
-    system = t * (scaled.T @ scaled)
-    np.einsum("ii->i", system)[:] += 1.0
-    factor = cholesky(system, lower=True, check_finite=False)
-    solved = solve_triangular(factor, scaled.T, lower=True, check_finite=False)
-    left = 1.0 - t * np.einsum("ij,ij->j", solved, solved)
-    if constant is not None:
-        left -= constant**2
-    return _without(left, left <= _VANISHING)
+    square, blocks = _square(scaled), RowBlocks(*scaled.shape)
+    for t in values:
+        system = t * square
+        np.einsum("ii->i", system)[:] += 1.0
+        factor = cholesky(system, lower=True, check_finite=False)
+        left = 1.0 - t * np.concatenate(blocks.map(partial(_lengths, factor, scaled)))
+        if constant is not None:
+            left -= constant**2
+        yield _without(left, left <= _VANISHING)
+
+
+def _lengths(factor: FloatArray, scaled: FloatArray, rows: slice) -> FloatArray:
+    """Squared lengths of L⁻¹ times some rows."""
+    solved = solve_triangular(factor, scaled[rows].T, lower=True, check_finite=False)
+    return np.einsum("ij,ij->j", solved, solved)
+
+
+def _square(scaled: FloatArray) -> FloatArray:
+    """The product of rows, turned, with themselves, (r, r)."""
+    n, r = scaled.shape
+    blocks = RowBlocks(n, r, _MOST_SUMS // r**2)
+    return blocks.sum(lambda rows: (scaled[rows].T @ scaled[rows],))[0]
 
 
 def _centred(scaled: FloatArray, constant: FloatArray | None) -> FloatArray:
@@ -241,7 +267,7 @@ def _centred(scaled: FloatArray, constant: FloatArray | None) -> FloatArray:
 
 
 def _scaled_gram(features: FloatArray, root: FloatArray, gram: bool) -> FloatArray:
-    matrix = features if gram else features @ features.T
+    matrix = features if gram else multiplied(features, features.T)
     return np.asarray(root[:, None] * matrix * root)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified, Progress
+from fenchel.losses import Box
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of, threads_for
 from fenchel.solvers.loop import Iterate, Loop
@@ -28,7 +30,7 @@ _ROUNDED = (
     "the kernel are huge"
 )
 _LOW_RANK_TOL = 1e-2
-_NEAR_BOUND = 1e-6  # of the largest coordinate: as near to a bound, another one is put on it
+_NEAR_BOUND = 1e-6  # of the room between bounds: as near to one, a coordinate is put on it
 _MOST_COARSE_ROWS = 2**18  # which are in memory, wherever the others are
 _COARSE_TOL = 1e-4
 _COARSE_STEP = 18.0
@@ -215,9 +217,12 @@ class _Run:
         return solution_of(self.loop, status, linked)
 
 
-def low_rank_start(problem: Problem, loop: Loop[Certified]) -> WarmStart | None:
+def low_rank_start(
+    problem: Problem, loop: Loop[Certified], near: float = _NEAR_BOUND
+) -> WarmStart | None:
     """The solution for a kernel of low rank, with coordinates near a bound put there.
 
+    Or near zero, where the loss is insensitive: ``near`` is a share of the room between two such.
     None where kernel values are stored: they are no dearer than such features then.
     """
     with threads_that_pay(0):  # small systems, and the same bits for any number of threads
@@ -227,12 +232,20 @@ def low_rank_start(problem: Problem, loop: Loop[Certified]) -> WarmStart | None:
         few = replace(problem, design=design)
         solution = Newton(_LOW_RANK_TOL).solve(few, None, _Clock(loop))
     dual, box = solution.dual, problem.loss.box(problem.n_outputs)
-    if box is not None:
-        size = float(np.abs(dual).max())
-        for end in (box.lower, box.upper, np.zeros(problem.n_outputs)):
-            near = np.abs(dual - end) <= _NEAR_BOUND * size  # never of one that is infinite
-            dual = np.where(near, end, dual)
+    dual = dual if box is None else _on_ends(dual, box, near)
     return WarmStart(dual, solution.offset, problem.alpha)
+
+
+def _on_ends(dual: FloatArray, box: Box, near: float) -> FloatArray:
+    zero = np.zeros_like(box.lower)
+    ends = (box.lower, zero, box.upper) if box.epsilon > 0.0 else (box.lower, box.upper)
+    for low, high in pairwise(ends):
+        room = high - low
+        if np.all(np.isfinite(room)):
+            within = (low <= dual) & (dual <= high)
+            dual = np.where(within & (dual - low <= near * room), low, dual)
+            dual = np.where(within & (high - dual <= near * room), high, dual)
+    return dual
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ _TURNS = 2  # steps for each row, on all rows at first
 _WORK = 20.0  # entries of kernel rows that steps may read, for each entry of the matrix
 _SHARE = 0.2  # of its slope that a round leaves
 _FEWEST_ROWS = 512
+_NEAR_END = 0.25  # whatever is nearer to an end than to the middle starts there
 
 
 @dataclass(frozen=True)
@@ -175,10 +176,12 @@ def ascend(
         return warm_start
     stored = problem.design.gram is not None
     if warm_start is None and not stored:
-        warm_start = low_rank_start(problem, loop)
+        box = problem.loss.box(problem.n_outputs)
+        linear = box is not None and box.is_linear  # nearly all coordinates will be on an end
+        warm_start = low_rank_start(problem, loop, *([_NEAR_END] if linear else []))
     whole = stored and problem.n_outputs == 1
     ascent = _OnMatrix(problem, spread) if whole else OnSets(problem, spread)
     if warm_start is not None:
-        ascent.start(problem.feasible(warm_start.dual))
+        ascent.start(warm_start.dual)
     ascent.run(slope)
     return ascent.result() if ascent.finite else warm_start

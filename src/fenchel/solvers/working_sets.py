@@ -51,7 +51,7 @@ class OnSets(Ascent):
         """Half of each set are the coordinates that gain most, half those of the sets before."""
         work = self._ascend(slope, _WORK * len(self.dual))
         self.values = self.exact
-        self.start(self.by_output(self.dual / self.unit).T)
+        self.renew()
         while work > 0 and self.steepest() > slope:
             before, exact = self.dual.copy(), self.image
             self.values = self.exact.in_single
