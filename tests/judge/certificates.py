@@ -235,7 +235,7 @@ def _of_weights(named: Named, predicted: np.ndarray) -> float:
     Terms of kernels whose values are huge, that cancel, leave the rounding of their sizes.
     """
     model, kept = named.model, named.weight > 0
-    if type(model.kernel_).__name__ == "Precomputed":
+    if type(model.kernel_).__name__ == "Precomputed" or not hasattr(model, "weights_"):
         return 0.0
     features = np.abs(model.feature_map_.transform(named.X[kept]))
     if features.ndim != 2:

@@ -160,6 +160,27 @@ def test_other_rows_start_from_what_was_fitted_before(monkeypatch):
     np.testing.assert_allclose(warm[1], cold[1], atol=0.02 * np.abs(cold[1]).max())
 
 
+def test_a_start_that_is_worse_than_none_is_not_taken():
+    """Of nearly singular systems a guess is far off, and Newton's method would not come back."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(60, 1))
+    y = np.sin(6.0 * X) + 0.3 * rng.normal(size=(60, 1))
+    rows = rows_by_content(X, y, np.ones(60), 60, 3)
+    kernel = Gaussian(1.5, length_scale_bounds="fixed")
+    theta = np.array([np.log(1e-7)])
+
+    def criterion(before=None):
+        task = Task(Pinball(0.3), np.eye(1), rows.targets, True)
+        return HeldOut(rows, [task], OpenParameters.of(kernel, rows, False), 1.0, 8.0, before)
+
+    cold, far = criterion(), criterion()
+    far(np.array([np.log(1.0)]))
+    for fold in far._folds:
+        fold.last = fold.last._replace(dual=1e3 * fold.last.dual, offset=fold.last.offset + 1e3)
+    assert criterion(far)(theta)[0] == pytest.approx(cold(theta)[0], rel=1e-2)
+    assert far(theta)[0] == pytest.approx(cold(theta)[0], rel=1e-2)
+
+
 def test_a_kept_factor_changes_nothing(tight, monkeypatch):
     rows = rows_of(1, weighted=True, n=200)
     kernel = KERNELS["matern"]

@@ -17,7 +17,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import KeptFactor
-from fenchel.solvers.newton_inner import Inner, Scale
+from fenchel.solvers.newton_inner import Inner, Point, Scale
 from fenchel.solvers.newton_spaces import Function, KernelSpace
 from fenchel.solvers.newton_system import STEP_TOL, Kinks
 from fenchel.solvers.sensitivity import adjoint
@@ -55,12 +55,19 @@ def fit_smoothed(
     """Minimize the smoothed objective on kernel rows to ``tol`` times the best constant's loss."""
     scale = Scale.of(problem)
     zero = np.zeros((problem.n_rows, problem.n_outputs))
-    coef, offset = (
-        (zero, problem.best_constant) if start is None else _predicted(problem, start, kept)
-    )
     ridge = _RIDGE * float(problem.weight.sum()) * scale.step
-    inner = Inner(problem, KernelSpace(problem, kept), scale, zero, offset, step, ridge)
-    point = inner.at(Function(coef, problem.design.image(coef)), offset)
+
+    def at(coef: FloatArray, image: FloatArray, offset: FloatArray) -> tuple[Inner, Point]:
+        space = KernelSpace(problem, kept)
+        inner = Inner(problem, space, scale, zero, offset, step, ridge)
+        return inner, inner.at(Function(coef, image), offset)
+
+    inner, point = at(zero.copy(), zero.copy(), problem.best_constant)
+    if start is not None:
+        coef, offset = _predicted(problem, start, kept)
+        guess = at(coef, problem.design.image(coef), offset)
+        if guess[1].value <= point.value:  # of nearly singular systems it may be anywhere
+            inner, point = guess
     tolerance = tol * problem.baseline / problem.alpha
     point, n_steps = inner.minimize(point, tolerance, max_steps)
     assert point.residual is not None
