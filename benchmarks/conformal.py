@@ -17,7 +17,8 @@ def cross_validated(slow: bool) -> list[Row]:
     rows = []
     for name, make in (("S", make_sine_quantiles), ("H", make_heavy_tails)):
         X, y = make(N, random_state=0)[:2]
-        ridge, quantiles = KernelRidge(1e-3), QuantileRegressor([0.05, 0.5, 0.95], alpha=1e-3)
+        ridge = KernelRidge(1e-3, learn=False)
+        quantiles = QuantileRegressor([0.05, 0.5, 0.95], alpha=1e-3, learn=False)
         for plain, wrapper in (
             (ridge, ConformalRegressor(ridge, method="cv+", cv=FOLDS)),
             (quantiles, ConformalQuantileRegressor(quantiles, method="cv+", cv=FOLDS)),
