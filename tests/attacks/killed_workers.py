@@ -41,7 +41,7 @@ def living_workers(cluster: Any, client: Any, killed: int) -> list[int]:
         if whole and killed not in found:
             return found
         time.sleep(0.2)
-    raise RuntimeError("the worker that was killed has not been replaced in two minutes")
+    raise TimeoutError("the worker that was killed has not been replaced in two minutes")
 
 
 def attack(count: int, seed: int) -> Outcome:
@@ -70,7 +70,11 @@ def attack(count: int, seed: int) -> Outcome:
         seconds = time.monotonic() - start
         victim = 0
         for k in range(count):
-            living = living_workers(cluster, client, victim)
+            try:
+                living = living_workers(cluster, client, victim)
+            except TimeoutError as error:  # other attacks are still to come
+                outcome.failures.append(f"try {k}: {error}")
+                break
             moment, victim = random.uniform(0.0, seconds), int(random.choice(living))
             timer = threading.Timer(moment, os.kill, [victim, signal.SIGKILL])
             timer.start()
