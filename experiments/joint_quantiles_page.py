@@ -58,15 +58,15 @@ kept, so this is an inference, not a proof. Pinball and crossing loss ×100 of J
 
 
 class Comparison(NamedTuple):
-    """JQR against a competitor on one data set."""
+    """A method, JQR here, against a competitor on one data set."""
 
     better: bool
     worse: bool
     significant: bool
     splits: int
     """Number of splits that both were run on, of which the verdict is."""
-    joint: float
-    """Mean of JQR over these."""
+    own: float
+    """Mean of the method over these."""
 
 
 def measured(results: pd.DataFrame, criterion: str) -> pd.DataFrame:
@@ -82,16 +82,18 @@ def printed(criterion: str) -> pd.DataFrame:
     return frame.pivot_table(index="data_set", columns="method", values=["mean", "std"])
 
 
-def compare(results: pd.DataFrame, criterion: str, name: str, competitor: str) -> Comparison:
+def compare(
+    results: pd.DataFrame, criterion: str, name: str, competitor: str, method: str = "JQR"
+) -> Comparison:
     """Means, and a Wilcoxon signed-rank test on the splits."""
     mine = results[results["data_set"] == name]
     table = mine.pivot_table(index="split", columns="method", values=criterion)
-    table = table[["JQR", competitor]].dropna()
-    difference = (table["JQR"] - table[competitor]).to_numpy()
+    table = table[[method, competitor]].dropna()
+    difference = (table[method] - table[competitor]).to_numpy()
     level = 1.0 if not difference.any() else float(wilcoxon(difference).pvalue)
     mean = difference.mean()
     verdict = bool(mean < 0), bool(mean > 0), level < SIGNIFICANCE
-    return Comparison(*verdict, len(table), float(table["JQR"].mean()))
+    return Comparison(*verdict, len(table), float(table[method].mean()))
 
 
 def comparisons(results: pd.DataFrame, criterion: str) -> dict[str, dict[str, Comparison]]:
@@ -125,7 +127,7 @@ def table(results: pd.DataFrame, criterion: str) -> str:
                 sign = " +" if verdict.better else " −"
             row[f"{method} measured"] = _cell(ours, name, method, criterion) + sign
             if verdict is not None and verdict.splits < len(splits):
-                mean = f"{100.0 * verdict.joint:.{DECIMALS[criterion]}f}"
+                mean = f"{100.0 * verdict.own:.{DECIMALS[criterion]}f}"
                 row[f"JQR on the splits of {method}"] = mean
         rows.append(row)
     return markdown_table(pd.DataFrame(rows))

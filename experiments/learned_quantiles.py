@@ -19,20 +19,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy.stats import wilcoxon
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from experiments import harness
+from experiments.drawing import BLUE, ORANGE, VERMILION, draw_ratios
+from experiments.joint_quantiles_page import compare
 from experiments.joint_quantiles_table1 import LEVELS, best_pairs
 from fenchel import QuantileRegressor
 
 NAME = "learned_quantiles"
 THEIRS = "joint_quantiles_table1"
-GRIDS = ("IND", "JQR")
+OURS, GRIDS = "learned", ("IND", "JQR")
+STYLES = {OURS: (VERMILION, "o"), "IND": (BLUE, "s"), "JQR": (ORANGE, "^")}
 QUICK_SETS = ("mcycle", "topo")
 TIMED_SPLITS = 1
-GOAL_SHARE, SIGNIFICANT = 0.2, 0.05
+GOAL_SHARE = 0.2
 
 PAGE = """\
 # Learned parameters against grids on small samples
@@ -76,6 +78,7 @@ def one_split(name: str, k: int, quick: bool) -> list[dict[str, Any]]:
         record = {
             "data_set": name,
             "split": k,
+            "method": OURS,
             "training_rows": len(train),
             "pinball": harness.pinball(y[test], model.predict(X[test]), LEVELS),
             "criterion": np.nan if model.learned_ is None else model.learned_.criterion,
@@ -94,84 +97,57 @@ def one_split(name: str, k: int, quick: bool) -> list[dict[str, Any]]:
 def with_grids(results: pd.DataFrame) -> pd.DataFrame:
     """The same with the losses of the grids on the same splits."""
     stored = pd.read_csv(harness.HERE / "results" / THEIRS / "results.csv")
-    stored = stored[stored["method"].isin(GRIDS)]
-    theirs = stored.pivot(index=["data_set", "split"], columns="method", values="pinball")
-    return results.merge(theirs.reset_index(), on=["data_set", "split"], validate="one_to_one")
+    stored = stored.loc[stored["method"].isin(GRIDS), ["data_set", "split", "method", "pinball"]]
+    return pd.concat([results, results[["data_set", "split"]].merge(stored)], ignore_index=True)
 
 
-def significant(group: pd.DataFrame, grid: str) -> bool:
-    """Whether the splits of one data set are all but too alike for chance."""
-    difference = group["pinball"] - group[grid]
-    if len(group) < 2 or not difference.any():
-        return False
-    return bool(wilcoxon(difference).pvalue < SIGNIFICANT)
+def means(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean loss over the splits, a row for each data set and a column for each method."""
+    return results.pivot_table("pinball", "data_set", "method", sort=False)[[OURS, *GRIDS]]
 
 
 def verdict(results: pd.DataFrame) -> str:
     """How often learning is as good as each grid."""
-    lines = []
+    mean, lines = means(results), []
     for grid in GRIDS:
-        groups = dict(iter(results.groupby("data_set", sort=False)))
-        ratio = {name: each["pinball"].mean() / each[grid].mean() for name, each in groups.items()}
-        clear = [name for name, group in groups.items() if significant(group, grid)]
-        good = [name for name in groups if ratio[name] <= 1.0]
-        worse = [name for name in groups if ratio[name] > 1.0]
-        worst = max(ratio, key=lambda name: ratio[name])
+        ratio = mean[OURS] / mean[grid]
+        each = {name: compare(results, "pinball", name, grid, OURS) for name in ratio.index}
+        good = [one.significant for one in each.values() if not one.worse]
+        worse = {name: one.significant for name, one in each.items() if one.worse}
         lines.append(
             {
                 "grid": grid,
-                "better or equal": f"{len(good)} ({len(set(good) & set(clear))})",
-                "worse": f"{len(worse)} ({len(set(worse) & set(clear))}): {', '.join(worse)}",
-                "ratio": f"{np.exp(np.mean(np.log(list(ratio.values())))):.3f}",
-                "worst": f"{ratio[worst]:.3f}, {worst}",
+                "better or equal": f"{len(good)} ({sum(good)})",
+                "worse": f"{len(worse)} ({sum(worse.values())}): {', '.join(worse)}",
+                "ratio": f"{np.exp(np.log(ratio).mean()):.3f}",
+                "worst": f"{ratio.max():.3f}, {ratio.idxmax()}",
             }
         )
     return harness.markdown_table(pd.DataFrame(lines))
 
 
 def picture(results: pd.DataFrame) -> Figure:
-    """Learned over grid for each data set."""
-    means = results.groupby("data_set", sort=False)[["pinball", *GRIDS]].mean()
-    figure = Figure(figsize=(7.0, 0.28 * len(means) + 1.2))
+    """Losses over those of joint quantile regression for each data set."""
+    mean = means(results)
+    figure = Figure(figsize=(7.0, 0.28 * len(mean) + 1.2))
     axes = figure.subplots()
-    axes.axvline(1.0, color="0.6", linewidth=0.8)
-    for grid, mark in zip(GRIDS, "os", strict=True):
-        axes.plot(means["pinball"] / means[grid], range(len(means)), mark, label=f"over {grid}")
-    axes.set(yticks=range(len(means)), yticklabels=means.index)
-    axes.set_xlabel("learned loss over the grid's (log scale)")
-    axes.set_xscale("log")
-    ticks = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2]
-    axes.set_xticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    axes.set_xticks([], minor=True)
+    draw_ratios(axes, mean.div(mean["JQR"], axis=0), STYLES, OURS, "JQR")
     axes.invert_yaxis()
-    axes.legend(fontsize="small", loc="upper left")
     return figure
 
 
 def page(results: pd.DataFrame, quick: bool) -> str:
     """What was measured."""
-    means = results.groupby("data_set", sort=False)[["pinball", *GRIDS]].mean()
-    seconds = results.groupby("data_set", sort=False)["seconds"].median()
-    rows = results.groupby("data_set", sort=False)["training_rows"].first()
-    every = pd.DataFrame(
-        {
-            "data set": means.index,
-            "training rows": rows.to_numpy(),
-            **{
-                label: (100.0 * means[column]).map("{:.2f}".format).to_numpy()
-                for label, column in (("learned", "pinball"), *zip(GRIDS, GRIDS, strict=True))
-            },
-            **{
-                f"over {grid}": (means["pinball"] / means[grid]).map("{:.3f}".format).to_numpy()
-                for grid in GRIDS
-            },
-            "seconds": seconds.map("{:.2f}".format).to_numpy(),
-        }
-    )
-    timed = results.dropna(subset="grid_seconds")
-    share = timed.groupby("data_set")[["seconds", "grid_seconds"]].sum()
-    share = share["seconds"] / share["grid_seconds"]
-    splits = results["split"].nunique()
+    mean, own = means(results), results[results["method"] == OURS]
+    groups = own.groupby("data_set", sort=False)
+    every = (100.0 * mean).map("{:.2f}".format)
+    every.insert(0, "training rows", groups["training_rows"].first().astype(int))
+    for grid in GRIDS:
+        every[f"over {grid}"] = (mean[OURS] / mean[grid]).map("{:.3f}".format)
+    every["seconds"] = groups["seconds"].median().map("{:.2f}".format)
+    timed = own.dropna(subset="grid_seconds").groupby("data_set")[["seconds", "grid_seconds"]]
+    share = timed.sum()["seconds"] / timed.sum()["grid_seconds"]
+    splits = own["split"].nunique()
     return PAGE.format(
         splits="one random split" if splits == 1 else f"{splits} random splits",
         options=harness.options(splits, 2 if quick else 20),
@@ -182,7 +158,7 @@ def page(results: pd.DataFrame, quick: bool) -> str:
         n_timed=len(share),
         goal=GOAL_SHARE,
         largest=f"{share.max():.2f} on {share.idxmax()}",
-        every=harness.markdown_table(every),
+        every=harness.markdown_table(every.reset_index(names="data set")),
     )
 
 
