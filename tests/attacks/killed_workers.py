@@ -36,9 +36,11 @@ def living_workers(cluster: Any, client: Any, killed: int) -> list[int]:
     """Numbers of the processes of all workers, once the one that was killed is replaced."""
     deadline = time.monotonic() + 120.0
     while time.monotonic() < deadline:
-        found = [nanny.pid for nanny in cluster.workers.values()]
-        whole = len(found) == len(client.nthreads()) == _WORKERS and None not in found
-        if whole and killed not in found:
+        nannies = list(cluster.workers.values())
+        found = [nanny.pid for nanny in nannies]
+        # a process that is killed before its worker has registered is not replaced
+        ready = {nanny.worker_address for nanny in nannies} == set(client.nthreads())
+        if ready and len(found) == _WORKERS and None not in found and killed not in found:
             return found
         time.sleep(0.2)
     raise TimeoutError("the worker that was killed has not been replaced in two minutes")
