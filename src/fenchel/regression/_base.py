@@ -26,26 +26,22 @@ from fenchel.features import (
 )
 from fenchel.files import is_table, read_blocks
 from fenchel.kernels import OperatorKernel, SparsePoints, as_kernel, settled, takes_sparse
-from fenchel.learning import (
-    Data,
-    sample_by_content,
-    unit_of_strength,
-)
+from fenchel.learning import Data, unit_of_strength
 from fenchel.learning_estimator import FEW_ROWS, KernelParameters, LearningEstimator
 from fenchel.losses import Loss
-from fenchel.metrics import total_effects
-from fenchel.metrics.effects import IDLE
 from fenchel.named_kernel import solve_named
 from fenchel.norm_ball import TOLERANCE, solve_in_ball
 from fenchel.problem import Problem
 from fenchel.regression._files import OnDisk
+from fenchel.regression._importances import Importances
 from fenchel.regression._prepared import Prepared, middle
 from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 from fenchel.solvers.loop import Watch
 
-_SAMPLE, _BLOCK = 128, 1024
+_BLOCK = 1024
 _OF_SPARSE = ("auto", "cholesky", "kernel_rows")
+_BOUNDED_ROWS, _UNBOUNDED_ROWS = KernelRowLimits(2000, 50_000), KernelRowLimits(4000, 10_000)
 _SPARSE_ROWS = KernelRowLimits(10_000, 0)  # whose values are not computed again and again
 
 
@@ -59,7 +55,7 @@ class _Parameters(KernelParameters):
     fit_intercept: bool = True
 
 
-class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
+class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstimator):
     """Base class: subclasses name the loss and the coupling, and hold no mathematics."""
 
     feature_parameters = (*LearningEstimator.feature_parameters, "fit_intercept")
@@ -70,8 +66,6 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
     certified_offset_: FloatArray
     """The offsets that the certificate is of."""
     _takes_sparse = True
-    _sample: FloatArray | None
-    """A few of the training rows, for importances."""
     _sparse: bool = False
     """Whether the rows of the fit are sparse."""
 
@@ -165,9 +159,7 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
             rows, targets = prepared.inputs.rows, prepared.targets
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
         self.learned_, self._learned = self._learned, None
-        self._sample = None
-        if not (self.given_gram or self._sparse):
-            self._sample = sample_by_content(rows, targets, _SAMPLE)
+        self._keep_sample(None if self.given_gram or self._sparse else rows, targets)
         self._last = None
         if self.warm_start:
             whole = np.zeros((prepared.inputs.n_rows, start.dual.shape[1]))
@@ -325,7 +317,7 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
         """
         if self._sparse:
             return _SPARSE_ROWS
-        return KernelRowLimits(*((2000, 50_000) if self._is_bounded() else (4000, 10_000)))
+        return _BOUNDED_ROWS if self._is_bounded() else _UNBOUNDED_ROWS
 
     def _is_bounded(self) -> bool:
         """Whether dual coordinates have bounds, as those of losses with bounded slopes do."""
@@ -391,29 +383,6 @@ class KernelRegressor(CheckedRegressor, _Parameters, LearningEstimator):
         n_targets = targets.shape[1]
         loss = self.make_loss(n_targets).unconstrained
         return loss, self.make_coupling(loss.n_outputs or n_targets), targets
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of the variance of predictions due to each feature, summing to 1, (d,).
-
-        See :func:`fenchel.metrics.total_effects`, on at most 128 of the training rows; computed
-        when it is asked for. All zeros where predictions are constant. Features that the model
-        does not read are named by :attr:`idle_features_`.
-        """
-        check_is_fitted(self)
-        if self._sample is None:
-            raise AttributeError(
-                "feature_importances_ needs features, and X was sparse or held kernel values"
-            )
-        effects = total_effects(self._evaluate, self._sample)
-        return effects / (effects.sum() or 1.0)
-
-    @property
-    def idle_features_(self) -> AnyArray:
-        """Names, or numbers, of features with less than a thousandth of the importance."""
-        idle = np.flatnonzero(self.feature_importances_ < IDLE)
-        names = getattr(self, "feature_names_in_", None)
-        return idle if names is None else names[idle]
 
     def default_grid(self) -> dict[str, Any]:
         """Return the candidates where none are given: 20 strengths."""

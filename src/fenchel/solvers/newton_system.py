@@ -23,8 +23,7 @@ from fenchel.design.tiled import factor_lower
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import LEAST_KINKS, KeptFactor, Solve, Unknowns
 
-STEP_TOL = 1e-6
-"""Of a step by a kept factor: the next one has its error to begin with."""
+_BY_KEPT = 1e-6  # residual of a system by a kept factor: a next Newton step starts from its error
 
 
 class Kinks(NamedTuple):
@@ -79,7 +78,7 @@ def solve_in_kinks(
     rows, outputs = square_roots(*kinks)
     functions = problem.design.functions(rows, outputs)
     pulled = functions.values(gradient)
-    solve = Factored(functions.fill, len(rows)).solve
+    solve = _by_factor(functions.fill, len(rows))
     z, offset = _solve_bordered(problem, solve, outputs, pulled, offset_gradient, ridge)
     return -gradient - functions.weights(z), offset
 
@@ -130,15 +129,10 @@ def _solve_bordered(
     return solved[:, :p] @ offset - solved[:, p], offset
 
 
-class Factored:
-    """A positive definite matrix by its factor."""
-
-    def __init__(self, fill: Callable[[FloatArray], None], size: int) -> None:
-        self._factor = cholesky(fill, size)
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Solve for the columns of the right side."""
-        return solve_cholesky(self._factor, right)
+def _by_factor(fill: Callable[[FloatArray], None], size: int) -> Solve:
+    """What solves with a positive definite matrix, from its factor."""
+    factor = cholesky(fill, size)
+    return lambda right: solve_cholesky(factor, right)
 
 
 def solver_in_kinks(
@@ -147,17 +141,16 @@ def solver_in_kinks(
     rows: IntArray,
     vectors: FloatArray,
     kept: KeptFactor | None = None,
-    tol: float = STEP_TOL,
 ) -> Solve:
-    """What solves with I + UUᵀ for vectors of the kinks: by a kept factor, to tol, if it pays."""
+    """What solves with I + UUᵀ for vectors of the kinks: by a kept factor if it pays."""
     fill = problem.design.functions(rows, vectors).fill
     if kept is None or len(rows) < LEAST_KINKS or kinks.jacobian.ndim > 2:
-        return Factored(fill, len(rows)).solve
+        return _by_factor(fill, len(rows))
     unknowns = Unknowns.of(problem, rows, vectors)
 
     def solve(right: FloatArray) -> FloatArray:
-        found = kept.solve(unknowns, right, tol)
-        return Factored(fill, len(rows)).solve(right) if found is None else found
+        found = kept.solve(unknowns, right, _BY_KEPT)
+        return _by_factor(fill, len(rows))(right) if found is None else found
 
     return solve
 

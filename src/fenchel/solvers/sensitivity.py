@@ -34,7 +34,6 @@ from fenchel.solvers.newton_system import Kinks, cholesky_of, solve_cholesky, so
 
 _STIFF = 1e9  # of a kink, in place of infinity: the share of a change that is not held
 _HELD = 1e-12  # least rcond at which kinks hold an offset
-_TOL = 1e-6  # of the solution, where it is by a kept factor
 _FEW = 2000  # kinks whose system is solved in them even where weights are fewer: to more digits
 
 
@@ -83,12 +82,10 @@ def _unsmoothed(jacobian: FloatArray) -> FloatArray:
 class _InKinks:
     """With D = Σ v vᵀ and U = Σ z v: I + V K V."""
 
-    def __init__(
-        self, problem: Problem, kinks: Kinks, kept: KeptFactor | None, tol: float
-    ) -> None:
+    def __init__(self, problem: Problem, kinks: Kinks, kept: KeptFactor | None) -> None:
         self.problem = problem
         self.rows, self.vectors = square_roots(*kinks)
-        self.solver = solver_in_kinks(problem, kinks, self.rows, self.vectors, kept, tol)
+        self.solver = solver_in_kinks(problem, kinks, self.rows, self.vectors, kept)
 
     def solve(self, values: FloatArray, total: FloatArray) -> tuple[FloatArray, FloatArray]:
         p, vectors = self.problem.n_outputs, self.vectors
@@ -153,15 +150,13 @@ w = 0 without intercept. An offset that no kink holds does not move.
 """
 
 
-def system_of(
-    problem: Problem, kinks: Kinks, kept: KeptFactor | None = None, tol: float = _TOL
-) -> System:
+def system_of(problem: Problem, kinks: Kinks, kept: KeptFactor | None = None) -> System:
     """The system in one unknown for each kink; where these are many, in the weights if fewer."""
     if kinks.size > max(_FEW, problem.design.zero().size + problem.n_outputs):
         hessian = problem.design.hessian(kinks.rows, kinks.jacobian)
         if hessian is not None:
             return _InWeights(problem, kinks, hessian)
-    return _InKinks(problem, kinks, kept, tol)
+    return _InKinks(problem, kinks, kept)
 
 
 def _held(square: FloatArray, right: FloatArray) -> FloatArray:
@@ -174,13 +169,12 @@ def adjoint(
     values: FloatArray,
     total: FloatArray,
     kept: KeptFactor | None = None,
-    tol: float = _TOL,
 ) -> Adjoint:
     """Solve with the matrix of the kinks; see :class:`Adjoint` for ``values`` q and ``total`` σ.
 
     An offset that no kink holds does not move.
     """
-    return Adjoint(*system_of(problem, kinks, kept, tol).solve(values, total))
+    return Adjoint(*system_of(problem, kinks, kept).solve(values, total))
 
 
 __all__ = ["Adjoint", "System", "adjoint", "stiffness", "system_of"]

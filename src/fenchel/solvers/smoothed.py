@@ -19,7 +19,7 @@ from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import KeptFactor
 from fenchel.solvers.newton_inner import Inner, Point, Scale
 from fenchel.solvers.newton_spaces import Function, KernelSpace
-from fenchel.solvers.newton_system import STEP_TOL, Kinks
+from fenchel.solvers.newton_system import Kinks
 from fenchel.solvers.sensitivity import adjoint
 
 _RIDGE = 1e-12  # on offsets that no kink holds, in units of the problem
@@ -105,5 +105,5 @@ def _predicted(
     rows, jacobian = start.kinks
     kinks = Kinks(rows, jacobian * (start.alpha / problem.alpha))
     change, total = residual - start.residual, -coef.sum(axis=0)
-    move = adjoint(problem, kinks, change, total, kept, STEP_TOL)
+    move = adjoint(problem, kinks, change, total, kept)
     return coef + move.push, start.offset + move.offset

@@ -1,0 +1,52 @@
+"""Which features a fitted model reads, and how much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from fenchel._typing import AnyArray, FloatArray
+from fenchel.learning import sample_by_content
+from fenchel.metrics import total_effects
+from fenchel.metrics.effects import IDLE
+
+_SAMPLE = 128
+
+
+class Importances:
+    """Attributes of models that keep a few of their training rows."""
+
+    _sample: FloatArray | None
+
+    def _evaluate(self, X: Any) -> FloatArray:
+        """All outputs for validated rows."""
+        raise NotImplementedError
+
+    def _keep_sample(self, rows: FloatArray | None, targets: FloatArray) -> None:
+        """Keep a few rows, or none where these are not features."""
+        self._sample = None if rows is None else sample_by_content(rows, targets, _SAMPLE)
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of the variance of predictions due to each feature, summing to 1, (d,).
+
+        See :func:`fenchel.metrics.total_effects`, on at most 128 of the training rows; computed
+        when it is asked for. All zeros where predictions are constant. Features that the model
+        does not read are named by :attr:`idle_features_`.
+        """
+        check_is_fitted(self)
+        if self._sample is None:
+            raise AttributeError(
+                "feature_importances_ needs features, and X was sparse or held kernel values"
+            )
+        effects = total_effects(self._evaluate, self._sample)
+        return effects / (effects.sum() or 1.0)
+
+    @property
+    def idle_features_(self) -> AnyArray:
+        """Names, or numbers, of features with less than a thousandth of the importance."""
+        idle = np.flatnonzero(self.feature_importances_ < IDLE)
+        names = getattr(self, "feature_names_in_", None)
+        return idle if names is None else names[idle]
