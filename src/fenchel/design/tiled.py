@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numba.extending import get_cython_function_address
+from scipy.linalg import lapack
 
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
@@ -42,8 +43,12 @@ def factor_lower(matrix: AnyArray) -> bool:
            [1., 1.]])
     """
     n = len(matrix)
-    tile = _TILE if n >= _LEAST else max(n, 1)
     size, kind = matrix.itemsize, "d" if matrix.dtype == np.float64 else "s"
+    if n < _LEAST:  # in a wrapper that costs less than the calls below
+        with threads_that_pay(0):
+            wrapped = lapack.dpotrf if kind == "d" else lapack.spotrf
+            return n == 0 or wrapped(matrix, lower=1, clean=0, overwrite_a=1)[1] == 0
+    tile = _TILE
 
     def at(i: int, j: int) -> ctypes.c_void_p:
         return ctypes.c_void_p(matrix.ctypes.data + size * (i + j * n))

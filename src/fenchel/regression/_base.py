@@ -459,10 +459,10 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     def _previous(self, prepared: Prepared) -> WarmStart | None:
         """Solution of the previous fit, if warm_start asks for it and it fits."""
         last = getattr(self, "_last", None)
-        n_targets = prepared.targets.shape[1]
-        n_outputs = self.make_loss(n_targets).n_outputs or n_targets
         if not self.warm_start or last is None:
             return None
+        n_targets = prepared.targets.shape[1]
+        n_outputs = self.make_loss(n_targets).n_outputs or n_targets
         if last.dual.shape != (prepared.inputs.n_rows, n_outputs):
             return None
         kept = prepared.inputs.kept

@@ -16,13 +16,13 @@ from fenchel.solvers.ascent import Ascent
 from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel, threads_for
 from fenchel.solvers.loop import Loop
 from fenchel.solvers.newton import Newton, low_rank_start
-from fenchel.solvers.working_sets import OnSets
+from fenchel.solvers.working_sets import READ, OnSets
 
 _SLOPE = 0.3  # where Newton takes over, in units of the spread of y and of the root of tol
 _FINER = 0.2  # the same where values are computed, and Newton's steps are dear
 _SHARP, _BLUNT = 1e-4, 0.1
 _TURNS = 2  # steps for each row, on all rows at first
-_WORK = 20.0  # entries of kernel rows that steps may read, for each entry of the matrix
+
 _SHARE = 0.2  # of its slope that a round leaves
 _FEWEST_ROWS = 512
 _NEAR_END = 0.25  # whatever is nearer to an end than to the middle starts there
@@ -136,7 +136,7 @@ class _OnMatrix(Ascent):
     def run(self, slope: float) -> None:
         """First on all rows, until each has had its turn; then in rounds on those that move."""
         n = len(self.dual)
-        budget = int(_WORK * n)
+        budget = int(READ * n)
         rows, goal, limit = np.arange(n), slope, _TURNS * n
         while True:
             steps = self._round(rows, goal, limit)

@@ -17,6 +17,7 @@ _SET = 1024
 _SHARE = 0.1  # of the slope among all rows that steps within a set leave
 _TURNS = 20  # steps for each row of a set
 _WORK = 10  # kernel values that sets may take, for each value of the matrix and each output
+READ = 20.0  # values that steps may read, for each of the matrix: a set of few rows has them all
 
 
 class OnSets(Ascent):
@@ -37,6 +38,7 @@ class OnSets(Ascent):
         self.exact: KernelValues = design.kernel_values
         self.values = self.exact.in_single
         self.image = np.zeros(len(self.dual))
+        self.may_read = READ * len(self.dual) ** 2
 
     def times(self, vector: FloatArray) -> FloatArray:
         """K times a vector, each value once; kept as the image of the dual vector."""
@@ -70,9 +72,11 @@ class OnSets(Ascent):
         while left > slope and work > 0:
             places = self._next_set(places)
             goal = max(_SHARE * left, 0.5 * slope)
-            done = self.steps_among(places, self._among(places), goal, _TURNS * len(places))
+            limit = min(_TURNS * len(places), int(self.may_read) // len(places))
+            done = self.steps_among(places, self._among(places), goal, limit)
             if len(done.places) == 0:  # steps below rounding move nothing
                 break
+            self.may_read -= done.steps * len(places)
             change = np.zeros(len(self.dual))
             change[done.places] = done.change
             self.pull = self.pull + self._moved(done.places, change)
