@@ -250,3 +250,31 @@ def test_what_was_given_is_told_on_one_line():
         if what not in KNOWN_TEXTS
     }
     assert not found
+
+
+def products_in_passes(tree: ast.Module) -> Iterator[int]:
+    """Lines of ``@`` in what is given to passes over rows and to threads."""
+    for scope in ast.walk(tree):
+        if not isinstance(scope, (ast.FunctionDef, ast.Module)):
+            continue
+        nested = {node.name: node for node in scope.body if isinstance(node, ast.FunctionDef)}
+        for call in (node for node in ast.walk(scope) if isinstance(node, ast.Call)):
+            called = ast.unparse(call.func)
+            if not (called.endswith("in_threads") or re.search(r"locks\.(map|sum)$", called)):
+                continue
+            tasks = [nested.get(getattr(each, "id", ""), each) for each in call.args[:1]]
+            for node in (inner for task in tasks for inner in ast.walk(task)):
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                    yield node.lineno
+
+
+def test_products_in_passes_let_other_threads_run():
+    """They are ``np.dot``: ``@`` holds Python's lock where its result has few numbers."""
+    source = "def f():\n    def task(rows):\n        return a @ b\n    blocks.sum(task)\n"
+    assert list(products_in_passes(ast.parse(source))) == [3]
+    found = {
+        f"{path.relative_to(SOURCE)}:{line}"
+        for path in SOURCE.rglob("*.py")
+        for line in products_in_passes(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert not found

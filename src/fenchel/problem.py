@@ -224,7 +224,7 @@ class Problem:
                 nearest = loss.nearest(residual)
                 rounded = np.abs(nearest - residual).max(axis=1) <= self.rounding
                 residual[rounded] = nearest[rounded]
-            return (float(self.share[rows] @ loss.value(residual)),)
+            return (float(np.dot(self.share[rows], loss.value(residual))),)
 
         return float(self.design.blocks.sum(task)[0])
 
@@ -257,7 +257,7 @@ class Problem:
         earned = np.empty(len(beta))
         row_products(beta, self.targets[rows], earned)
         earned -= self.loss.at(rows).conjugate(beta)
-        return float(self.share[rows] @ earned)
+        return float(np.dot(self.share[rows], earned))
 
     def feasible(self, dual: FloatArray) -> FloatArray:
         """Return a feasible point near ``dual``, with the same zeros.
@@ -393,8 +393,8 @@ class Problem:
         if self.fit_intercept:
             total, left = self.design.blocks.sum(
                 lambda rows: (
-                    self.weight[rows] @ np.abs(dual[rows]),
-                    self.weight[rows] @ dual[rows],
+                    np.dot(self.weight[rows], np.abs(dual[rows])),
+                    np.dot(self.weight[rows], dual[rows]),
                 )
             )
             left = np.abs(left)

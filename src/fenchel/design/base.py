@@ -279,7 +279,9 @@ class Coupled(Design):
 
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
         """``Σ_jl |B_jl| ‖push_j‖_E ‖push_l‖_E``, norms at most ``Σ_i |push_ij| √E_ii``."""
-        sizes = self.blocks.sum(lambda rows: (np.sqrt(residual[rows]) @ np.abs(push[rows]),))[0]
+        sizes = self.blocks.sum(
+            lambda rows: (np.dot(np.sqrt(residual[rows]), np.abs(push[rows])),)
+        )[0]
         return float(sizes @ np.abs(self.output_matrix) @ sizes)
 
     def square_by(self, push: FloatArray, forms: Callable[[FloatArray], FloatArray]) -> float:

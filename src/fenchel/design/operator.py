@@ -52,7 +52,7 @@ class Operator(Design):
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         """Σ Φ_iᵀ push_i, (r,)."""
-        return push.ravel() @ self.matrices[rows].reshape(push.size, -1)
+        return np.dot(push.ravel(), self.matrices[rows].reshape(push.size, -1))
 
     def weights_of(self, pulled: FloatArray) -> FloatArray:
         return pulled

@@ -77,14 +77,14 @@ class Plain(Coupled):
         features = self._rows[rows]
         if self._many and is_narrow(features, directions.shape[1]):
             return narrow_product(features, directions, out)
-        return np.matmul(features, directions, out=out)
+        return np.dot(features, directions, out=out)
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         """Φᵀ push, (r, p)."""
         features = self._rows[rows]
         if self._many and is_narrow(features, push.shape[1]):
             return narrow_pull(features, push)
-        return features.T @ push
+        return np.dot(features.T, push)
 
     def weights_of(self, pulled: FloatArray) -> FloatArray:
         return pulled @ self.coupling
@@ -194,9 +194,9 @@ def _add_diagonal(
             left = np.einsum("mr,ms->mrs", features[part], features[part])
         else:
             left = _grams(features, jacobian[:, part])
-        added = left.reshape(-1, r * r).T @ right[part]
+        added = np.dot(left.reshape(-1, r * r).T, right[part])
         block += added.reshape(r, r, q, q).transpose(0, 2, 1, 3)
-    border += np.einsum("pr,pq->prq", jacobian.T @ features, coupling)
+    border += np.einsum("pr,pq->prq", np.dot(jacobian.T, features), coupling)
     np.einsum("ii->i", corner)[...] += jacobian.sum(axis=0)
 
 
@@ -206,7 +206,7 @@ def _grams(features: FloatArray, jacobian: FloatArray) -> FloatArray:
     for gram, scale in zip(grams, jacobian.T, strict=True):
         free = np.flatnonzero(scale)
         mine = features[free]
-        np.matmul((mine * scale[free, None]).T, mine, out=gram)
+        np.dot((mine * scale[free, None]).T, mine, out=gram)
     return grams
 
 
@@ -220,7 +220,7 @@ def _add_full(
         for m in range(k + 1):
             free = np.flatnonzero(inner[:, k, m])
             mine = features[free]
-            gram = (mine * inner[free, k, m, None]).T @ mine
+            gram = np.dot((mine * inner[free, k, m, None]).T, mine)
             block[:, k, :, m] += gram
             if m < k:
                 block[:, m, :, k] += gram.T

@@ -125,7 +125,7 @@ def multiplied(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
 
 
 def _multiply(matrix: AnyArray, vectors: AnyArray, rows: slice, product: AnyArray) -> None:
-    np.matmul(matrix[rows], vectors, out=product[rows])
+    np.dot(matrix[rows], vectors, out=product[rows])
 
 
 def symmetric_product(lower: FloatArray, right: FloatArray) -> FloatArray:
@@ -147,9 +147,9 @@ def symmetric_product(lower: FloatArray, right: FloatArray) -> FloatArray:
     def task(rows: slice) -> None:
         before, after = slice(0, rows.start), slice(rows.stop, n)
         own = np.tril(lower[rows, rows], -1)
-        product[rows] = (own + own.T) @ right[rows]
-        product[rows] += lower[rows, before] @ right[before]
-        product[rows] += lower[after, rows].T @ right[after]
+        product[rows] = np.dot(own + own.T, right[rows])
+        product[rows] += np.dot(lower[rows, before], right[before])
+        product[rows] += np.dot(lower[after, rows].T, right[after])
 
     _in_blocks(n, n, task)
     return product

@@ -156,7 +156,7 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         starts = range(0, max(1, len(X)), size)
 
         def values(start: int) -> FloatArray:
-            return np.asarray(self._map(X[start : start + size]) @ weights)
+            return np.asarray(np.dot(self._map(X[start : start + size]), weights))
 
         with threads_that_pay(0):
             several = for_threads(self.kernel_)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._compiling import njit
 from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NONE, Number, declared
@@ -207,15 +208,14 @@ def greedy(
         row = int(np.argmax(np.where(mine > bar[rows], mine, 0.0) if np.ndim(level) else mine))
         return float(mine[row]), rows.start + row
 
-    def step(rows: slice) -> None:
+    def step(rows: slice) -> float:
         column = columns[rank, rows]
         column[...] = kernel_values(rows)[:, 0]
         if first is not None:
-            column -= first[rows] @ first[pivot]
+            column -= np.dot(first[rows], first[pivot])
         if rank:
-            column -= before @ columns[:rank, rows]
-        column /= root
-        left[rows] -= column * column
+            column -= np.dot(before, columns[:rank, rows])
+        return float(_take_off(column, root, left[rows]))
 
     while rank < cap:
         # of equal ones the first
@@ -224,13 +224,12 @@ def greedy(
             break
         root, before = np.sqrt(size), columns[:rank, pivot].copy()
         kernel_values = _columns(gram, np.array([pivot]))
-        blocks.map(step)
+        gram.check(np.array(blocks.map(step)))
         columns[rank, pivots[:rank]] = 0.0
         columns[rank, pivot] = root
         pivots[rank] = pivot
         rank += 1
         left[pivots[:rank]] = 0.0
-        gram.check(left)
     features = np.empty((len(left), rank))
 
     def turn(rows: slice) -> None:
@@ -241,6 +240,18 @@ def greedy(
     if first is not None:
         features = np.hstack([first, features])
     return features, pivots[:rank].copy(), left
+
+
+@njit(cache=True, nogil=True)
+def _take_off(column: FloatArray, root: float, left: FloatArray) -> float:
+    """Divide a column by the root of its pivot, take its squares off; return the least left."""
+    lowest = np.inf
+    for i in range(len(column)):
+        column[i] /= root
+        left[i] -= column[i] * column[i]
+        if left[i] < lowest or np.isnan(left[i]):  # NaN stays
+            lowest = left[i]
+    return lowest
 
 
 def _columns(gram: Gram, pivots: IntArray) -> Callable[[slice], FloatArray]:
@@ -320,7 +331,7 @@ def _extend_columns(
 
     def step(rows: slice) -> None:
         added = kernel_values(rows)
-        added -= features[rows, :rank] @ known.T
+        added -= np.dot(features[rows, :rank], known.T)
         added = solve_rows(inner, added)
         features[rows, new] = added
         left[rows] -= np.einsum("ij,ij->i", added, added)

@@ -131,12 +131,12 @@ class Computed(KernelValues):
             fill(rows, columns, values)
             return values
 
-        product[rows] += tile(rows) @ vectors[rows]
+        product[rows] += np.dot(tile(rows), vectors[rows])
         for start in range(rows.stop, self.size, _TILE_COLUMNS):
             columns = slice(start, min(start + _TILE_COLUMNS, self.size))
             values = tile(columns)
-            product[rows] += values @ vectors[columns]
-            product[columns] += values.T @ vectors[rows]
+            product[rows] += np.dot(values, vectors[columns])
+            product[columns] += np.dot(values.T, vectors[rows])
 
     def _share(self, task: Callable[[int], _Result], parts: Sequence[int]) -> list[_Result]:
         """Results of parts, in threads if the kernel may be evaluated in several.

@@ -121,7 +121,7 @@ class KernelFunctions:
                     shape = some.stop - some.start, columns.stop - columns.start
                     values = work[: shape[0] * shape[1]].reshape(shape)
                     fill(some, columns, values)
-                    out[some] += values @ coefficients[columns]
+                    out[some] += np.dot(values, coefficients[columns])
 
         with threads_that_pay(0):
             if for_threads(self.kernel):

@@ -231,7 +231,10 @@ class Loss(ConvexFunction):
         """
         blocks = RowBlocks(*dual.shape)
         magnitude, total = blocks.sum(
-            lambda rows: (weight[rows] @ np.abs(dual[rows]), weight[rows] @ dual[rows])
+            lambda rows: (
+                np.dot(weight[rows], np.abs(dual[rows])),
+                np.dot(weight[rows], dual[rows]),
+            )
         )
         positive, negative = 0.5 * (magnitude + total), 0.5 * (magnitude - total)
         smaller = np.minimum(positive, negative)

@@ -258,7 +258,7 @@ def _square(scaled: FloatArray) -> FloatArray:
     """The product of rows, turned, with themselves, (r, r)."""
     n, r = scaled.shape
     blocks = RowBlocks(n, r, _MOST_SUMS // r**2)
-    return blocks.sum(lambda rows: (scaled[rows].T @ scaled[rows],))[0]
+    return blocks.sum(lambda rows: (np.dot(scaled[rows].T, scaled[rows]),))[0]
 
 
 def _centred(scaled: FloatArray, constant: FloatArray | None) -> FloatArray:

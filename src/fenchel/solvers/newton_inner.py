@@ -29,10 +29,11 @@ class Scale:
     @classmethod
     def of(cls, problem: Problem) -> Scale:
         """Spread of y around the best constant, and mean loss over its square."""
+        constant = problem.best_constant  # by threads of its own
 
         def task(rows: slice) -> tuple[float]:
-            centred = problem.targets[rows] - problem.best_constant
-            return (float(problem.share[rows] @ np.einsum("ij,ij->i", centred, centred)),)
+            centred = problem.targets[rows] - constant
+            return (float(np.dot(problem.share[rows], np.einsum("ij,ij->i", centred, centred))),)
 
         spread = float(np.sqrt(problem.design.blocks.sum(task)[0] / problem.n_outputs))
         mean_loss = problem.baseline
@@ -49,6 +50,8 @@ class Point(NamedTuple):
     dual: FloatArray
     value: float
     kinks: Kinks
+    pushed: FloatArray
+    """Σ c_i β_i, (p,)."""
     pull: FloatArray | None
     """Φᵀ (c β), where the pass over the rows brought it."""
 
@@ -103,19 +106,20 @@ class Inner:
                 envelope.active + rows.start,
                 (envelope.jacobian.T * stiffness).T,
             )
-            value = float(weight @ envelope.value)
+            sums = float(np.dot(weight, envelope.value)), np.dot(weight, envelope.dual)
             if residual is not None or not with_pull:
-                return (value,)
+                return sums
             multiply_rows(envelope.dual, weight)
-            return value, design.pull(rows, envelope.dual)
+            return *sums, design.pull(rows, envelope.dual)
 
-        value, *pull = design.blocks.sum(task)
+        value, pushed, *pull = design.blocks.sum(task)
         away = offset - self.centre
         objective = float(value) + 0.5 * function.dot(function)
         objective += 0.5 * self.ridge * float(away @ away)
         active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
         found = Kinks(np.concatenate(active), np.concatenate(jacobians))
-        return Point(function, offset, residual, dual, objective, found, pull[0] if pull else None)
+        pulled = pull[0] if pull else None
+        return Point(function, offset, residual, dual, objective, found, pushed, pulled)
 
     def _room(self) -> FloatArray:
         if self.spare:
@@ -134,9 +138,7 @@ class Inner:
         problem = self.problem
         offset = np.zeros(problem.n_outputs)
         if problem.fit_intercept:
-            weight, dual = problem.weight, point.dual
-            pushed = problem.design.blocks.sum(lambda rows: (weight[rows] @ dual[rows],))[0]
-            offset = self.ridge * (point.offset - self.centre) - pushed
+            offset = self.ridge * (point.offset - self.centre) - point.pushed
         function = self.space.gradient(point.function, point.dual, point.pull)
         worth = 0.5 * function.dot(function) + self.scale.spread * float(np.abs(offset).sum())
         return Gradient(function, offset, worth)
@@ -222,7 +224,7 @@ class Inner:
                 residual = here[rows] - size * mine
                 envelope = problem.loss.at(rows).envelope(self.anchor[rows], residual, self.step)
                 falls = np.einsum("ij,ij->i", envelope.dual, mine)
-                return float(weight @ envelope.value), float(weight @ falls)
+                return float(np.dot(weight, envelope.value)), float(np.dot(weight, falls))
 
             value, falls = (float(part) for part in problem.design.blocks.sum(task))
             along = fixed + size * (linear + 0.5 * size * bend)
