@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from fenchel import KernelRidge, QuantileRegressor
 from fenchel.design import Gram
+from fenchel.design.tiled import factor_lower
 from fenchel.features import KernelRows, compacted
 from fenchel.kernels import Gaussian, Matern
 from fenchel.losses import Squared
@@ -76,6 +77,18 @@ def test_rows_left_out_by_the_factor_and_by_refits(weighted, fit_intercept):
         part.fit(X[others], y[others], sample_weight=s[others])
         expected = y[i] - part.predict(X[i : i + 1])[0]
         assert_allclose(model.loo_residuals_[i], expected, rtol=1e-8, atol=1e-10)
+
+
+def test_one_factor_serves_the_fit_and_the_rows_left_out(monkeypatch):
+    factored = []
+    monkeypatch.setattr(
+        "fenchel.design.factored.factor_lower",
+        lambda matrix: factored.append(len(matrix)) or factor_lower(matrix),
+    )
+    X, y = data()
+    model = ridge().fit(X, y)
+    assert np.isfinite(model.loo_residuals_).all()
+    assert factored == [N]
 
 
 def test_each_of_two_models_has_its_own_residuals():

@@ -73,7 +73,8 @@ class Gram(ByValues):
 
     def _computed(self, weights: FloatArray) -> FloatArray:
         """K u B, where kernel values are not stored from that of the nearest known array."""
-        if self.gram is None:
+        stored = self.left_factor is not None or self.gram is not None  # a factor stays
+        if not stored:
             for known, image in self._known:
                 change = weights - known
                 change[np.abs(change) <= _ROUNDED * np.abs(weights)] = 0.0
