@@ -317,6 +317,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own exceptions have it
             raise
-        message = one_sentence(error.format_message())
-        raise InputError(f"{message} (see fenchel --help)") from error
+        message, where = one_sentence(error.format_message()), getattr(error, "ctx", None)
+        command_path = "fenchel" if where is None else where.command_path
+        raise InputError(f"{message} (see {command_path} --help)") from error
     return 0
