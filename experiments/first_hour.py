@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from experiments import first_hour_page, first_hour_tasks, harness
-from experiments.first_hour_tasks import COMMAND
+from experiments.first_hour_tasks import COMMAND, DRAWN
 
 NAME = "first_hour"
 
@@ -23,6 +23,8 @@ def one_task(name: str, method: str, quick: bool) -> list[dict[str, Any]]:
     """One method on one table; but in the quick form, in a process of its own."""
     if method == COMMAND:
         return [first_hour_tasks.as_command(name, quick)]
+    if method == DRAWN:
+        return [first_hour_tasks.over_draws(name)]
     if quick:
         return [first_hour_tasks.measure(name, method, quick)]
     return [first_hour_tasks.in_fresh_process(name, method)]

