@@ -17,7 +17,6 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._bases import BaseEstimator, RegressorMixin
-from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import (
     CheckedParameters,
@@ -430,8 +429,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         if len(kept) < len(X):
             rows = X[np.ix_(kept, kept)] if self.given_gram else X[kept]
         weight = weight[kept]
-        with threads_that_pay(len(rows)):
-            feature_map, features = self._feature_map(rows, weight)
+        feature_map, features = self._feature_map(rows, weight)
         return KeptRows(kept, len(X), weight, rows, feature_map, features)
 
     def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:

@@ -8,7 +8,13 @@ from threadpoolctl import threadpool_limits
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.datasets import make_heavy_tails
-from fenchel.design.tiled import factor_lower, inverse_lengths, multiplied, symmetric_product
+from fenchel.design.tiled import (
+    factor_lower,
+    inverse_lengths,
+    multiplied,
+    symmetric_product,
+    weighted_square,
+)
 from fenchel.kernels import Gaussian
 from fenchel.model_selection import PathSearchCV
 
@@ -54,12 +60,24 @@ def test_products(n, columns):
     assert np.allclose(symmetric_product(matrix, right), (below + below.T) @ right)
 
 
-def bits(model, rows, number):
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (5000, 7), (700, 620)], ids=str)
+def test_squares(shape):
+    random = np.random.default_rng(0)
+    features, weight = random.normal(size=shape), random.uniform(size=shape[0])
+    for number in (1, 3):
+        with threadpool_limits(number):
+            plain, square = weighted_square(features), weighted_square(features, weight)
+        assert np.allclose(plain, features.T @ features)
+        assert np.allclose(square, features.T @ (weight[:, None] * features))
+        assert (square == square.T).all()
+
+
+def bits(model, rows, number, width=4.8):
     X, y = make_heavy_tails(rows, random_state=0)
     if getattr(model, "coupling", None) is not None:
         y = np.column_stack([y, np.abs(y)])
     with threadpool_limits(number):
-        model.set_params(kernel=Gaussian(4.8), learn=False).fit(X, y)
+        model.set_params(kernel=Gaussian(width), learn=False).fit(X, y)
         loo = getattr(model, "loo_residuals_", np.zeros(0))
         return [each.tobytes() for each in (model.dual_coef_, model.predict(X[:50]), loo)]
 
@@ -99,3 +117,11 @@ def test_rows_left_out_are_the_same_for_any_number_of_threads(coupling):
 def bits_of(search, X):
     best = search.best_estimator_
     return best.loo_residuals_.tobytes(), best.predict(X[:50]).tobytes()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of what so few features leave out
+@pytest.mark.parametrize("features", ["nystroem", "cholesky", "fourier"])
+def test_fits_on_many_features_are_the_same_for_any_number_of_threads(features):
+    model = QuantileRegressor(0.5, alpha=1e-3, features=features, rank=1100, random_state=0)
+    assert bits(model, 1300, 1, width=0.3) == bits(model, 1300, 3, width=0.3)
+    assert model.feature_map_.rank_ > 1000

@@ -17,10 +17,13 @@ from scipy.linalg import lapack
 
 from fenchel._threads import in_threads, threads_that_pay
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.design.rows import RowBlocks
 
 _TILE = 256
 _LEAST = 512  # rows from which on tiles pay
 _BLOCK_VALUES = 2**18  # of a matrix, that a thread multiplies at a time
+_MOST_SUMS, _FEW_SUMS = 2**24, 48  # 128 MiB of squares, one for each part of the rows
+_LEAST_ROWS = 2048  # scaled at a time
 _KINDS: dict[type, Any] = {bytes: ctypes.c_char, int: ctypes.c_int}
 _REALS: dict[str, Any] = {"d": ctypes.c_double, "s": ctypes.c_float}
 
@@ -155,6 +158,42 @@ def symmetric_product(lower: FloatArray, right: FloatArray) -> FloatArray:
     return product
 
 
+def weighted_square(features: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+    """Φᵀ diag(weight) Φ, (r, r), for features (n, r), in blocks of rows, and in tiles if large.
+
+    Scaled copies of features are of some rows at a time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.tiled import weighted_square
+    >>> weighted_square(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([2.0, 3.0]))
+    array([[ 2.,  4.],
+           [ 4., 11.]])
+    """
+    n, r = features.shape
+    root = None if weight is None else np.sqrt(weight)[:, None]
+
+    def scaled(rows: slice) -> FloatArray:
+        return features[rows] if root is None else root[rows] * features[rows]
+
+    def task(rows: slice) -> tuple[FloatArray]:
+        mine = scaled(rows)
+        return (np.dot(mine.T, mine),)
+
+    if n == 0 or r * r * _FEW_SUMS <= _MOST_SUMS:
+        return RowBlocks(n, r).sum(task)[0] if n else np.zeros((r, r))
+    square, size = np.zeros((r, r)), max(_LEAST_ROWS, 2 * r)
+    for start in range(0, n, size):
+        mine = scaled(slice(start, min(start + size, n)))
+
+        def add(j: int, mine: FloatArray = mine) -> None:
+            square[j : j + _TILE, j:] += np.dot(mine[:, j : j + _TILE].T, mine[:, j:])
+
+        in_threads(add, range(0, r, _TILE))
+    return np.triu(square) + np.triu(square, 1).T
+
+
 def _in_blocks(n: int, width: int, task: Callable[[slice], None]) -> None:
     """Do a task for some of n rows at a time."""
     size = max(16, _BLOCK_VALUES // max(width, 1))
@@ -185,4 +224,10 @@ def _call(name: str, *arguments: Any) -> None:
     )
 
 
-__all__ = ["factor_lower", "inverse_lengths", "multiplied", "symmetric_product"]
+__all__ = [
+    "factor_lower",
+    "inverse_lengths",
+    "multiplied",
+    "symmetric_product",
+    "weighted_square",
+]

@@ -124,7 +124,8 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         self.kernel_ = self._resolved_kernel(X)
         if isinstance(self.kernel_, Precomputed):
             check_gram(X)
-        features = self._fit(X)
+        with threads_that_pay(0):  # passes have threads of their own: the same bits for any number
+            features = self._fit(X)
         self.rank_ = features.shape[-1]
         return features
 
@@ -142,7 +143,8 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         """Features of new rows, (n_samples, rank_), in chunks of bounded memory."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        return in_chunks(self._map, rows, self._values_per_row(), for_threads(self.kernel_))
+        with threads_that_pay(0):
+            return in_chunks(self._map, rows, self._values_per_row(), for_threads(self.kernel_))
 
     def combination(self, X: FloatArray, weights: FloatArray) -> FloatArray:
         """Values φ(X) @ weights of functions, (n, p), for rows (n, d) that are validated.

@@ -75,7 +75,7 @@ class RandomFourier(FeatureMap):
             )
         self.frequencies_ = drawn
         self.rank_ = 2 * pairs
-        features = in_chunks(self._map, X, self.rank_)
+        features = in_chunks(self._map, X, self.rank_, threads=True)
         rows = random.choice(len(X), min(_PROBES, len(X)), replace=False)
         gram = self.kernel_(X[rows])
         error = np.linalg.norm(gram - features[rows] @ features[rows].T)

@@ -14,7 +14,7 @@ from fenchel._typing import AnyArray, FloatArray
 from fenchel._validation import COUNT, NONE, NUMBERS, OneOf, declared, random_of, shown
 from fenchel.features.base import FeatureMap, in_chunks
 from fenchel.features.gram import not_positive, residual_diagonal
-from fenchel.kernels import Precomputed
+from fenchel.kernels import Precomputed, for_threads
 
 CENTRES = "kmeans"
 """The name of landmarks that are centres of clusters."""
@@ -84,7 +84,7 @@ class Nystroem(FeatureMap):
         kept = (values > _CUT * values[-1]) & (values > 0.0)
         self._whiten(square, values, vectors, kept)
         self.rank_ = int(np.count_nonzero(kept))
-        features = in_chunks(self._map, X, len(self.landmarks_))
+        features = in_chunks(self._map, X, len(self.landmarks_), for_threads(self.kernel_))
         diagonal = np.diag(X) if given else self.kernel_.diag(X)
         left = diagonal - np.einsum("ij,ij->i", features, features)
         self._set_kernel_error(diagonal, left)

@@ -244,8 +244,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     def _fit_prepared(
         self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
     ) -> WarmStart:
-        inputs = prepared.inputs
-        with threads_that_pay(min(len(inputs.features), inputs.feature_map.rank_)):
+        with threads_that_pay(0):  # passes have threads of their own
             used, problem, solution = self._solved(prepared, start, watch)
             prepared.adopt(used)
             offset, solution = self._as_stored(prepared, problem, solution)
@@ -445,7 +444,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         if isinstance(X, SparsePoints) and not self._sparse:
             starts = range(0, len(X), _BLOCK)
             return np.concatenate([self._evaluate(X[i : i + _BLOCK].toarray()) for i in starts])
-        with threads_that_pay(min(len(X), len(self.weights_))):
+        with threads_that_pay(0):
             return self._combination(X, self.weights_) + self.offset_
 
     def _check_outputs(self, kernel: OperatorKernel, n_targets: int) -> None:

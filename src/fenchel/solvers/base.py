@@ -184,7 +184,7 @@ def threads_for(problem: Any) -> AbstractContextManager[Any]:
     So fits are the same bit for bit for any number of threads.
     """
     design = getattr(problem, "design", None)  # problems of norms have none
-    return nullcontext() if design is None or not design.is_gram else threads_that_pay(0)
+    return nullcontext() if design is None else threads_that_pay(0)
 
 
 class LoopSolver:

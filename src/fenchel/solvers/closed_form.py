@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import LinAlgError, blas, eigh, svd
+from scipy.linalg import LinAlgError, eigh, svd
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Certified
-from fenchel.design import Factored
+from fenchel.design import Factored, RowBlocks
+from fenchel.design.tiled import multiplied, weighted_square
 from fenchel.problem import Problem
 from fenchel.solvers.base import (
     Solution,
@@ -24,7 +25,6 @@ from fenchel.solvers.base import (
 from fenchel.solvers.loop import Loop
 
 _NOTHING, _FAR_BELOW = 1e-40, 1e-200
-_LEAST_ROWS = 2048
 _ROUNDED = 1e-14  # share of the largest by which eigenvalues differ that are one
 MOST_FACTORS = 16
 """Values up to which a Cholesky factor for each costs less than one eigendecomposition."""
@@ -205,10 +205,12 @@ class _InFeatures:
 
     def __init__(self, problem: Problem, features: FloatArray, values: FloatArray) -> None:
         self.features, self.values, self.weight = features, values, problem.weight[:, None]
-        self.square = _square(features, problem.weight)
+        self.square = weighted_square(features, problem.weight)
 
     def solve(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        pulled = self.features.T @ (self.weight * y)
+        features, scaled = self.features, self.weight * y
+        blocks = RowBlocks(*features.shape)
+        pulled = blocks.sum(lambda rows: (np.dot(features[rows].T, scaled[rows]),))[0]
         groups = groups_of(self.values)
         if len(groups) <= MOST_FACTORS:
             for value, columns in groups:
@@ -218,20 +220,7 @@ class _InFeatures:
             spectrum, vectors = eigh(self.square)
             shrink = 1.0 + np.outer(np.maximum(spectrum, 0.0), self.values)
             pulled = vectors @ ((vectors.T @ pulled) / shrink)
-        return y - self.features @ (pulled * self.values), pulled
-
-
-def _square(features: FloatArray, weight: FloatArray) -> FloatArray:
-    """Φᵀ c Φ, in blocks of rows of which the scaled copies take no memory to speak of."""
-    (n, r), root = features.shape, np.sqrt(weight)[:, None]
-    square = np.zeros((r, r), order="F")
-    size = max(_LEAST_ROWS, 2 * r)
-    work = np.empty((min(size, n), r))
-    for start in range(0, n, size):
-        rows = slice(start, start + size)
-        scaled = np.multiply(root[rows], features[rows], out=work[: min(size, n - start)])
-        blas.dsyrk(1.0, scaled.T, 1.0, square, overwrite_c=1, lower=1)
-    return np.tril(square) + np.tril(square, -1).T
+        return y - multiplied(features, pulled * self.values), pulled
 
 
 def _needs_independence(problem: Problem) -> str | None:

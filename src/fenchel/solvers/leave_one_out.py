@@ -10,12 +10,11 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.design import Factored, RowBlocks
-from fenchel.design.tiled import multiplied
+from fenchel.design.tiled import multiplied, weighted_square
 from fenchel.solvers.closed_form import MOST_FACTORS, groups_of, shift_of
 
 _VANISHING = 1e3 * np.finfo(float).eps
 _BLOCK_VALUES = 2**20
-_MOST_SUMS = 2**24  # numbers of matrices that are added up, held at once: 128 MiB
 _CHUNK_VALUES = 2**22  # residuals of a path at a time: 32 MiB
 
 
@@ -47,7 +46,7 @@ class Spectrum:
                 values, self.vectors = values[:-1], self.vectors[:, :-1]
         else:
             scaled = _centred(self.root[:, None] * features, self.constant)
-            values, rotation = eigh(_square(scaled), overwrite_a=True, check_finite=False)
+            values, rotation = eigh(weighted_square(scaled), overwrite_a=True, check_finite=False)
             self.vectors = multiplied(scaled, rotation)
         self.values = np.maximum(values, 0.0)
 
@@ -237,7 +236,7 @@ def _in_features(
     root = np.sqrt(weight)
     constant = root / np.linalg.norm(root) if fit_intercept else None
     scaled = _centred(root[:, None] * features, constant)
-    square, blocks = _square(scaled), RowBlocks(*scaled.shape)
+    square, blocks = weighted_square(scaled), RowBlocks(*scaled.shape)
     for t in values:
         system = t * square
         np.einsum("ii->i", system)[:] += 1.0
@@ -252,13 +251,6 @@ def _lengths(factor: FloatArray, scaled: FloatArray, rows: slice) -> FloatArray:
     """Squared lengths of L⁻¹ times some rows."""
     solved = solve_triangular(factor, scaled[rows].T, lower=True, check_finite=False)
     return np.einsum("ij,ij->j", solved, solved)
-
-
-def _square(scaled: FloatArray) -> FloatArray:
-    """The product of rows, turned, with themselves, (r, r)."""
-    n, r = scaled.shape
-    blocks = RowBlocks(n, r, _MOST_SUMS // r**2)
-    return blocks.sum(lambda rows: (np.dot(scaled[rows].T, scaled[rows]),))[0]
 
 
 def _centred(scaled: FloatArray, constant: FloatArray | None) -> FloatArray:
