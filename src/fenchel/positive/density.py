@@ -29,6 +29,7 @@ from fenchel.kernels import Box, Gaussian, as_box, resolve, settled
 from fenchel.learning import LEARNING, Learning
 from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._conditional import conditional_density
+from fenchel.positive._few_rows import FewRowsFirst, few_rows
 from fenchel.positive._left_out import learned_width
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import check_conditions
@@ -232,7 +233,18 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         volume /= float(share @ np.einsum("ij,ij->i", features, features))
         none = np.zeros((len(features), 0))
         scale = np.array([1.0 / volume])
-        return Prepared(inputs, none, np.zeros(1), scale, integrals / volume, found)
+        few = few_rows(inputs.feature_map, inputs.rows, inputs.weight)
+        return Prepared(inputs, none, np.zeros(1), scale, integrals / volume, found, few=few)
+
+    def _chosen_solver(self, prepared: Prepared) -> Any:
+        """Newton's method on few points first, where these stand for the rows."""
+        few = prepared.few
+        if few is None or self.solver not in ("auto", "newton"):
+            return self.solver
+        problem = self._problem(prepared)
+        part = replace(problem.psd[0], features=few.features)
+        smaller = replace(problem, psd=[part], sample_weight=few.weight, shared=few.squares)
+        return FewRowsFirst(float(self.tol), int(self.max_iter), smaller)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         assert prepared.integrals is not None
