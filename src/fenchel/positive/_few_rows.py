@@ -22,9 +22,10 @@ from fenchel.solvers.loop import Iterate, Loop, credible_gap
 _ORDER = 6
 _LEAST_ROWS = 5000  # with 2500 the fit on the rows themselves is as fast
 _LEAST_SHARE = 8  # rows for each point: with fewer a step on all rows costs too little
+_CANDIDATES = 1000  # by rank, and as many by value: neighbours are far nearer than landmarks
 _VANISHED = 1e-10  # of a polynomial on a panel: there are no more rows that tell it from others
 _WARM = 0.1  # barrier on all rows over the gap that few leave, as that of any start
-_CENTRED = 0.9  # share of the tolerance that the values of the model on few points may leave
+_INSIDE = 0.9  # share of the tolerance for the points: what they are away is far less
 
 
 class FewRows(NamedTuple):
@@ -32,7 +33,7 @@ class FewRows(NamedTuple):
 
     features: FloatArray
     """(points, r)."""
-    weight: FloatArray
+    rule: GaussRule
     squares: Squares
     """Of the features, for problems of all strengths."""
 
@@ -46,16 +47,28 @@ def few_rows(feature_map: FeatureMap, rows: FloatArray, weight: FloatArray) -> F
     landmarks: Any = getattr(feature_map, "landmarks_", None)
     if rows.shape[1] != 1 or len(rows) < _LEAST_ROWS or np.ndim(landmarks) != 2:
         return None
-    points, mass = gauss_points(rows[:, 0], weight, np.unique(landmarks), _ORDER)
-    if _LEAST_SHARE * len(points) > len(rows):
+    rule = GaussRule(rows[:, 0], weight, np.unique(landmarks), _ORDER)
+    if _LEAST_SHARE * len(rule.points) > len(rows):
         return None
-    return FewRows(feature_map.transform(points[:, None]), mass, Squares())
+    return FewRows(feature_map.transform(rule.points[:, None]), rule, Squares())
 
 
-def gauss_points(
-    values: FloatArray, weight: FloatArray, cuts: FloatArray, order: int
-) -> tuple[FloatArray, FloatArray]:
-    r"""Points and masses with the integrals of polynomials that weighted numbers have.
+def landmark_candidates(rows: FloatArray) -> IntArray | None:
+    """Numbers of some of many rows of one column, in their order there; None of few rows.
+
+    They are equally far apart in rank, and about so in value.
+    """
+    if rows.shape[1] != 1 or len(rows) < _LEAST_ROWS:
+        return None
+    x, first = np.unique(rows[:, 0], return_index=True)
+    by_rank = np.rint(np.linspace(0.0, len(x) - 1.0, _CANDIDATES)).astype(np.intp)
+    by_value = np.searchsorted(x, np.linspace(x[0], x[-1], _CANDIDATES))
+    both = np.concatenate([by_rank, np.minimum(by_value, len(x) - 1)])
+    return np.asarray(first[np.unique(both)])
+
+
+class GaussRule:
+    r"""Points with masses in the place of weighted numbers, by Gauss rules on panels.
 
     .. math:: \sum_j m_j\, p(t_j) = \sum_i s_i\, p(x_i), \qquad \deg p < 2\, \mathrm{order},
 
@@ -73,121 +86,131 @@ def gauss_points(
     order : int
         Points for each panel.
 
-    Returns
-    -------
+    Attributes
+    ----------
     points, masses : ndarray
+        t and m.
 
     References
     ----------
     Golub, Welsch (1969), Calculation of Gauss quadrature rules.
     """
-    sorting = np.lexsort((weight, values))
-    x, s = values[sorting], weight[sorting]
-    different = np.flatnonzero(np.concatenate([[True], np.diff(x) > 0.0]))
-    x, s = x[different], np.add.reduceat(s, different)
-    panel = np.searchsorted(cuts, x, side="right")
-    first = np.flatnonzero(np.concatenate([[True], np.diff(panel) > 0]))
-    counts = np.diff(np.append(first, len(x)))
-    many = np.repeat(counts > order, counts)
-    points, masses = [x[~many]], [s[~many]]
-    if many.any():
-        found = _rules(x[many], s[many], counts[counts > order], order)
-        points, masses = [points[0], found[0]], [masses[0], found[1]]
-    t, mass = np.concatenate(points), np.concatenate(masses)
-    return t[mass > 0.0], mass[mass > 0.0]
 
+    def __init__(
+        self, values: FloatArray, weight: FloatArray, cuts: FloatArray, order: int
+    ) -> None:
+        sorting = np.lexsort((weight, values))
+        x, s = values[sorting], weight[sorting]
+        new = np.concatenate([[True], np.diff(x) > 0.0])
+        x, s = x[new], np.add.reduceat(s, np.flatnonzero(new))
+        self._which = np.empty(len(values), dtype=np.intp)
+        """The number of each value among the different ones."""
+        self._which[sorting] = np.cumsum(new) - 1
+        panel = np.searchsorted(cuts, x, side="right")
+        first = np.flatnonzero(np.concatenate([[True], np.diff(panel) > 0]))
+        counts = np.diff(np.append(first, len(x)))
+        self._many = np.repeat(counts > order, counts)
+        self._counts = counts[counts > order]
+        points, masses = x[~self._many], s[~self._many]
+        self._polynomials = np.zeros((order, 0))
+        """Orthonormal ones of each panel at its numbers, (order, numbers)."""
+        self._projections = np.zeros((0, order, order))
+        """From values at the points of each panel to coefficients of these."""
+        if len(self._counts):
+            found = self._rules(x[self._many], s[self._many], order)
+            points, masses = (np.concatenate(p) for p in zip((points, masses), found, strict=True))
+        self._kept = masses > 0.0
+        self.points, self.masses = points[self._kept], masses[self._kept]
 
-def _rules(
-    x: FloatArray, s: FloatArray, counts: IntArray, order: int
-) -> tuple[FloatArray, FloatArray]:
-    """Gauss rules of panels that follow one another: Stieltjes' procedure for all at once."""
-    last = np.cumsum(counts)
-    first = last - counts
-    low, high = x[first], x[last - 1]
-    middle, half = 0.5 * (low + high), 0.5 * (high - low)
-    u = (x - np.repeat(middle, counts)) / np.repeat(half, counts)
-    mass = np.add.reduceat(s, first)
-    share = s / np.repeat(mass, counts)
-    jacobi = np.zeros((len(counts), order, order))
-    now, before, length = np.ones_like(u), np.zeros_like(u), np.zeros(len(counts))
-    for k in range(order):
-        centre = np.add.reduceat(share * u * now * now, first)
-        jacobi[:, k, k] = centre
-        if k == order - 1:
-            break
-        rest = (u - np.repeat(centre, counts)) * now - np.repeat(length, counts) * before
-        length = np.sqrt(np.add.reduceat(share * rest * rest, first))
-        length = np.where(length > _VANISHED, length, 0.0)
-        inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0.0)
-        jacobi[:, k, k + 1] = jacobi[:, k + 1, k] = length
-        now, before = rest * np.repeat(inverse, counts), now
-    at, vectors = np.linalg.eigh(jacobi)
-    points = np.clip(middle[:, None] + half[:, None] * at, low[:, None], high[:, None])
-    masses = mass[:, None] * np.square(vectors[:, 0])
-    return points.ravel(), masses.ravel()
+    def _rules(self, x: FloatArray, s: FloatArray, order: int) -> tuple[FloatArray, FloatArray]:
+        """Points and masses of panels with many numbers: Stieltjes' procedure for all at once."""
+        counts = self._counts
+        last = np.cumsum(counts)
+        first = last - counts
+        low, high = x[first], x[last - 1]
+        middle, half = 0.5 * (low + high), 0.5 * (high - low)
+        u = (x - np.repeat(middle, counts)) / np.repeat(half, counts)
+        mass = np.add.reduceat(s, first)
+        share = s / np.repeat(mass, counts)
+        jacobi = np.zeros((len(counts), order, order))
+        self._polynomials = np.zeros((order, len(x)))
+        now, before, length = np.ones_like(u), np.zeros_like(u), np.zeros(len(counts))
+        for k in range(order):
+            self._polynomials[k] = now
+            centre = np.add.reduceat(share * u * now * now, first)
+            jacobi[:, k, k] = centre
+            if k == order - 1:
+                break
+            rest = (u - np.repeat(centre, counts)) * now - np.repeat(length, counts) * before
+            length = np.sqrt(np.add.reduceat(share * rest * rest, first))
+            length = np.where(length > _VANISHED, length, 0.0)
+            inverse = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0.0)
+            jacobi[:, k, k + 1] = jacobi[:, k + 1, k] = length
+            now, before = rest * np.repeat(inverse, counts), now
+        at, vectors = np.linalg.eigh(jacobi)
+        self._projections = vectors * vectors[:, :1]
+        points = np.clip(middle[:, None] + half[:, None] * at, low[:, None], high[:, None])
+        masses = mass[:, None] * np.square(vectors[:, 0])
+        return points.ravel(), masses.ravel()
+
+    def extended(self, at_points: FloatArray) -> FloatArray:
+        """Values at all numbers of the polynomials on panels that have these at the points."""
+        whole = np.zeros(len(self._kept))
+        whole[self._kept] = at_points
+        alone = len(self._many) - np.count_nonzero(self._many)
+        found = np.empty(len(self._many))
+        found[~self._many] = whole[:alone]
+        panels = whole[alone:].reshape(len(self._counts), -1, 1)
+        coefficients = (self._projections @ panels)[:, :, 0]
+        total = np.zeros(self._polynomials.shape[1])
+        for values, own in zip(self._polynomials, coefficients.T, strict=True):
+            total += values * np.repeat(own, self._counts)
+        found[self._many] = total
+        return found[self._which]
 
 
 @dataclass(frozen=True)
 class FewRowsFirst(DualNewton):
-    """Newton on few weighted rows, and on all of them from there.
+    """Newton for the likelihood of few weighted points, and of all rows from there.
 
-    The solution on few rows is a density. The dual point that its values at all rows stand
-    for is certified on all rows; where these few were too few, Newton's method goes on.
+    The dual of the points, whose logarithm is a smooth function, is extended to all rows, and
+    certified there together with the model of the points. Where these were too few, Newton's
+    method goes on.
     """
 
     few: PSDProblem | None = None
+    rule: GaussRule | None = None
 
     def _iterates(self, record: Record, warm_start: Start | None) -> Generator[Iterate[Certified]]:
-        # a start that is given would save steps on few rows, which cost less than one on all
-        problem = record.problem
+        # a start that is given would save steps on points, which cost less than one on all rows
+        problem, rule = record.problem, self.rule
+        assert rule is not None
         model, point, done = self._solved(record.loop)
-        start = own_point(problem, point)
-        if start is None:
-            yield from super()._iterates(record, warm_start)
-            return
-        found = record.settled(start, model)
+        dual = -np.exp(rule.extended(np.log(-point.dual[:, 0])))[:, None]
+        nu, least = point.spectra.multipliers, point.spectra.barrier
+        found = record.settled(point_of(problem, dual, None, nu, least, joint=True), model)
         yield Iterate(done, found)
         left = max(self.max_iter - done, 0)
-        nu, least = start.spectra.multipliers, start.spectra.barrier
         barrier = max(least, _WARM * found.certificate.gap / sum(problem.cone.sizes))
-        rest = DualNewton(self.tol, left)._iterates(record, Start(start.dual, nu, barrier))
+        rest = DualNewton(self.tol, left)._iterates(record, Start(dual, nu, barrier))
         with closing(rest) as last:
             for step, found in last:
                 if step > 0:
                     yield Iterate(done + step, found)
 
     def _solved(self, loop: Loop[Certified]) -> tuple[Model, Point, int]:
-        """The model of few rows and the last point, whose own values are a dual point as good."""
-        few = self.few
+        """The model of the points, of low rank, with the last dual point and its step."""
+        few, enough = self.few, _INSIDE * self.tol
         assert few is not None
-        record = Record(few, self.tol, None, self._joint(few))
+        record = Record(few, enough, None, self._joint(few))
         ends = time.perf_counter() + loop.seconds_left
-        with closing(DualNewton(self.tol, self.max_iter)._iterates(record, None)) as iterates:
-            for step, found in iterates:
-                done, last = step, found
-                near = credible_gap(found.certificate) <= self.tol
-                own = own_point(few, found.point) if near else None
-                if own is not None and self._enough(record.settled(own, found.model)):
+        with closing(DualNewton(enough, self.max_iter)._iterates(record, None)) as iterates:
+            for iterate in iterates:
+                done, found = iterate
+                late = time.perf_counter() >= ends
+                if late or credible_gap(found.certificate) <= enough:
                     break
-                if time.perf_counter() >= ends:
-                    break
-        for each in record.candidates(last):  # of growing rank; the last one is safe
-            if own is not None and self._enough(record.settled(own, each.model)):
+        for each in record.candidates(found):  # of growing rank; the last one is safe
+            if credible_gap(each.certificate) <= enough:
                 break
-        return each.model, last.point, done
-
-    def _enough(self, found: Certified) -> bool:
-        return credible_gap(found.certificate) <= _CENTRED * self.tol
-
-
-def own_point(problem: PSDProblem, point: Point) -> Point | None:
-    """The dual point that the values of a model stand for, that of a point on any rows.
-
-    None where the loss does not know it, or a value is too close to zero.
-    """
-    values = problem.values(point.push, point.spectra)
-    dual = problem.loss.dual_of(values)
-    if dual is None or not np.isfinite(dual).all():
-        return None
-    nu, barrier = point.spectra.multipliers, point.spectra.barrier
-    return point_of(problem, dual, None, nu, barrier, joint=True)
+        return each.model, found.point, done

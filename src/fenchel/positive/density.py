@@ -24,13 +24,14 @@ from fenchel._validation import (
 )
 from fenchel.certificate import Callback, Status
 from fenchel.distributions import GridDistribution
-from fenchel.features import FeatureMap, Nystroem
+from fenchel.features import FeatureMap, Nystroem, PivotedCholesky
 from fenchel.kernels import Box, Gaussian, as_box, resolve, settled
 from fenchel.learning import LEARNING, Learning
-from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
+from fenchel.positive._base import FEATURE_TOL, MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._conditional import conditional_density
-from fenchel.positive._few_rows import FewRowsFirst, few_rows
+from fenchel.positive._few_rows import FewRowsFirst, few_rows, landmark_candidates
 from fenchel.positive._left_out import learned_width
+from fenchel.positive._row_sums import weighted_gram
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import check_conditions
 from fenchel.positive.integrals import moment
@@ -229,8 +230,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
             found = moment(inputs.feature_map, support)
         integrals = found.matrix
         features, share = inputs.features, inputs.weight / inputs.weight.sum()
-        volume = float(share @ np.einsum("ij,ij->i", features @ integrals, features))
-        volume /= float(share @ np.einsum("ij,ij->i", features, features))
+        gram = weighted_gram(features, share)
+        volume = float(np.vdot(gram, integrals) / np.trace(gram))
         none = np.zeros((len(features), 0))
         scale = np.array([1.0 / volume])
         few = few_rows(inputs.feature_map, inputs.rows, inputs.weight)
@@ -243,8 +244,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
             return self.solver
         problem = self._problem(prepared)
         part = replace(problem.psd[0], features=few.features)
-        smaller = replace(problem, psd=[part], sample_weight=few.weight, shared=few.squares)
-        return FewRowsFirst(float(self.tol), int(self.max_iter), smaller)
+        smaller = replace(problem, psd=[part], sample_weight=few.rule.masses, shared=few.squares)
+        return FewRowsFirst(float(self.tol), int(self.max_iter), smaller, few.rule)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         assert prepared.integrals is not None
@@ -371,6 +372,14 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         )
         return centres, centres.fit_transform(rows)
 
+    def _cholesky(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        some = landmark_candidates(rows)
+        if some is None:
+            return super()._cholesky(kernel, rows)
+        rank = self.rank or MOST_FEATURES
+        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank, self.random_state)
+        return cholesky, cholesky.fit_among(rows, some)
+
     def _by_centres(self, n_columns: int) -> bool:
         """Whether landmarks are centres of clusters."""
         named = isinstance(self.features, str) and self.features == "auto"
@@ -403,7 +412,9 @@ def _factor(prepared: Prepared, solution: PSDSolution) -> FloatArray:
 
 def _length_scales(rows: FloatArray, weight: FloatArray) -> FloatArray:
     """Standard deviations times 2 n^(-1/(4 + d)), n the effective number of different rows."""
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    axis = None if rows.shape[1] == 1 else 0  # numbers sort several times as fast as rows
+    distinct, which = np.unique(rows, axis=axis, return_inverse=True)
+    distinct = distinct.reshape(-1, rows.shape[1])
     share = np.bincount(np.ravel(which), weight) / weight.sum()
     centred = distinct - share @ distinct
     deviation = np.sqrt(share @ np.square(centred))

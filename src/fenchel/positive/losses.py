@@ -58,10 +58,6 @@ class PredictionLoss(ConvexFunction):
         """Gradient (n, p) and Hessian, (n, p) if diagonal or (n, p, p), of the conjugate."""
         raise NotImplementedError
 
-    def dual_of(self, prediction: FloatArray) -> FloatArray | None:
-        """Gradients of the losses, (n, p): the dual point of predictions; None if not known."""
-        return None
-
     def reach(self, dual: FloatArray, change: FloatArray) -> float:
         """Share of a change of dual points, at most one, with which a search along it begins."""
         return 1.0
@@ -186,9 +182,6 @@ class LogLikelihood(PredictionLoss):
 
     def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
         return -1.0 / dual, 1.0 / (dual * dual)
-
-    def dual_of(self, prediction: FloatArray) -> FloatArray | None:
-        return -1.0 / prediction if (prediction > 0.0).all() else None
 
 
 class Poisson(PredictionLoss):
