@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from fenchel.kernels import Gaussian, Laplacian
 from fenchel.positive import DensityEstimator, DualNewton, _few_rows, solve
@@ -166,6 +167,17 @@ def test_order_and_repetition_of_rows_and_units():
         expected = first.certificate_.primal + np.log(unit)
         assert found.certificate_.primal == pytest.approx(expected, abs=1e-9)
         assert found.certificate_.relative_gap <= 1e-6
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_the_same_bits_for_any_number_of_threads(learn):
+    found = []
+    for number in (1, 4):
+        with threadpool_limits(number):
+            fit = density(learn=learn).fit(mixture(3 * ROWS))
+        found.append((fit.model_.factor_, fit.dual_coef_))
+    for one, several in zip(*found, strict=True):
+        assert np.array_equal(one, several)
 
 
 def test_limits_and_starts():

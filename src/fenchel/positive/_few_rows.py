@@ -20,7 +20,7 @@ from fenchel.solvers.loop import Iterate, Loop, credible_gap
 # With 6 points in each panel between landmarks the objective of 100 000 rows of a mixture is that
 # of the points up to 6e-12; up to 2e-8 with 4, and 8e-7 with 3.
 _ORDER = 6
-_LEAST_ROWS = 5000  # with 2500 the fit on the rows themselves is as fast
+_LEAST_ROWS = 5000  # there the fit takes half the time, with 2500 two thirds
 _LEAST_SHARE = 8  # rows for each point: with fewer a step on all rows costs too little
 _CANDIDATES = 1000  # by rank, and as many by value: neighbours are far nearer than landmarks
 _VANISHED = 1e-10  # of a polynomial on a panel: there are no more rows that tell it from others
