@@ -214,3 +214,10 @@ def test_the_model_of_points_alone_is_feasible_for_all_rows():
     assert found.certificate.feasibility <= 1e-10
     again = problem.primal(found.model) - problem.dual(found.dual, found.multipliers)
     assert found.certificate.gap == pytest.approx(again, abs=1e-10)
+
+
+def test_a_dual_that_cannot_be_extended_is_not_used(monkeypatch):
+    monkeypatch.setattr(GaussRule, "extended", lambda rule, at_points: np.full(ROWS, 1e4))
+    fit = density().fit(mixture())
+    assert fit.history_[0].iteration == 0
+    assert fit.certificate_.relative_gap <= 1e-6

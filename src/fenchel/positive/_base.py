@@ -24,6 +24,7 @@ from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.learning import Data, Learning
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import Loss, Squared
+from fenchel.positive._few_rows import FewRows
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.integrals import Moment
 from fenchel.positive.problem import PSDProblem, Squares
@@ -52,8 +53,8 @@ class Prepared:
     """Of features, for problems of all strengths."""
     second: KeptRows | None = None
     """The rows with the features of a second kernel, None where there is one kernel."""
-    few: Any = None
-    """Few points that stand for many rows, see :mod:`fenchel.positive._few_rows`, or None."""
+    few: FewRows | None = None
+    """Few points that stand for many rows, None where there are none."""
 
     @property
     def positive(self) -> KeptRows:

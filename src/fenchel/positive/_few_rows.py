@@ -186,7 +186,11 @@ class FewRowsFirst(DualNewton):
         problem, rule = record.problem, self.rule
         assert rule is not None
         model, point, done = self._solved(record.loop)
-        dual = -np.exp(rule.extended(np.log(-point.dual[:, 0])))[:, None]
+        with np.errstate(over="ignore"):
+            dual = -np.exp(rule.extended(np.log(-point.dual[:, 0])))[:, None]
+        if not (np.isfinite(dual) & (dual < 0.0)).all():  # panels far too wide for polynomials
+            yield from super()._iterates(record, warm_start)
+            return
         nu, least = point.spectra.multipliers, point.spectra.barrier
         found = record.settled(point_of(problem, dual, None, nu, least, joint=True), model)
         yield Iterate(done, found)
