@@ -305,3 +305,29 @@ def test_bad_tolerance(tol):
         (ValueError, TypeError), match=r"tol must be a number in \[0, 1\) or None, got"
     ):
         PivotedCholesky(tol=tol).fit(rows(5, 1))
+
+
+def test_pivots_among_some_rows_and_among_all_where_these_leave_too_much():
+    X = np.sort(rows(3000, 1), axis=0)
+    ends = np.concatenate([np.arange(50), np.arange(2950, 3000)])
+    spread, half = np.union1d(np.arange(0, 3000, 10), ends), np.arange(0, 1500, 5)
+    for some, enough in [(spread, True), (half, False)]:
+        phi = PivotedCholesky(Gaussian(0.5), tol=1e-8)
+        features = phi.fit_among(X, some)
+        K = phi.kernel_(X)
+        residual = K - features @ features.T
+        assert np.abs(residual).max() <= 1.1e-8
+        assert np.array_equal(phi.landmarks_, X[phi.pivots_])
+        assert np.isin(phi.pivots_, some).all() == enough
+        assert phi.transform(X[:50]) == pytest.approx(features[:50], abs=1e-7)
+        assert features[phi.pivots_] == pytest.approx(phi.factor_, abs=1e-12)
+        assert phi.kernel_error_ == pytest.approx(np.trace(residual) / 3000, abs=1e-12)
+
+
+def test_pivots_among_some_rows_are_capped():
+    X = rows(500, 1)
+    phi = PivotedCholesky(Laplacian(1.0), rank=30)
+    features = phi.fit_among(X, np.arange(0, 500, 4))
+    left = 500 - np.einsum("ij,ij->", features, features)
+    assert features.shape == (500, 30)
+    assert phi.kernel_error_ == pytest.approx(left / 500)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import cauchy, norm
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,6 +19,7 @@ from fenchel.positive import (
     NonCrossingQuantileRegressor,
     NonNegativeRegressor,
 )
+from fenchel.positive._left_out import _LeftOut
 
 RNG = np.random.default_rng(0)
 LEVELS = (0.2, 0.5, 0.9)
@@ -308,3 +310,25 @@ def test_widths_of_columns_that_are_ended_are_the_best_so_far():
         density = DensityEstimator(callback=end).fit(two_columns(60))
     assert len(density.learned_.history) == 33
     assert np.isfinite(density.learned_.criterion)
+
+
+@pytest.mark.parametrize(("n", "d"), [(60, 1), (40, 3), (30, 60)])
+def test_one_multiple_for_all_columns_is_that_of_any(n, d):
+    random = np.random.default_rng(n)
+    X, weight = random.standard_t(1.5, (n, d)), random.exponential(size=n)
+    left_out = _LeftOut.of(X, weight, np.full(d, 0.4))
+    share, Z = weight / weight.sum(), X / 0.4
+    spread = Z.std(axis=0)
+    broad = 1.0 / (np.pi * spread * (1.0 + ((Z - np.median(Z, axis=0)) / spread) ** 2))
+    for multiple in (2.0, 0.3, 0.01):
+        bandwidth = multiple / 2.0
+        total = 0.0
+        for i in range(n):
+            density = n**-3.0 * np.prod(broad[i])
+            for j in np.delete(np.arange(n), i):
+                near = stats.norm.pdf((Z[i] - Z[j]) / bandwidth) / bandwidth
+                density += (1.0 - n**-3.0) * share[j] / (1.0 - share[i]) * np.prod(near)
+            total -= share[i] * np.log(density)
+        expected = total + d * np.log(0.4)
+        assert left_out.common(multiple) == pytest.approx(expected, rel=1e-9)
+        assert left_out(np.full(d, multiple))[0] == pytest.approx(expected, rel=1e-9)

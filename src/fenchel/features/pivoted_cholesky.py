@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fenchel._compiling import njit
 from fenchel._parameters import parameters
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import NONE, Number, declared
 from fenchel.design import RowBlocks
 from fenchel.features.base import FeatureMap
@@ -125,6 +125,50 @@ class PivotedCholesky(FeatureMap):
         diagonal = self._gram(X).diagonal.reshape(features.shape[:-1])
         return residual_diagonal(diagonal, features)
 
+    def fit_among(self, X: AnyArray, some: IntArray) -> FloatArray:
+        """Fit with pivots among some rows, and among all as far as these leave too much.
+
+        Of many rows most are near others: what their columns cost is spared where a few
+        thousand rows that are spread well say which pivots to take. ``kernel_error_`` is that
+        of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; no Gram matrix.
+        some : ndarray of shape (m,)
+            Numbers of different rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, rank_)
+            The features of all rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fenchel.features import PivotedCholesky
+        >>> X = np.linspace(0, 1, 1000)[:, None]
+        >>> PivotedCholesky("gaussian").fit_among(X, np.arange(0, 1000, 10)).shape
+        (1000, 13)
+        """
+        self.check_parameters()
+        X = self._rows(X, reset=True)
+        self.kernel_ = self._resolved_kernel(X)
+        self._fit(X[some])
+        self.rank_, self.pivots_ = len(self.pivots_), some[self.pivots_]
+        features, gram = self.transform(X), self._gram(X)
+        features[self.pivots_] = self.factor_
+        left = gram.diagonal - np.einsum("ij,ij->i", features, features)
+        left[self.pivots_] = 0.0
+        gram.check(left)
+        level, cap = self._relative_level() * max(gram.largest, 0.0), self._cap(gram.size)
+        if left.max() > level and self.rank_ < cap:
+            features, pivots, left = _further(gram, features, left, cap, level)
+            self._extend(X, pivots, features[pivots])
+        self._set_kernel_error(gram.diagonal, left)
+        return features
+
     def wider(
         self, X: FloatArray, features: FloatArray, share: float
     ) -> tuple[Self, FloatArray] | None:
@@ -141,11 +185,7 @@ class PivotedCholesky(FeatureMap):
         level: float | FloatArray = share * float(left.max())
         if level < ROUNDING * gram.largest:
             level = np.maximum(level, ROUNDING * gram.diagonal)
-        start = flat, np.empty(0, dtype=np.intp), left
-        found_now = greedy(gram, min(cap - flat.shape[1], BLOCK), level, start)
-        if len(found_now[1]) == BLOCK:
-            found_now = blocked(gram, cap, level, found_now)
-        wide, pivots, left = found_now
+        wide, pivots, left = _further(gram, flat, left, cap, level)
         if len(pivots) == 0:
             return None
         found = copy.copy(self)
@@ -252,6 +292,15 @@ def _take_off(column: FloatArray, root: float, left: FloatArray) -> float:
         if left[i] < lowest or np.isnan(left[i]):  # NaN stays
             lowest = left[i]
     return lowest
+
+
+def _further(
+    gram: Gram, features: FloatArray, left: FloatArray, cap: int, level: float | FloatArray
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """More columns beside known ones: all features, the new pivots, residual diagonal."""
+    start = features, np.empty(0, dtype=np.intp), left
+    found = greedy(gram, min(cap - features.shape[1], BLOCK), level, start)
+    return blocked(gram, cap, level, found) if len(found[1]) == BLOCK else found
 
 
 def _columns(gram: Gram, pivots: IntArray) -> Callable[[slice], FloatArray]:

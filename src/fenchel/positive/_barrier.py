@@ -81,6 +81,9 @@ def begin(record: Record, warm_start: Start | None, share: float) -> tuple[Path,
     problem = record.problem
     path = Path.of(problem, record.loop.tol, share)
     if warm_start is not None:
+        if warm_start.barrier > 0.0:
+            path.barrier = path.on_grid(warm_start.barrier)
+            return path, start_of(problem, warm_start, path.barrier)
         point = start_of(problem, warm_start)
         gap = record.certified(point, np.zeros(problem.outward.shape[1])).certificate.gap
         path.barrier = path.on_grid(_WARM * gap / sum(problem.cone.sizes))

@@ -24,6 +24,7 @@ from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.learning import Data, Learning
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import Loss, Squared
+from fenchel.positive._few_rows import FewRows
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.integrals import Moment
 from fenchel.positive.problem import PSDProblem, Squares
@@ -52,6 +53,8 @@ class Prepared:
     """Of features, for problems of all strengths."""
     second: KeptRows | None = None
     """The rows with the features of a second kernel, None where there is one kernel."""
+    few: FewRows | None = None
+    """Few points that stand for many rows, None where there are none."""
 
     @property
     def positive(self) -> KeptRows:
@@ -156,7 +159,12 @@ class PositiveEstimator(_Parameters, KernelEstimator):
         problem = replace(self._problem(prepared), shared=prepared.squares)
         fits = start is not None and start.dual.shape == (len(problem.weight), problem.n_outputs)
         tol, limit = float(self.tol), int(self.max_iter)
-        return solve(problem, self.solver, tol, limit, start if fits else None, watch)
+        solver = self._chosen_solver(prepared)
+        return solve(problem, solver, tol, limit, start if fits else None, watch)
+
+    def _chosen_solver(self, prepared: Prepared) -> Any:
+        """The solver as given, or one that knows more of the rows."""
+        return self.solver
 
     def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
         return self._map_of(self._resolved_kernel(rows, weight), rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
@@ -30,6 +31,7 @@ _OVER_BANDWIDTH = 2.0
 _ALIKE = 8.0
 _MOST_APART = 4.0  # times wider or narrower than the common width: repeated values are no modes
 _STEPS = 512.0  # in log widths: far above rounding, far below what matters
+_SMALL, _BESIDE = 1e-280, 40.0  # sums that may underflow; nats by which they are nothing then
 _MOST_CALLS, _LITTLE = 20, 1e-5
 
 Rule = Callable[[FloatArray, FloatArray], FloatArray]
@@ -121,6 +123,30 @@ class _LeftOut:
         np.fill_diagonal(others, -np.inf)
         return cls(Z, share, others, broad, float(np.log(unit).sum()))
 
+    @cached_property
+    def _squares(self) -> FloatArray:
+        """Squared distances of pairs of rows."""
+        return np.asarray(pdist(self.Z, "sqeuclidean"))
+
+    def common(self, multiple: float) -> float:
+        """The value of one multiple for all columns, in a third of the time of any others."""
+        (n, d), width = self.Z.shape, multiple / _OVER_BANDWIDTH
+        sums = squareform(np.exp(self._squares * (-0.5 / width**2))) @ self.share
+        constant = d * float(np.log(np.sqrt(2.0 * np.pi) * width))
+        small = sums < _SMALL
+        if np.any(small & (np.log(_SMALL) - constant > self.broad - _BESIDE)):
+            return self(np.full(d, multiple))[0]
+        rest = np.maximum(1.0 - self.share, np.finfo(float).tiny)
+        with np.errstate(divide="ignore"):
+            near = np.log((1.0 - n**-_SELDOM) * sums / rest)
+        return self._noted(np.logaddexp(near - constant, self.broad))
+
+    def _noted(self, whole: FloatArray) -> float:
+        """The value for such logarithms of densities, which the history gets."""
+        value = -float(self.share @ whole) + self.volume
+        self.history.append(value)
+        return value
+
     def __call__(self, multiples: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The value, and how much each row counts in the density at another, and at each."""
         widths = multiples / _OVER_BANDWIDTH
@@ -128,9 +154,7 @@ class _LeftOut:
         near = logsumexp(parts, axis=1)
         constant = float(np.log(np.sqrt(2.0 * np.pi) * widths).sum())
         whole = np.logaddexp(near - constant, self.broad)
-        value = -float(self.share @ whole) + self.volume
-        self.history.append(value)
-        return value, parts, near - constant - whole
+        return self._noted(whole), parts, near - constant - whole
 
     def with_slopes(self, multiples: FloatArray) -> tuple[float, FloatArray]:
         """Value, and its derivatives in the logarithms of the multiples."""
@@ -148,7 +172,7 @@ def _best_of(left_out: _LeftOut, multiples: FloatArray, end: EarlyEnd) -> tuple[
     """The best multiple for all columns, and its value."""
     found, least = float(multiples[0]), np.inf
     for multiple in multiples:
-        value = left_out(np.full(left_out.Z.shape[1], multiple))[0]
+        value = left_out.common(float(multiple))
         if value < least:
             found, least = float(multiple), value
         if end(value):

@@ -45,6 +45,8 @@ class Certified:
     predictions: FloatArray
     """Of the model at the rows, (n, p)."""
     certificate: Certificate
+    settled: bool = False
+    """Whether the model is the one to return for the point, and none of a lower rank."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +88,8 @@ class Start(NamedTuple):
     """(n, p)."""
     multipliers: FloatArray
     """Of the conditions on the matrices."""
+    barrier: float = 0.0
+    """At which the point is near a solution; 0 for a solution without."""
 
 
 def point_of(
@@ -261,6 +265,10 @@ class Record:
         model = problem.model(point.push, exact, offset)
         return self._with_model(replace(point, spectra=exact), model)
 
+    def settled(self, point: Point, model: Model) -> Certified:
+        """The certificate of a point and a model of another, which is as it shall be."""
+        return replace(self._with_model(point, model), settled=True)
+
     def _with_model(self, point: Point, model: Model, polished: bool = True) -> Certified:
         """The certificate of a point and a model, which is given its best offsets."""
         problem, offset = self.problem, model.offset
@@ -296,8 +304,10 @@ class Record:
 
     def _final(self, seen: Certified) -> Certified:
         """The first of the candidates that is within the tolerance, or else the best."""
+        if seen.settled:
+            return seen
         best, lowest = seen, np.inf
-        for found in self._candidates(seen):
+        for found in self.candidates(seen):
             certificate = found.certificate
             gap = credible_gap(certificate) if certificate.feasibility <= _ROUNDED else np.inf
             if best is seen or gap < lowest:
@@ -306,7 +316,7 @@ class Record:
                 break
         return best
 
-    def _candidates(self, best: Certified) -> Iterator[Certified]:
+    def candidates(self, best: Certified) -> Iterator[Certified]:
         """Models of a dual point: without the barrier, of low rank, and the safe one with it."""
         problem, point, offset = self.problem, best.point, best.model.offset
         for barrier in sorted({0.0, point.spectra.barrier}):

@@ -32,7 +32,9 @@ class Curvature:
         plain = []
         for k, part in enumerate(problem.psd):
             square = problem.squares[k]
-            pairs = self._pairs(spectra, k, blocks) if square is None else spectra.pairs(k)
+            r = part.features.shape[1]  # of few rows it is cheap to see which pairs matter
+            few = square is None or len(part.features) <= r * (r + 1) // 2
+            pairs = self._pairs(spectra, k, blocks) if few else spectra.pairs(k)
             columns = PairColumns(spectra, k, pairs, part)
             rows = problem.cone.rows(spectra, k, pairs)[self.active]
             if square is not None and square.features.shape[1] + len(rows) < len(pairs.root):

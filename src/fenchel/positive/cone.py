@@ -18,9 +18,10 @@ from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
 from fenchel.positive._inequalities import InequalitySplitting
+from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.losses import Residual
-from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
+from fenchel.positive.problem import PSDPart, PSDProblem
 from fenchel.positive.solvers import SOLVER_CHOICE
 
 CONES = ("non_negative", "monotone")

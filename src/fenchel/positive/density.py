@@ -24,12 +24,14 @@ from fenchel._validation import (
 )
 from fenchel.certificate import Callback, Status
 from fenchel.distributions import GridDistribution
-from fenchel.features import FeatureMap, Nystroem
+from fenchel.features import FeatureMap, Nystroem, PivotedCholesky
 from fenchel.kernels import Box, Gaussian, as_box, resolve, settled
 from fenchel.learning import LEARNING, Learning
-from fenchel.positive._base import MOST_FEATURES, PositiveEstimator, Prepared
+from fenchel.positive._base import FEATURE_TOL, MOST_FEATURES, PositiveEstimator, Prepared
 from fenchel.positive._conditional import conditional_density
+from fenchel.positive._few_rows import FewRowsFirst, few_rows, landmark_candidates
 from fenchel.positive._left_out import learned_width
+from fenchel.positive._row_sums import weighted_gram
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import check_conditions
 from fenchel.positive.integrals import moment
@@ -92,7 +94,10 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Box in which the density lives, numbers or (n_features,) arrays, infinite ends allowed;
         all of R^d by default.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        "auto" is "newton".
+        "auto" is "newton". Of one column and 5000 rows or more it is Newton's method for a few
+        hundred weighted points first, in whose panels polynomials have the same sums as over the
+        rows; their density is certified on all rows, where steps go on if they have to. History
+        and callback tell of certificates on all rows only.
     tol : float, default=1e-6
         Duality gap to reach, in nats for each row. Searches that leave the default compare
         candidates at 1e-4.
@@ -216,6 +221,14 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         watch: Callback | None,
     ) -> Prepared:
         X = rows_of(self, _as_column(X) if y is None else X, least=2)
+        # threads share blocks of rows; with one column all matrices are small, and the fit is
+        # the same bit for bit for any number of threads if linear algebra has one
+        with threads_that_pay(0 if X.shape[1] == 1 else len(X)):
+            return self._prepared_rows(X, sample_weight, learns, watch)
+
+    def _prepared_rows(
+        self, X: FloatArray, sample_weight: ArrayLike | None, learns: bool, watch: Callback | None
+    ) -> Prepared:
         support = self._checked_support(X)
         if learns and self.kernel is None and getattr(self.features, "kernel", None) is None:
             weight = check_weights(X, sample_weight)
@@ -228,11 +241,22 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
             found = moment(inputs.feature_map, support)
         integrals = found.matrix
         features, share = inputs.features, inputs.weight / inputs.weight.sum()
-        volume = float(share @ np.einsum("ij,ij->i", features @ integrals, features))
-        volume /= float(share @ np.einsum("ij,ij->i", features, features))
+        gram = weighted_gram(features, share)
+        volume = float(np.vdot(gram, integrals) / np.trace(gram))
         none = np.zeros((len(features), 0))
         scale = np.array([1.0 / volume])
-        return Prepared(inputs, none, np.zeros(1), scale, integrals / volume, found)
+        few = few_rows(inputs.feature_map, inputs.rows, inputs.weight)
+        return Prepared(inputs, none, np.zeros(1), scale, integrals / volume, found, few=few)
+
+    def _chosen_solver(self, prepared: Prepared) -> Any:
+        """Newton's method on few points first, where these stand for the rows."""
+        few = prepared.few
+        if few is None or self.solver not in ("auto", "newton"):
+            return self.solver
+        problem = self._problem(prepared)
+        part = replace(problem.psd[0], features=few.features)
+        smaller = replace(problem, psd=[part], sample_weight=few.rule.masses, shared=few.squares)
+        return FewRowsFirst(float(self.tol), int(self.max_iter), smaller, few.rule)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         assert prepared.integrals is not None
@@ -359,6 +383,14 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         )
         return centres, centres.fit_transform(rows)
 
+    def _cholesky(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+        some = landmark_candidates(rows)
+        if some is None:
+            return super()._cholesky(kernel, rows)
+        rank = self.rank or MOST_FEATURES
+        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank, self.random_state)
+        return cholesky, cholesky.fit_among(rows, some)
+
     def _by_centres(self, n_columns: int) -> bool:
         """Whether landmarks are centres of clusters."""
         named = isinstance(self.features, str) and self.features == "auto"
@@ -391,7 +423,9 @@ def _factor(prepared: Prepared, solution: PSDSolution) -> FloatArray:
 
 def _length_scales(rows: FloatArray, weight: FloatArray) -> FloatArray:
     """Standard deviations times 2 n^(-1/(4 + d)), n the effective number of different rows."""
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
+    axis = None if rows.shape[1] == 1 else 0  # numbers sort several times as fast as rows
+    distinct, which = np.unique(rows, axis=axis, return_inverse=True)
+    distinct = distinct.reshape(-1, rows.shape[1])
     share = np.bincount(np.ravel(which), weight) / weight.sum()
     centred = distinct - share @ distinct
     deviation = np.sqrt(share @ np.square(centred))

@@ -23,10 +23,11 @@ from fenchel._validation import (
 from fenchel.distributions import NormalDistribution
 from fenchel.kernels import as_kernel
 from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import PredictionLoss
 from fenchel.positive.model import PSDModel
-from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem, quadratic_forms
+from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
 
 _STEPS = 200
 

@@ -15,9 +15,9 @@ from fenchel.features import FeatureMap
 from fenchel.kernels import Box, Normal, Points, as_box, as_measure
 from fenchel.positive._differences import gradient_by_differences
 from fenchel.positive._forms import product_form, root_of
+from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._sampling import sample_by_conditionals
 from fenchel.positive.integrals import moment
-from fenchel.positive.problem import quadratic_forms
 
 _NO_RANK = 1e-9
 _NEGATIVE = 1e-10

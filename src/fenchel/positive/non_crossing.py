@@ -15,9 +15,10 @@ from fenchel.kernels import as_kernel
 from fenchel.losses import Loss, Pinball
 from fenchel.metrics import central_interval, d2_pinball_score, position_of_level
 from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
+from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.losses import Residual
-from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem, quadratic_forms
+from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
 
 CONSTANT_STRENGTH = 1e-4  # below what the position of a single row is worth, up to 10 000 rows
 MOST_GAP_FEATURES = 50

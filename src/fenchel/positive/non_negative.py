@@ -14,11 +14,12 @@ from fenchel.losses import Loss, Squared, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive.conditions import check_conditions
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
 from fenchel.positive.model import PSDModel
-from fenchel.positive.problem import PSDPart, PSDProblem, quadratic_forms
+from fenchel.positive.problem import PSDPart, PSDProblem
 
 POISSON = "poisson"
 """The name of the one loss that is not of residuals."""

@@ -16,6 +16,7 @@ from fenchel.certificate import Certificate
 from fenchel.features import PivotedCholesky
 from fenchel.kernels import Polynomial
 from fenchel.positive._cone import Cone, Spectra
+from fenchel.positive._row_sums import quadratic_forms, weighted_gram
 from fenchel.positive.losses import PredictionLoss
 
 _SQUARES_TOL = 1e-12
@@ -157,12 +158,6 @@ class Constraint:
     moments: Sequence[FloatArray | None]
     value: float
     equality: bool = True
-
-
-def quadratic_forms(features: FloatArray, factor: FloatArray) -> FloatArray:
-    """Values φᵀ F Fᵀ φ = ‖Fᵀ φ‖² of rows with features φ (n, r), (n,)."""
-    projected = features @ factor
-    return np.einsum("ij,ij->i", projected, projected)
 
 
 class Model(NamedTuple):
@@ -370,7 +365,7 @@ class PSDProblem:
         along = self.directions @ (self.weight[:, None] * dual).T
         own, rest = along[: len(self.psd)], along[len(self.psd) :]
         pairs = zip(self.psd, own, strict=True)
-        gram = [_gram(part.features, part.spread(w)) for part, w in pairs]
+        gram = [weighted_gram(part.features, part.spread(w)) for part, w in pairs]
         lines = zip(self.linear, rest, strict=True)
         return Push(gram, [line.features.T @ w for line, w in lines])
 
@@ -484,9 +479,3 @@ def _compressed(features: FloatArray) -> Compressed | None:
     if chosen.rank_ == cap and cap < r * (r + 1) // 2 and chosen.kernel_error_ > _SQUARES_TOL:
         return None
     return Compressed(squares, chosen.landmarks_, chosen.factor_)
-
-
-def _gram(features: FloatArray, weight: FloatArray) -> FloatArray:
-    """Σ weight φ φᵀ, symmetric to the last digit."""
-    product = features.T @ (weight[:, None] * features)
-    return 0.5 * (product + product.T)
