@@ -391,12 +391,7 @@ class Problem:
         """Certificate of objectives that are known, and of what a point leaves of Σ c β = 0."""
         feasibility = 0.0
         if self.fit_intercept:
-            total, left = self.design.blocks.sum(
-                lambda rows: (
-                    np.dot(self.weight[rows], np.abs(dual[rows])),
-                    np.dot(self.weight[rows], dual[rows]),
-                )
-            )
+            total, left = self.design.blocks.sizes_and_sums(self.weight, dual)
             left = np.abs(left)
             feasibility = float(np.max(np.divide(left, total, out=left, where=total > 0)))
         if self.baseline == 0.0:  # rounding errors of the targets are no loss

@@ -98,6 +98,18 @@ class RowBlocks:
                 first[k] += each
         return tuple(first)
 
+    def sizes_and_sums(
+        self, weight: FloatArray, values: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Σ c_i |v_i| and Σ c_i v_i, (p,), for weights c (n,) and values v (n, p)."""
+
+        def task(rows: slice) -> Sums:
+            share, mine = weight[rows], values[rows]
+            return np.dot(share, np.abs(mine)), np.dot(share, mine)
+
+        sizes, sums = self.sum(task)
+        return sizes, sums
+
 
 @njit(cache=True, nogil=True)
 def subtract_from(targets: FloatArray, offset: FloatArray, values: FloatArray) -> None:

@@ -230,12 +230,7 @@ class Loss(ConvexFunction):
         which stays in a solid domain; one that is not solid needs a rule of its own.
         """
         blocks = RowBlocks(*dual.shape)
-        magnitude, total = blocks.sum(
-            lambda rows: (
-                np.dot(weight[rows], np.abs(dual[rows])),
-                np.dot(weight[rows], dual[rows]),
-            )
-        )
+        magnitude, total = blocks.sizes_and_sums(weight, dual)
         positive, negative = 0.5 * (magnitude + total), 0.5 * (magnitude - total)
         smaller = np.minimum(positive, negative)
         up = np.divide(smaller, positive, out=np.ones_like(smaller), where=positive > 0)
