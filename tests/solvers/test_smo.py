@@ -244,18 +244,6 @@ def test_auto_takes_it_on_kernel_rows_only():
     assert isinstance(make_solver("auto", with_features(coupled), 1e-6, 10), Newton)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
-def test_auto_takes_newton_where_most_coordinates_end_at_a_bound(scale):
-    """Whatever the units of y and of the kernel are."""
-    loss = Pinball([0.1, 0.5, 0.9])
-    for n, c, chosen in ((320, 0.3, Newton), (320, 300.0, SMO), (120, 0.3, SMO)):
-        problem = coupled_problem(loss, n=n, c=c)
-        scaled = replace(problem, targets=scale * problem.targets, alpha=problem.alpha / scale)
-        design = Gram(scale * problem.design.gram, problem.design.coupling)
-        for each in (scaled, replace(problem, design=design, alpha=scale * problem.alpha)):
-            assert isinstance(make_solver("auto", each, 1e-6, 10), chosen)
-
-
 def test_estimator_certificate_is_that_of_its_model():
     X, y = make_heavy_tails(300, random_state=2)
     model = QuantileRegressor(0.1, alpha=1e-3, kernel=Gaussian(3.0), solver="smo").fit(X, y)

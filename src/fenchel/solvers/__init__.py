@@ -80,7 +80,7 @@ def _automatic(problem: Problem, tol: float, max_iter: int) -> Solver:
     if large and one_by_one.requires(problem) is None:
         return one_by_one
     greedy = SMO(tol, max_iter)
-    if on_gram and greedy.requires(problem) is None and greedy.pays(problem):
+    if on_gram and greedy.requires(problem) is None:
         return greedy
     return Newton(tol, max_iter)
 

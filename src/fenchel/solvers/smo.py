@@ -25,10 +25,6 @@ _TURNS = 2  # steps for each row, on all rows at first
 
 _SHARE = 0.2  # of its slope that a round leaves
 _FEWEST_ROWS = 512
-# From 300 rows on, of three to nine coupled quantiles, Newton's method from zero takes 0.4 to 1.0
-# of the time where a coordinate at its bound changes the loss of its own row by at most some 50
-# mean losses, and 0.7 to 1.6 beyond. Of 100 rows it takes 0.8 to 1.6.
-_MANY_ROWS, _FEW_FREE = 300, 50.0
 _NEAR_END = 0.25  # whatever is nearer to an end than to the middle starts there
 
 
@@ -99,20 +95,6 @@ class SMO:
                 "features='kernel_rows' keeps kernel values"
             )
         return None
-
-    def pays(self, problem: Problem) -> bool:
-        """Whether Newton's method from zero takes longer, as far as can be told beforehand.
-
-        It does not where outputs share stored values, and penalties are so strong that most
-        coordinates end at a bound: steps have few kinks then.
-        """
-        box, design = problem.loss.box(problem.n_outputs), problem.design
-        few = problem.n_rows < _MANY_ROWS or problem.n_outputs == 1
-        if few or design.gram is None or box is None:
-            return True
-        slope = float(max(box.upper.max(), -box.lower.min()))
-        own = slope * float(design.diagonal().max()) / (problem.alpha * problem.n_rows)
-        return not own * slope * problem.n_outputs <= _FEW_FREE * problem.baseline
 
     def solve(
         self,
