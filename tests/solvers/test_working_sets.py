@@ -59,6 +59,14 @@ def problems(loss, kernel, n=400, c=3.0, fit_intercept=True, coupling=((0.7, 0.4
     return [Problem(loss, d, y[:, None], weight, alpha, fit_intercept) for d in designs]
 
 
+def in_features(problem):
+    """The same problem for the conic solver."""
+    values, vectors = np.linalg.eigh(problem.design.gram)
+    kept = values > 1e-13 * values[-1]
+    features = vectors[:, kept] * np.sqrt(values[kept])
+    return replace(problem, design=Plain(features, problem.design.coupling))
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_products_and_blocks(name):
     stored, computed, _ = problems(Absolute(), KERNELS[name], n=300)
@@ -96,11 +104,7 @@ def test_it_is_a_design():
 @pytest.mark.parametrize("name", LOSSES)
 def test_agrees_with_the_conic_solver(name, fit_intercept):
     stored, *others = problems(LOSSES[name], Gaussian(3.0), 200, 30.0, fit_intercept)
-    values, vectors = np.linalg.eigh(stored.design.gram)
-    kept = values > 1e-13 * values[-1]
-    features = vectors[:, kept] * np.sqrt(values[kept])
-    plain = replace(stored, design=Plain(features, stored.design.coupling))
-    optimum = Conic(tol=1e-8).solve(plain).certificate.primal
+    optimum = Conic(tol=1e-8).solve(in_features(stored)).certificate.primal
     unit = stored.baseline
     for problem in others:
         solution = SMO(tol=1e-7).solve(problem)
@@ -252,6 +256,18 @@ def test_a_start_of_low_rank_is_on_the_ends_of_a_linear_loss(epsilon):
         middle = (dual > low + 0.25 * (high - low)) & (dual < high - 0.25 * (high - low))
         assert np.array_equal(between, middle)
     assert np.isin(dual, ends).mean() > 0.5
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_few_rows(n, name, fit_intercept):
+    stored, *computed = problems(LOSSES[name], Gaussian(3.0), n, 30.0, fit_intercept)
+    expected = Conic(tol=1e-9).solve(in_features(stored)).certificate.dual
+    for problem in computed:
+        solution = SMO(tol=1e-8).solve(problem)
+        assert solution.status.converged
+        assert solution.certificate.dual == pytest.approx(expected, abs=1e-7 * stored.baseline)
 
 
 def test_an_ascent_that_rounding_drives_off_is_not_used():

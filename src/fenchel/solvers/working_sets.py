@@ -103,9 +103,9 @@ class OnSets(Ascent):
     def _next_set(self, before: IntArray) -> IntArray:
         """Coordinates that gain most by growing and by shrinking, the best of those before."""
         grow, shrink = self.gains()
-        quarter = min(_SET // 4, len(self.dual) // 4)
-        up = np.argpartition(-grow, quarter)[:quarter]
-        down = np.argpartition(-shrink, quarter)[:quarter]
+        quarter = min(_SET // 4, -(-len(self.dual) // 4))
+        up = np.argpartition(-grow, quarter - 1)[:quarter]
+        down = np.argpartition(-shrink, quarter - 1)[:quarter]
         chosen = np.union1d(up, down)
         kept = np.setdiff1d(before, chosen, assume_unique=True)
         room = _SET - len(chosen)
