@@ -7,7 +7,7 @@ from scipy.linalg import LinAlgError, lapack
 
 from fenchel._compiling import njit
 from fenchel._threads import threads_that_pay
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel.design.tiled import factor_lower, inverse_lengths, symmetric_product
 
 _TILE = 64
@@ -65,17 +65,22 @@ class Factored:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Solve (K + diag(d)) u = right for u (n, p), with one step of iterative refinement."""
-        solution = self._solve(right)
+        solution = self.solve_once(right)
         left = right - self.product(solution) - self.shift[:, None] * solution
-        return solution + self._solve(left)
+        return solution + self.solve_once(left)
 
-    def _solve(self, right: FloatArray) -> FloatArray:
+    def solve_once(self, right: FloatArray) -> FloatArray:
+        """The same without refinement."""
         with threads_that_pay(0):
             return np.asarray(lapack.dpotrs(self._values.T, right, lower=1)[0])
 
     def inverse_diagonal(self) -> FloatArray:
         """Diagonal of the inverse of K + diag(d), (n,)."""
         return inverse_lengths(self._values.T)
+
+    def inverse_among(self, rows: IntArray) -> FloatArray:
+        """Entries of the inverse of K + diag(d) among some rows, (m, m)."""
+        return self.solve_once(np.eye(len(self._values))[:, rows])[rows]
 
 
 @njit(cache=True, nogil=True)

@@ -69,6 +69,18 @@ class Ascent:
         self.dual = placed
         self.renew()
 
+    def forget(self) -> None:
+        """Start at zero again."""
+        self.dual = np.zeros_like(self.dual)
+        self.renew()
+
+    def objective(self) -> float:
+        """That of the dual problem, which is zero at zero; it has no units."""
+        a, bent = self.dual, curvature(self.dual, self.box) * self.dual
+        image = self.pull.astype(np.float64) - bent + self.targets
+        linear = float(self.targets @ a) - self.epsilon * float(np.abs(a).sum())
+        return linear - 0.5 * float(a @ (image + bent))
+
     def _balance_inside(self, dual: FloatArray) -> bool:
         """Take the sums off coordinates inside, by a share of the room of each; whether that does.
 

@@ -74,14 +74,15 @@ class Unknowns(NamedTuple):
         values *= others.sizes
         return values
 
-    def times(self, right: FloatArray) -> FloatArray:
-        """(I + U Uᵀ) times (k, m)."""
+    def times(self, right: FloatArray, kernel_times: Solve | None = None) -> FloatArray:
+        """(I + U Uᵀ) times (k, m); ``kernel_times`` multiplies with K where another can."""
         design, m = self.problem.design, right.shape[1]
         n, p = self.problem.n_rows, self.problem.n_outputs
         push = np.zeros((p, n, m))
         push[self.outputs, self.rows] = self.sizes[:, None] * right
         mixed = np.tensordot(push, design.output_matrix, (0, 1)).reshape(n, m * p)
-        image = design.kernel_values.times(mixed).reshape(n, m, p)
+        product = design.kernel_values.times if kernel_times is None else kernel_times
+        image = product(mixed).reshape(n, m, p)
         return right + self.sizes[:, None] * image[self.rows, :, self.outputs]
 
 
@@ -149,7 +150,9 @@ class KeptFactor:
         if self._factor is not None:
             inverse = self._factor.for_kinks(unknowns)
             if inverse is not None:
-                solved, steps = _conjugate_gradients(unknowns.times, inverse, right, tol)
+                solved, steps = conjugate_gradients(
+                    unknowns.times, inverse, right, tol, _MOST_STEPS
+                )
                 if steps > _FEW_STEPS:
                     self._factor = None
                 if steps < _MOST_STEPS:
@@ -160,7 +163,7 @@ class KeptFactor:
             return None
         inverse = self._factor.for_kinks(unknowns)
         assert inverse is not None
-        solved, steps = _conjugate_gradients(unknowns.times, inverse, right, tol)
+        solved, steps = conjugate_gradients(unknowns.times, inverse, right, tol, _MOST_STEPS)
         return solved if steps < _MOST_STEPS else None
 
 
@@ -172,15 +175,15 @@ def _factored(unknowns: Unknowns) -> _Factor | None:
     return _Factor(unknowns, matrix) if factor_lower(matrix) else None
 
 
-def _conjugate_gradients(
-    times: Solve, precondition: Solve, right: FloatArray, tol: float
+def conjugate_gradients(
+    times: Solve, precondition: Solve, right: FloatArray, tol: float, most: int
 ) -> tuple[FloatArray, int]:
-    """Solutions for each right side, and the number of steps: the most where it fails."""
+    """Solutions for each right side, and the number of steps: ``most`` where it fails."""
     found = precondition(right)
     goal = tol**2 * np.einsum("ij,ij->j", right, found)
     residual = right - times(found)
     direction, before = np.zeros_like(right), np.ones(right.shape[1])
-    for step in range(_MOST_STEPS):
+    for step in range(most):
         pulled = precondition(residual)
         square = np.einsum("ij,ij->j", residual, pulled)
         if (square < 0.0).any() or (goal < 0.0).any():
@@ -194,7 +197,7 @@ def _conjugate_gradients(
         found += size * direction
         residual -= size * image
         before = np.where(square > 0.0, square, 1.0)
-    return found, _MOST_STEPS
+    return found, most
 
 
-__all__ = ["LEAST_KINKS", "KeptFactor", "Solve", "Unknowns"]
+__all__ = ["LEAST_KINKS", "KeptFactor", "Solve", "Unknowns", "conjugate_gradients"]

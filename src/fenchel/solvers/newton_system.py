@@ -12,6 +12,7 @@ It is formed in the unknowns of weights and offset, or by Woodbury in one unknow
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from fenchel.design.base import square_roots
 from fenchel.design.tiled import factor_lower
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import LEAST_KINKS, KeptFactor, Solve, Unknowns
+from fenchel.solvers.output_factors import OutputFactors, pays
 
 _BY_KEPT = 1e-6  # residual of a system by a kept factor: a next Newton step starts from its error
 
@@ -142,14 +144,22 @@ def solver_in_kinks(
     vectors: FloatArray,
     kept: KeptFactor | None = None,
 ) -> Solve:
-    """What solves with I + UUᵀ for vectors of the kinks: by a kept factor if it pays."""
+    """What solves with I + UUᵀ for vectors of the kinks, once, in the way that costs least."""
     fill = problem.design.functions(rows, vectors).fill
-    if kept is None or len(rows) < LEAST_KINKS or kinks.jacobian.ndim > 2:
+    if len(rows) < LEAST_KINKS or kinks.jacobian.ndim > 2:
         return _by_factor(fill, len(rows))
     unknowns = Unknowns.of(problem, rows, vectors)
+    by_outputs = pays(unknowns)
+    if kept is None and not by_outputs:
+        return _by_factor(fill, len(rows))
 
     def solve(right: FloatArray) -> FloatArray:
-        found = kept.solve(unknowns, right, _BY_KEPT)
+        found = None
+        if by_outputs:
+            with suppress(np.linalg.LinAlgError):
+                return OutputFactors(unknowns).solve(right)
+        elif kept is not None:
+            found = kept.solve(unknowns, right, _BY_KEPT)
         return _by_factor(fill, len(rows))(right) if found is None else found
 
     return solve

@@ -183,5 +183,7 @@ def ascend(
     ascent = _OnMatrix(problem, spread) if whole else OnSets(problem, spread)
     if warm_start is not None:
         ascent.start(warm_start.dual)
+        if not ascent.objective() > 0.0:  # of rows without noise low rank may know nothing
+            ascent.forget()
     ascent.run(slope)
     return ascent.result() if ascent.finite else warm_start
