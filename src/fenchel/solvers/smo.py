@@ -183,7 +183,8 @@ def ascend(
     ascent = _OnMatrix(problem, spread) if whole else OnSets(problem, spread)
     if warm_start is not None:
         ascent.start(warm_start.dual)
-        if not ascent.objective() > 0.0:  # of rows without noise low rank may know nothing
-            ascent.forget()
     ascent.run(slope)
+    if warm_start is not None and not ascent.objective() > 0.0:
+        ascent.forget()  # of rows without noise, low rank knows nothing that could be mended
+        ascent.run(slope)
     return ascent.result() if ascent.finite else warm_start

@@ -38,7 +38,7 @@ class OnSets(Ascent):
         self.exact: KernelValues = design.kernel_values
         self.values = self.exact.in_single
         self.image = np.zeros(len(self.dual))
-        self.may_read = READ * len(self.dual) ** 2
+        self.may_read = 0.0
 
     def times(self, vector: FloatArray) -> FloatArray:
         """K times a vector, each value once; kept as the image of the dual vector."""
@@ -51,6 +51,7 @@ class OnSets(Ascent):
 
     def run(self, slope: float) -> None:
         """Half of each set are the coordinates that gain most, half those of the sets before."""
+        self.may_read = READ * len(self.dual) ** 2
         work = self._ascend(slope, _WORK * len(self.dual))
         self.values = self.exact
         self.renew()
