@@ -101,7 +101,7 @@ def test_excess_by_hand(sample):
 
 def test_excess_counts_what_refitted_offsets_lose(sample):
     X, y = sample
-    model = QuantileRegressor(LEVELS, epsilon=0.5, radius=1.0, kernel=WIDTH, refit_offsets=True)
+    model = QuantileRegressor(LEVELS, epsilon=0.5, radius=1.0, kernel=WIDTH, refit_offsets="train")
     found = excess_bound(model.fit(X, y), X, y, target_bound=1.5)
     residual = y[:, None] - model.predict(X)
     wanted = float(model.loss_.value(residual).mean()) - model.certificate_.dual

@@ -118,7 +118,7 @@ def test_operator_valued_kernels_by_their_diagonal(sample):
 def test_refitted_offsets_are_offsets_like_others(sample):
     X, y = sample
     model = QuantileRegressor(
-        [0.2, 0.8], kernel=WIDTH, alpha=1e-2, epsilon=0.5, refit_offsets=True
+        [0.2, 0.8], kernel=WIDTH, alpha=1e-2, epsilon=0.5, refit_offsets="train"
     )
     result = bound(model.fit(X, y), X, y, target_bound=1.5)
     residual = y[:, None] - model.predict(X)

@@ -44,7 +44,7 @@ def test_quantile_property(alpha, gamma, weighted):
 def test_expectile_property(weighted):
     """Asymmetrically weighted residuals of each level sum to zero."""
     weight = WEIGHT if weighted else np.ones(80)
-    model = ExpectileRegressor(LEVELS, tol=1e-10).fit(X, Y, sample_weight=weight)
+    model = ExpectileRegressor(LEVELS, tol=1e-10, refit_offsets=None).fit(X, Y, weight)
     residual = Y[:, None] - model.predict(X)
     pull = weight[:, None] * np.where(residual < 0, np.subtract(1.0, LEVELS), LEVELS) * residual
     assert np.all(np.abs(pull.sum(axis=0)) <= 1e-4 * np.abs(pull).sum(axis=0))
@@ -129,7 +129,7 @@ def test_no_interval_of_levels_with_a_tube():
     assert np.mean((low <= Y) & (high >= Y)) < 0.75
     with pytest.raises(
         ValueError,
-        match=r"epsilon must be 0 for intervals, got 1: .*refit_offsets=True.*calibrate",
+        match=r"epsilon must be 0 for intervals, got 1: .*refit_offsets='train'.*calibrate",
     ):
         model.predict_interval(X, 0.8)
     assert model.set_params(epsilon=0.0).fit(X, Y).predict_interval(X, 0.8).shape == (80, 2)
@@ -142,7 +142,7 @@ def test_refitted_offsets_bring_the_shares_back(gamma, weighted):
     weight = WEIGHT if weighted else np.ones(80)
     fixed = {"epsilon": 1.0, "level_gamma": gamma, "alpha": 1e-2, "learn": False}
     plain = QuantileRegressor(LEVELS, **fixed).fit(X, Y, weight)
-    model = QuantileRegressor(LEVELS, refit_offsets=True, **fixed).fit(X, Y, weight)
+    model = QuantileRegressor(LEVELS, refit_offsets="train", **fixed).fit(X, Y, weight)
     share, rounding = weight / weight.sum(), 1e-12
 
     def shares(fitted):
@@ -167,7 +167,7 @@ def test_refitted_offsets_bring_the_shares_back(gamma, weighted):
 
 def test_refitted_offsets_are_the_best_constants_added():
     """No other constant has a smaller mean pinball loss; on a grid around them."""
-    model = QuantileRegressor(LEVELS, epsilon=1.0, refit_offsets=True, learn=False).fit(X, Y)
+    model = QuantileRegressor(LEVELS, epsilon=1.0, refit_offsets="train", learn=False).fit(X, Y)
     residual = Y[:, None] - model.predict(X)
 
     def loss(shift):
@@ -181,13 +181,19 @@ def test_refitted_offsets_are_the_best_constants_added():
 @pytest.mark.parametrize(
     ("more", "match"),
     [
-        ({"non_crossing": "train"}, "refit_offsets must be False with non_crossing='train'"),
-        ({"fit_intercept": False}, "refit_offsets must be False with fit_intercept=False"),
+        (
+            {"non_crossing": "train"},
+            "refit_offsets must be 'auto' or None with non_crossing='train'",
+        ),
+        (
+            {"fit_intercept": False},
+            "refit_offsets must be 'auto' or None with fit_intercept=False",
+        ),
     ],
 )
 def test_offsets_that_cannot_be_refitted(more, match):
     with pytest.raises(ValueError, match=match):
-        QuantileRegressor(LEVELS, refit_offsets=True, **more).fit(X, Y)
+        QuantileRegressor(LEVELS, refit_offsets="train", **more).fit(X, Y)
 
 
 @with_levels
@@ -220,7 +226,8 @@ def test_score_is_the_mean_of_d2_pinball_scores():
         )
         assert model.score(new_X, new_y, weight) == pytest.approx(expected, abs=1e-12)
     assert model.score(new_X, new_y[:, None]) == pytest.approx(model.score(new_X, new_y))
-    assert QuantileRegressor(alpha=1e9).fit(X, Y).score(X, Y) == pytest.approx(0.0, abs=1e-6)
+    constant = QuantileRegressor(alpha=1e9, refit_offsets=None).fit(X, Y)
+    assert constant.score(X, Y) == pytest.approx(0.0, abs=1e-6)
 
 
 def test_score_of_expectiles_at_one_half_is_r2():

@@ -213,7 +213,7 @@ def test_intervals_of_each_target():
 def test_refitted_offsets_of_each_target():
     fixed = {"epsilon": 2.0, "alpha": 1e-2, "coupling": B, **GIVEN}
     plain = QuantileRegressor(LEVELS, **fixed).fit(X, Y)
-    model = QuantileRegressor(LEVELS, refit_offsets=True, **fixed).fit(X, Y)
+    model = QuantileRegressor(LEVELS, refit_offsets="train", **fixed).fit(X, Y)
     levels = np.array(LEVELS)[:, None]
 
     def missed(fitted):

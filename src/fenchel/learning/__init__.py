@@ -10,7 +10,7 @@ from fenchel.learning.learning import (
     learn,
     unit_of_strength,
 )
-from fenchel.learning.rows import sample_by_content
+from fenchel.learning.rows import folds_by_content, sample_by_content
 
 __all__ = [
     "DEFAULT_STRENGTH",
@@ -19,6 +19,7 @@ __all__ = [
     "EarlyEnd",
     "Learned",
     "Learning",
+    "folds_by_content",
     "learn",
     "sample_by_content",
     "unit_of_strength",

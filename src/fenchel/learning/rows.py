@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 
 _GRID = 2.0**20  # values are told apart by so many steps of their column's range
 _LOOKED_AT = 4  # times the rows that are asked for, at first
@@ -88,6 +88,26 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
     (10, 1)
     """
     return rows_by_content(X, targets, np.ones(len(X)), n_rows, 1).X
+
+
+def folds_by_content(X: FloatArray, targets: FloatArray, n_folds: int) -> IntArray:
+    """Fold of each row: equal rows are in one, and so are those with equal features.
+
+    Unless there are too few different ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning import folds_by_content
+    >>> X = np.array([[1.0], [5.0], [1.0], [2.0], [7.0]])
+    >>> fold = folds_by_content(X, X, 2)
+    >>> bool(fold[0] == fold[2]), np.bincount(np.unique(fold))
+    (True, array([1, 1]))
+    """
+    features, of_targets = _keys(_ranked(X)), _keys(_ranked(targets))
+    table = np.column_stack([features, _mixed(features + _ODD * of_targets)])
+    distinct, place = np.unique(table, axis=0, return_inverse=True)
+    return _dealt(distinct, n_folds)[place]
 
 
 def _chosen(

@@ -247,17 +247,20 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         with threads_that_pay(0):  # passes have threads of their own
             used, problem, solution = self._solved(prepared, start, watch)
             prepared.adopt(used)
+            moved = self._moved(prepared, problem, solution, watch)
             offset, solution = self._as_stored(prepared, problem, solution)
             self._keep_map(prepared.inputs, named=True)
             self._keep(problem, solution)
             self._remember(prepared, problem)
             self.certified_offset_ = offset + prepared.shift
-            self.offset_ = self.certified_offset_ + self._moved(problem, solution)
+            self.offset_ = self.certified_offset_ + moved
             self.alpha_, self.norm_ = problem.alpha, problem.norm(solution.weights)
         self._keep_end(solution)
         return WarmStart(solution.dual, solution.offset, problem.alpha)
 
-    def _moved(self, problem: Problem, solution: Solution) -> FloatArray:
+    def _moved(
+        self, prepared: Prepared, problem: Problem, solution: Solution, watch: Callback | None
+    ) -> FloatArray:
         """What is added to the offsets of the fit: here nothing."""
         return np.zeros_like(solution.offset)
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
-from typing import Any
+from dataclasses import KW_ONLY, replace
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
-from fenchel._validation import Number, check_levels, declared, targets_of
+from fenchel._validation import (
+    NONE,
+    Number,
+    OneOf,
+    check_levels,
+    declared,
+    shown,
+    targets_of,
+)
+from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.features import KernelRowLimits
 from fenchel.kernels import (
@@ -20,7 +30,11 @@ from fenchel.kernels import (
 )
 from fenchel.losses import Loss
 from fenchel.metrics import crossing_loss, d2_score
+from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor
+from fenchel.regression._held_out import InTime, held_out_shift
+from fenchel.regression._prepared import Prepared
+from fenchel.solvers import Solution
 
 
 @parameters
@@ -36,6 +50,7 @@ class LevelRegressor(KernelRegressor):
         levels=check_levels,
         level_gamma=Number(0.0, infinite=True),
         coupling=check_coupling,
+        refit_offsets=NONE | OneOf(("auto", "held_out", "train")),
     )
 
     levels: float | Sequence[float] | FloatArray = 0.5
@@ -43,6 +58,7 @@ class LevelRegressor(KernelRegressor):
     level_gamma: float = 1.0
     coupling: ArrayLike | None = None
     epsilon: float = 0.0
+    refit_offsets: str | None = "auto"
 
     def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
         """The loss that elicits the statistic of each target at these levels."""
@@ -130,6 +146,33 @@ class LevelRegressor(KernelRegressor):
         loss = self._level_loss(self.levels_, self._n_columns(n_targets))
         return loss.insensitive(float(self.epsilon))
 
+    def _refitted(self) -> str | None:
+        """The rows whose levels the offsets are, if they are not those of the fit."""
+        if self.refit_offsets != "auto":
+            return self.refit_offsets
+        return None if self._learned is None or not self.fit_intercept else "held_out"
+
+    def _moved(
+        self, prepared: Prepared, problem: Problem, solution: Solution, watch: Callback | None
+    ) -> FloatArray:
+        """From the offsets of the fit to those of the residuals of training or held-out rows."""
+        which, inputs = self._refitted(), prepared.inputs
+        loss = self._level_loss(self.levels_, self._n_columns(problem.n_outputs))
+        moved = None
+        if which == "train":
+            offset = replace(problem, loss=loss).minimizing_offset(solution.weights)
+            moved = offset - solution.offset
+        elif which == "held_out" and inputs.in_memory and solution.status.converged:
+            solve = partial(self._solve, InTime(watch), 1.0)
+            moved = held_out_shift(problem, solution, inputs.rows, loss, solve)
+        return super()._moved(prepared, problem, solution, watch) if moved is None else moved
+
+    def with_learned(self) -> Self:
+        copy = super().with_learned()
+        if copy.refit_offsets == "auto" and self.learned_ is not None:
+            copy.refit_offsets = "held_out"
+        return copy
+
     def _kernel_rows(self) -> KernelRowLimits:
         """Fewer where outputs are coupled: each step is then in all of them at once."""
         limits = super()._kernel_rows()
@@ -159,6 +202,11 @@ class LevelRegressor(KernelRegressor):
     def check_parameters(self) -> None:
         super().check_parameters()
         self.levels_ = check_levels(self.levels)
+        if self.refit_offsets in ("held_out", "train") and not self.fit_intercept:
+            raise ValueError(
+                f"refit_offsets must be 'auto' or None with fit_intercept=False, "
+                f"got {shown(self.refit_offsets)}"
+            )
 
     def crossing_loss(self, X: ArrayLike) -> float:
         r"""Mean amount by which curves of neighbouring levels cross on these rows.

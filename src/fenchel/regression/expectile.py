@@ -43,12 +43,16 @@ class ExpectileRegressor(LevelRegressor):
     epsilon : float, default=0.0
         Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
         get exactly zero dual coefficients.
+    refit_offsets : {"auto", "held_out", "train"} or None, default="auto"
+        Whether offsets are moved after the fit to the expectiles of residuals, see
+        :class:`QuantileRegressor`.
     fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
         As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
-    dual_coef_, support_, offset_, coupling_, weights_, norm_, certificate_, loss_, status_
+    dual_coef_, support_, offset_, certified_offset_, coupling_, weights_, norm_, certificate_,
+    loss_, status_
         As in :class:`QuantileRegressor`; dual coefficients are not bounded.
     kernel_, kernel_error_, feature_map_, levels_
         As in :class:`QuantileRegressor`.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import BOOLEAN, NONE, OneOf, declared
+from fenchel._validation import NONE, OneOf, declared, shown
+from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.problem import Problem
 from fenchel.regression._levels import LevelRegressor
+from fenchel.regression._prepared import Prepared
 from fenchel.solvers import Solution
 
 
@@ -66,12 +68,13 @@ class QuantileRegressor(LevelRegressor):
         Radius of insensitivity, in the units of y: rows whose vector of residuals, of all levels
         of all columns, is shorter get exactly zero dual coefficients and leave ``support_``.
         Levels are then shares of rows only up to ε, see the notes and ``refit_offsets``.
-    refit_offsets : bool, default=False
-        Whether each offset is, after the fit, the quantile of its level of the residuals
-        y_i - h_j(x_i), by weight: levels are then shares of the training rows with
-        ``epsilon`` > 0 too, and no row enters ``support_``. The certificate is that of the fit,
-        with the offsets ``certified_offset_``. Needs ``fit_intercept=True`` and
-        ``non_crossing=None``.
+    refit_offsets : {"auto", "held_out", "train"} or None, default="auto"
+        Whether offsets are moved after the fit to the quantiles of their levels of residuals
+        y_i - h_j(x_i) - b_j, by weight: of rows that fits to the others have not seen
+        ("held_out", see the notes), or of the training rows ("train"). "auto" is the former where
+        something was learned; with numbers for all, without intercept and with ``non_crossing``
+        it is None. No row enters ``support_``, and the certificate is that of the fit, with the
+        offsets ``certified_offset_``.
     non_crossing : {None, "train"}, default=None
         "train" adds the constraint that neighbouring levels are in order at every training row
         of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
@@ -114,8 +117,7 @@ class QuantileRegressor(LevelRegressor):
     offset_ : ndarray of shape (n_levels,)
         The offsets b.
     certified_offset_ : ndarray of shape (n_levels,)
-        The offsets that ``certificate_`` is of: those of the fit. The same as ``offset_``,
-        unless ``refit_offsets``.
+        The offsets that ``certificate_`` is of: those of the fit, before ``refit_offsets``.
     coupling_ : ndarray of shape (n_levels, n_levels)
         The matrix B; the identity with an operator-valued kernel K, where
         h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i].
@@ -155,7 +157,8 @@ class QuantileRegressor(LevelRegressor):
 
     Notes
     -----
-    With an intercept, at the optimum, and by weight, for each column of y:
+    With an intercept, at the optimum, and by weight, for each column of y and the offsets
+    ``certified_offset_``:
 
     .. math:: \#\{i : y_i < h_j(x_i) + b_j - \varepsilon\} \le \tau_j\, n
               \le \#\{i : y_i \le h_j(x_i) + b_j + \varepsilon\}
@@ -168,6 +171,16 @@ class QuantileRegressor(LevelRegressor):
     The function itself stays that of the insensitive loss, and the objective of the fit, which
     counts no loss inside of the tube, is larger with these offsets than ``primal``.
     With a tube, curves may cross, and where all rows are inside of it they may be one curve.
+
+    These are shares of the training rows. New rows lie farther from the curves, the more flexible
+    the function is: an interval of the levels 0.1 and 0.9 held 50 to 75 % of them on most tables
+    that were tried. So by default offsets are those of held-out rows: five fits leave out a
+    fifth of the rows each, with the kernel and alpha of this one (of more than 2000 rows only one
+    fit does, and rows read from disk are not held out), and the quantiles of all that these say
+    of the rows they have not seen are added. On these tables the interval then held 79 to 83 %.
+    It is no guarantee: kernel and alpha have seen all rows.
+    :class:`fenchel.model_selection.ConformalQuantileRegressor` gives one.
+
     With ``non_crossing="train"`` the left one is certain for the lowest level only and
     the right one for the highest: curves that touch have their levels in the mean, and the
     interval between the outermost ones holds at least its share.
@@ -226,12 +239,11 @@ class QuantileRegressor(LevelRegressor):
     (200, 3, 2)
     """
 
-    constraints = declared(non_crossing=NONE | OneOf(("train",)), refit_offsets=BOOLEAN)
+    constraints = declared(non_crossing=NONE | OneOf(("train",)))
     _shares = False
     """Whether the levels of the last fit are shares of its rows."""
 
     _: KW_ONLY
-    refit_offsets: bool = False
     non_crossing: str | None = None
 
     def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
@@ -257,24 +269,24 @@ class QuantileRegressor(LevelRegressor):
                 f"non_crossing={self.non_crossing!r} needs epsilon=0, got "
                 f"epsilon={self.epsilon!r}: insensitivity would let curves cross by that much"
             )
-        if self.refit_offsets and self.non_crossing is not None:
+        if self.refit_offsets in ("held_out", "train") and self.non_crossing is not None:
             raise ValueError(
-                f"refit_offsets must be False with non_crossing={self.non_crossing!r}, got True: "
-                "curves with other offsets may cross"
+                f"refit_offsets must be 'auto' or None with non_crossing={self.non_crossing!r}, "
+                f"got {shown(self.refit_offsets)}: curves with other offsets may cross"
             )
-        if self.refit_offsets and not self.fit_intercept:
-            raise ValueError("refit_offsets must be False with fit_intercept=False, got True")
 
-    def _moved(self, problem: Problem, solution: Solution) -> FloatArray:
-        """From the offsets of the fit to the quantiles of the residuals, where that is asked."""
-        self._shares = bool(self.refit_offsets) or problem.loss.epsilon == 0.0
-        if not self.refit_offsets:
-            return super()._moved(problem, solution)
-        loss = Pinball(self.levels_, problem.loss.n_targets)
-        without_tube = replace(problem, loss=loss)
-        return without_tube.minimizing_offset(solution.weights) - solution.offset
+    def _refitted(self) -> str | None:
+        return super()._refitted() if self.non_crossing is None else None
 
-    _without_tube = "refit_offsets=True or epsilon=0"
+    def _moved(
+        self, prepared: Prepared, problem: Problem, solution: Solution, watch: Callback | None
+    ) -> FloatArray:
+        moved = super()._moved(prepared, problem, solution, watch)
+        refitted = self._refitted() == "train" or bool(moved.any())
+        self._shares = refitted or problem.loss.epsilon == 0.0
+        return moved
+
+    _without_tube = "refit_offsets='train' or epsilon=0"
 
     @property
     def _levels_are_shares(self) -> bool:

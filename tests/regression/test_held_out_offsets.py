@@ -1,0 +1,175 @@
+"""Offsets of held-out rows: against fits without these rows, one by one."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from fenchel import ExpectileRegressor, QuantileRegressor
+from fenchel.features import KernelRows
+from fenchel.kernels import Gaussian
+from fenchel.learning import Learning, folds_by_content
+from fenchel.losses import Pinball, SquaredPinball
+from fenchel.regression import _held_out
+
+LEVELS = [0.1, 0.5, 0.9]
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1.0, 1.0, (90, 2))
+Y = np.sin(4.0 * X[:, 0]) + 0.3 * RNG.normal(size=90)
+WEIGHT = RNG.integers(1, 4, 90).astype(float)
+GIVEN = {"kernel": Gaussian(0.4), "alpha": 1e-3, "learn": False, "tol": 1e-9}
+BRIEFLY = Learning(max_evaluations=3)
+LOSSES = {QuantileRegressor: Pinball, ExpectileRegressor: SquaredPinball}
+
+
+def by_definition(estimator, parameters, folds, n_used):
+    residuals, weights = [], []
+    for k in range(n_used):
+        held = folds == k
+        without = estimator(LEVELS, refit_offsets=None, **parameters)
+        without.fit(X[~held], Y[~held], WEIGHT[~held])
+        residuals.append(Y[held, None] - without.predict(X[held]))
+        weights.append(WEIGHT[held])
+    residual, weight = np.concatenate(residuals), np.concatenate(weights)
+    return LOSSES[estimator](LEVELS).minimizing_offset(residual, weight), residual, weight
+
+
+@pytest.mark.parametrize(
+    "features", ["cholesky", "kernel_rows", KernelRows(stored=False)], ids=str
+)
+@pytest.mark.parametrize("gamma", [1.0, np.inf])
+@pytest.mark.parametrize("estimator", LOSSES)
+@pytest.mark.parametrize("n_used", [1, 5])
+def test_definition(estimator, gamma, features, n_used, monkeypatch):
+    monkeypatch.setattr(_held_out, "_ALL_FOLDS", 2000 if n_used == 5 else 80)
+    parameters = {**GIVEN, "level_gamma": gamma, "features": features}
+    model = estimator(LEVELS, refit_offsets="held_out", **parameters).fit(X, Y, WEIGHT)
+    folds = folds_by_content(X, Y[:, None], 5)
+    expected, residual, weight = by_definition(estimator, parameters, folds, n_used)
+    shift = model.offset_ - model.certified_offset_
+    loss = LOSSES[estimator](LEVELS)
+    least = np.average(loss.value(residual - expected), weights=weight)
+    assert np.average(loss.value(residual - shift), weights=weight) <= least * (1.0 + 1e-7)
+    assert np.abs(shift).min() > 1e-3
+    # the function and its certificate are those of the fit
+    plain = estimator(LEVELS, refit_offsets=None, **parameters).fit(X, Y, WEIGHT)
+    np.testing.assert_array_equal(model.certified_offset_, plain.offset_)
+    assert model.certificate_ == plain.certificate_
+    np.testing.assert_allclose(model.predict(X) - shift, plain.predict(X), atol=1e-12)
+
+
+def test_folds_are_of_contents():
+    folds = folds_by_content(X, Y[:, None], 5)
+    assert np.bincount(folds).tolist() == [18] * 5
+    order = RNG.permutation(90)
+    np.testing.assert_array_equal(folds_by_content(X[order], Y[order, None], 5), folds[order])
+    np.testing.assert_array_equal(folds_by_content(1e3 * X + 7.0, Y[:, None] / 9.0, 5), folds)
+    twice = np.repeat(np.arange(90), WEIGHT.astype(int))
+    np.testing.assert_array_equal(folds_by_content(X[twice], Y[twice, None], 5), folds[twice])
+    far = X.copy()
+    far[0] = 1e12  # one value is far from all others
+    assert np.bincount(folds_by_content(far, Y[:, None], 5)).tolist() == [18] * 5
+
+
+def test_weights_are_repetitions_and_rows_have_no_order():
+    parameters = {**GIVEN, "refit_offsets": "held_out"}
+    model = QuantileRegressor(LEVELS, **parameters).fit(X, Y, WEIGHT)
+    twice = RNG.permutation(np.repeat(np.arange(90), WEIGHT.astype(int)))
+    again = QuantileRegressor(LEVELS, **parameters).fit(X[twice], Y[twice])
+    np.testing.assert_allclose(again.offset_, model.offset_, atol=1e-6)
+
+
+def test_where_they_are_by_themselves():
+    learned = QuantileRegressor(LEVELS, learn=BRIEFLY).fit(X, Y)
+    assert np.all(learned.offset_[[0, 2]] != learned.certified_offset_[[0, 2]])
+    np.testing.assert_allclose(
+        learned.with_learned().fit(X, Y).predict(X), learned.predict(X), atol=1e-6
+    )
+    for parameters in (
+        {"learn": False},
+        {"learn": BRIEFLY, "refit_offsets": None},
+        {"learn": BRIEFLY, "fit_intercept": False},
+        {"learn": BRIEFLY, "non_crossing": "train"},
+    ):
+        model = QuantileRegressor(LEVELS, **parameters).fit(X, Y)
+        np.testing.assert_array_equal(model.offset_, model.certified_offset_)
+
+
+def test_a_fit_that_is_stopped_keeps_its_offsets():
+    stops = {"callback": lambda progress: not progress.is_learning, "learn": BRIEFLY}
+    with pytest.warns(ConvergenceWarning):
+        model = QuantileRegressor(LEVELS, **stops).fit(X, Y)
+    np.testing.assert_array_equal(model.offset_, model.certified_offset_)
+
+
+def test_so_does_one_without_time_for_others():
+    class Late:
+        """No time is left once the fit is there."""
+
+        def __init__(self):
+            self.left = 1.0
+
+        def __call__(self, progress):
+            return False
+
+        def seconds_left(self):
+            return self.left
+
+    watch = Late()
+    silent = _held_out.InTime(watch)
+    assert not silent(None)
+    watch.left = 0.0
+    assert silent(None)
+
+
+def test_a_tube_does_not_count_and_intervals_are_shares():
+    tube = {**GIVEN, "epsilon": 0.5}
+    model = QuantileRegressor(LEVELS, refit_offsets="held_out", **tube).fit(X, Y)
+    inside = model.predict_interval(X, 0.8)
+    assert np.mean((inside[:, 0] <= Y) & (inside[:, 1] >= Y)) >= 0.75
+
+
+def test_intervals_of_a_function_that_comes_near_to_its_rows_hold_new_rows():
+    def sample(n, seed):
+        rng = np.random.default_rng(seed)
+        rows = rng.uniform(size=(n, 4))
+        return rows, np.sin(5.0 * rows).sum(axis=1) + 0.05 * rng.normal(size=n)
+
+    def held(offsets):
+        model = QuantileRegressor(LEVELS, refit_offsets=offsets).fit(*sample(300, 0))
+        rows, y = sample(5000, 1)
+        low, _, high = model.predict(rows).T
+        return np.mean((low <= y) & (y <= high))
+
+    assert held(None) < 0.6
+    assert 0.75 < held("auto") < 0.87
+
+
+@pytest.mark.parametrize("which", ["held_out", "train"])
+@pytest.mark.parametrize("more", [{"fit_intercept": False}, {"non_crossing": "train"}])
+def test_what_cannot_be_moved(which, more):
+    with pytest.raises(ValueError, match="refit_offsets must be 'auto' or None with"):
+        QuantileRegressor(LEVELS, refit_offsets=which, **more).fit(X, Y)
+
+
+def test_values():
+    with pytest.raises(ValueError, match=r"refit_offsets must be .*auto.*got True"):
+        QuantileRegressor(LEVELS, refit_offsets=True).fit(X, Y)
+
+
+def test_other_columns_of_y_have_their_own():
+    both = np.column_stack([Y, np.cos(3.0 * X[:, 1]) + 0.1 * RNG.normal(size=90)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = QuantileRegressor(LEVELS, refit_offsets="held_out", **GIVEN).fit(X, both)
+    one = QuantileRegressor(LEVELS, refit_offsets="held_out", **GIVEN).fit(X, both[:, 1])
+    # columns are not coupled; folds are told by all targets, and shared by the columns
+    shifts = (model.offset_ - model.certified_offset_).reshape(3, 2)
+    assert np.all(shifts[0] < 0.0)
+    assert np.all(shifts[2] > 0.0)
+    np.testing.assert_allclose(
+        model.certified_offset_.reshape(3, 2)[:, 1], one.certified_offset_, atol=1e-5
+    )
