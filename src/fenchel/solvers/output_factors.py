@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design import Factored
+from fenchel.design import Factored, KernelValues
 from fenchel.solvers.kept_factor import Unknowns, conjugate_gradients
 
 _TOL = 1e-9  # of a solution, in the norm that the preconditioner makes
@@ -53,6 +53,14 @@ def _shared_stiffness(unknowns: Unknowns) -> FloatArray:
     return least * most
 
 
+def _factored(kernel: KernelValues, shift: FloatArray) -> Factored:
+    """The factor of K + diag(shift); stored values stay as they are."""
+    matrix = kernel.matrix
+    if matrix is None:
+        return kernel.factored(shift)
+    return Factored(np.array(matrix, np.float64, order="C")).factor(shift)
+
+
 class OutputFactors:
     """Solves with I + U Uᵀ, for U of the kinks.
 
@@ -66,12 +74,8 @@ class OutputFactors:
         values, self._basis = np.linalg.eigh(problem.design.output_matrix)
         self._values = np.where(values > _NO_VALUE * values[-1], values, 0.0)
         self._shared = _shared_stiffness(unknowns)
-        kernel = problem.design.kernel_values
-        everything = np.arange(problem.n_rows)
-        known = kernel.matrix
-        matrix = kernel.block(everything, everything) if known is None else known
         self._factors = [
-            Factored(np.array(matrix, np.float64, order="C")).factor(1.0 / (value * self._shared))
+            _factored(problem.design.kernel_values, 1.0 / (value * self._shared))
             for value in self._values[self._values > 0.0]
         ]
         is_kink = np.zeros(self._shape, bool)
