@@ -239,9 +239,10 @@ def greedy(
     """
     first, _, left = (None, None, gram.diagonal.copy()) if start is None else start
     bar = np.broadcast_to(level, left.shape)
-    columns = np.empty((cap, len(left)))  # features as rows: each step streams through them once
+    n = len(left)
+    columns = np.empty((cap, n))  # features as rows: each step streams through them once
     pivots = np.empty(cap, dtype=np.intp)
-    rank, blocks = 0, RowBlocks(len(left), gram.X.shape[1] + _FEW_COLUMNS)
+    rank, blocks = 0, RowBlocks(n, gram.X.shape[1] + _FEW_COLUMNS)
 
     def largest(rows: slice) -> tuple[float, int]:
         mine = left[rows]
@@ -263,14 +264,14 @@ def greedy(
         if size <= bar[pivot]:
             break
         root, before = np.sqrt(size), columns[:rank, pivot].copy()
-        kernel_values = _columns(gram, np.array([pivot]))
+        kernel_values = _columns(gram, np.array([pivot]), in_pieces=n > blocks.block_rows)
         gram.check(np.array(blocks.map(step)))
         columns[rank, pivots[:rank]] = 0.0
         columns[rank, pivot] = root
         pivots[rank] = pivot
         rank += 1
         left[pivots[:rank]] = 0.0
-    features = np.empty((len(left), rank))
+    features = np.empty((n, rank))
 
     def turn(rows: slice) -> None:
         for k in range(rank):
@@ -303,9 +304,11 @@ def _further(
     return blocked(gram, cap, level, found) if len(found[1]) == BLOCK else found
 
 
-def _columns(gram: Gram, pivots: IntArray) -> Callable[[slice], FloatArray]:
-    """What gives columns of kernel values for some rows: all at once if it has to be."""
-    if not gram.in_pieces:
+def _columns(
+    gram: Gram, pivots: IntArray, in_pieces: bool = True
+) -> Callable[[slice], FloatArray]:
+    """What gives columns of kernel values for some rows: all at once if it has to be, or may."""
+    if not (in_pieces and gram.in_pieces):
         whole = gram.columns(pivots)
         return lambda rows: whole[rows]
 

@@ -192,8 +192,7 @@ class BoxQuadratic(Loss):
         run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
         n, p = residual.shape
         found = Envelope.empty(n, (p,) if uncoupled else (p, p))
-        m = run(anchor, residual, step, self._sides(p), *found)
-        found = found.until(m)
+        found = found.until(run(anchor, residual, step, self._sides(p), *found))
         if uncoupled and not self.separable:
             return found._replace(jacobian=found.jacobian[:, :, None])
         return found

@@ -116,8 +116,11 @@ class Inner:
         away = offset - self.centre
         objective = float(value) + 0.5 * function.dot(function)
         objective += 0.5 * self.ridge * float(away @ away)
-        active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
-        found = Kinks(np.concatenate(active), np.concatenate(jacobians))
+        if len(kinks) == 1:
+            found = Kinks(*kinks[0])
+        else:
+            active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
+            found = Kinks(np.concatenate(active), np.concatenate(jacobians))
         pulled = pull[0] if pull else None
         return Point(function, offset, residual, dual, objective, found, pushed, pulled)
 
