@@ -256,7 +256,8 @@ def greedy(
             column -= np.dot(first[rows], first[pivot])
         if rank:
             column -= np.dot(before, columns[:rank, rows])
-        return float(_take_off(column, root, left[rows]))
+        _take_off(column, root, left[rows])
+        return float(left[rows].min())  # NaN stays
 
     while rank < cap:
         # of equal ones the first
@@ -283,16 +284,12 @@ def greedy(
     return features, pivots[:rank].copy(), left
 
 
-@njit(cache=True, nogil=True)
-def _take_off(column: FloatArray, root: float, left: FloatArray) -> float:
-    """Divide a column by the root of its pivot, take its squares off; return the least left."""
-    lowest = np.inf
+@njit(cache=True, nogil=True, error_model="numpy")
+def _take_off(column: FloatArray, root: float, left: FloatArray) -> None:
+    """Divide a column by the root of its pivot, and take its squares off what is left."""
     for i in range(len(column)):
         column[i] /= root
         left[i] -= column[i] * column[i]
-        if left[i] < lowest or np.isnan(left[i]):  # NaN stays
-            lowest = left[i]
-    return lowest
 
 
 def _further(
