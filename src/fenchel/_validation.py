@@ -30,6 +30,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, _num_sample
 from fenchel._typing import ArrayLike, FloatArray
 
 _LARGEST = 1e150
+_FEW_ROWS = 16  # whose spread is looked at first
 _LEAST_SPREAD = 1e-100  # the cube is a number yet: squares, in units of y, over alpha in them
 _WEIGHTS = 2.0**64  # between one over this and this, the largest weight is left as it is
 _SHOWN = 80  # characters of what was given
@@ -404,6 +405,9 @@ def check_weights(
 
 def check_magnitude(values: FloatArray, name: str, largest: float = _LARGEST) -> None:
     """Raise a sentence where squares of the values would overflow."""
+    plain = isinstance(values, np.ndarray) and values.flags.c_contiguous
+    if plain and float(np.vdot(values, values)) < min(largest, 1e150) ** 2:  # in one pass
+        return
     found = float(max(values.max(), -values.min()))  # with no copy of many rows
     if found > largest:
         raise ValueError(
@@ -437,6 +441,9 @@ def check_targets(values: FloatArray) -> None:
 
 def check_spread(values: FloatArray, name: str) -> None:
     """Raise a sentence where values differ by so little that their products vanish."""
+    few = values[:_FEW_ROWS] if isinstance(values, np.ndarray) else np.zeros(1)
+    if np.ptp(few) >= _LEAST_SPREAD:
+        return  # as of all rows
     spread = float(values.max()) - float(values.min())
     if 0.0 < spread < _LEAST_SPREAD:
         raise ValueError(
