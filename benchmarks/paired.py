@@ -2,8 +2,10 @@
 
 Each case runs in a fresh process of the one and of the other checkout, several times in turn,
 so that a machine whose speed drifts slows both. Rows of the same name are compared: the median
-over rounds of the ratio of this checkout to the other, and its range. Compiled code is cached
-in a folder of each checkout's own and warmed up by a round that does not count.
+over rounds of the ratio of this checkout to the other, and its range. Rows of times are, and those
+of times over that of a peer in the same process, "fit / scikit-learn's". Compiled code is cached
+in a folder of each checkout's own and warmed up by a round that does not count. What a case has
+shown is printed at its end, as some take minutes.
 """
 
 from __future__ import annotations
@@ -38,23 +40,21 @@ def run(checkout: Path, case: str, folder: Path) -> dict[str, float]:
     rows = json.loads(out.read_text(encoding="utf-8"))["rows"]
     known: dict[str, float] = {}
     for number, row in enumerate(rows):
-        if row["unit"] in TIMES:
-            name = row["case"].strip()
+        name = row["case"].strip()
+        if row["unit"] in TIMES or " / " in name:
             known[name if name not in known else f"{name} ({number})"] = row["measured"]
     return known
 
 
-def compare(other: Path, cases: list[str], rounds: int) -> list[tuple[str, float, float, float]]:
-    """Median, least and largest ratio of each row."""
+def compare(other: Path, case: str, rounds: int, folder: Path) -> dict[str, list[float]]:
+    """The ratios of each row of a case."""
     here = Path(__file__).resolve().parent.parent
     ratios: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases:
-            for number in range(rounds + 1):
-                ours, theirs = (run(each, case, Path(folder)) for each in (here, other))
-                for name in ours.keys() & theirs.keys() if number else ():
-                    ratios.setdefault(f"{case}: {name}", []).append(ours[name] / theirs[name])
-    return [(name, median(all_), min(all_), max(all_)) for name, all_ in sorted(ratios.items())]
+    for number in range(rounds + 1):
+        ours, theirs = (run(each, case, folder) for each in (here, other))
+        for name in ours.keys() & theirs.keys() if number else ():
+            ratios.setdefault(f"{case}: {name}", []).append(ours[name] / theirs[name])
+    return ratios
 
 
 def main() -> int:
@@ -64,11 +64,13 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", help=f"some of {', '.join(CASES)}; all by default")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each that count")
     arguments = parser.parse_args()
-    rows = compare(arguments.other.resolve(), arguments.cases or list(CASES), arguments.rounds)
-    width = max((len(name) for name, *_ in rows), default=0)
-    print(f"{'this checkout / the other':{width}}  median    min    max")
-    for name, middle, low, high in rows:
-        print(f"{name:{width}}  {middle:6.3f} {low:6.3f} {high:6.3f}")
+    print("median    min    max  this checkout / the other")
+    with tempfile.TemporaryDirectory() as folder:
+        for case in arguments.cases or list(CASES):
+            other = arguments.other.resolve()
+            for name, all_ in sorted(compare(other, case, arguments.rounds, Path(folder)).items()):
+                numbers = f"{median(all_):6.3f} {min(all_):6.3f} {max(all_):6.3f}"
+                print(f"{numbers}  {name}", flush=True)
     return 0
 
 

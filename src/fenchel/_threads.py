@@ -15,7 +15,7 @@ from contextvars import copy_context
 from functools import cache
 from itertools import count
 from threading import Lock, RLock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
@@ -93,28 +93,35 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_one_thread.renew)
 
 
-@contextmanager
-def threads_that_pay(size: int) -> Iterator[Any]:
+class threads_that_pay:
     """One thread for matrices with at most 1000 rows or columns, else what the user has set.
 
     Waking threads for small matrices costs several times what they save. May be nested, and
     entered from several threads: sums are then in the same order whatever runs beside them.
+    No generator, which would take as long as a small product.
     """
-    if size > _SMALL:
-        yield
-        return
-    holder = object()
-    try:
-        _one_thread.holders.add(holder)
-        _one_thread.settle()
-        yield
-    finally:
-        try:
-            _one_thread.holders.discard(holder)
-            _one_thread.settle()
-        except BaseException:  # an interrupt in the middle of it
-            _one_thread.settle()
-            raise
+
+    def __init__(self, size: int) -> None:
+        self._holds = size <= _SMALL
+
+    def __enter__(self) -> None:
+        if self._holds:
+            try:
+                _one_thread.holders.add(self)
+                _one_thread.settle()
+            except BaseException:  # an interrupt in the middle of it
+                self.__exit__()
+                raise
+
+    def __exit__(self, *error: object) -> None:
+        if self._holds:
+            try:
+                _one_thread.holders.discard(self)
+                _one_thread.settle()
+            except BaseException:  # likewise
+                _one_thread.holders.discard(self)
+                _one_thread.settle()
+                raise
 
 
 def threads_allowed() -> int:

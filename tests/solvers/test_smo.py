@@ -15,7 +15,7 @@ from fenchel.design import Gram, Plain
 from fenchel.kernels import Gaussian
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
-from fenchel.solvers import SMO, Conic, Newton, Outputwise, WarmStart, make_solver
+from fenchel.solvers import SMO, Conic, Newton, Outputwise, WarmStart, _greedy, make_solver
 from fenchel.solvers.loop import Loop
 from fenchel.solvers.smo import ascend
 from fenchel.testing import check_solver
@@ -124,7 +124,7 @@ def test_coupled_outputs_agree_with_the_conic_solver(name, c, fit_intercept):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("name", COUPLED)
 def test_ascent_of_coupled_outputs_meets_the_optimality_conditions(name, fit_intercept):
-    """Sets of 1024 of 2100 coordinates; the sum of every output is kept."""
+    """In rounds on some of the rows; the sum of every output is kept."""
     problem = coupled_problem(COUPLED[name], n=700, c=10.0, fit_intercept=fit_intercept)
     squares = ((problem.targets - problem.best_constant) ** 2).mean(axis=1)
     spread = float(np.sqrt(np.average(squares, weights=problem.weight)))
@@ -133,6 +133,42 @@ def test_ascent_of_coupled_outputs_meets_the_optimality_conditions(name, fit_int
         assert violation(problem, start.dual, start.offset) <= 1.2 * slope * spread
     if fit_intercept:
         assert np.abs(problem.weight @ start.dual).max() <= 1e-12 * problem.weight.sum()
+
+
+@pytest.mark.parametrize("loop", [_greedy.ascend_in_pairs, _greedy.ascend_alone])
+def test_values_of_rows_stand_for_those_of_all_coordinates(loop):
+    """Values of rows and of pairs of outputs, against the Kronecker product of both."""
+    n, coupling = 30, np.array([[1.0, 0.6, 0.3], [0.6, 0.9, 0.5], [0.3, 0.5, 0.8]], np.float32)
+    X, y = make_heavy_tails(n, random_state=1)
+    gram = Gaussian(3.0)(X).astype(np.float32)
+    box = np.repeat([[-0.4], [0.6], [0.0], [0.1]], 3 * n, axis=1)
+    found = []
+    for values, factors in (
+        (gram, coupling),
+        (np.kron(coupling, gram), np.ones((3, 3), np.float32)),
+    ):
+        dual, pull = np.zeros(3 * n), -np.concatenate([y, 0.5 * y, y + 1.0]).astype(np.float32)
+        ends = n * np.arange(1, 4)
+        steps = loop(values, factors, dual, pull, box, ends, 0.0, 1e-3, 10_000)
+        found.append((steps, dual, pull))
+    assert 10 < found[0][0] == found[1][0] < 10_000
+    for one, other in zip(*(each[1:] for each in found), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-4)
+    bent = 0.1 * np.maximum(dual, 0.0)
+    slopes = np.kron(coupling, gram) @ dual + bent - np.concatenate([y, 0.5 * y, y + 1.0])
+    np.testing.assert_allclose(found[0][2], slopes, rtol=0.0, atol=1e-4)
+
+
+def test_slow_steps_of_coupled_outputs_are_left_to_newton():
+    """Where few coordinates are inside its systems cost less; of one output the ascent goes on."""
+    problem = coupled_problem(Pinball([0.1, 0.5, 0.9]), n=300, c=30.0)
+    one = gram_problem(Pinball([0.1]), n=300, c=30.0)
+    for each, enough in ((problem, False), (one, True)):
+        squares = ((each.targets - each.best_constant) ** 2).mean(axis=1)
+        spread = float(np.sqrt(np.average(squares, weights=each.weight)))
+        start = ascend(each, None, 1e-5, Loop(1.0))
+        assert (violation(each, start.dual, start.offset) <= 1.2e-5 * spread) == enough
+        assert SMO(tol=1e-7).solve(each).status.converged
 
 
 def test_many_levels_and_parallel_ones():

@@ -339,6 +339,19 @@ class ByValues(Coupled):
         return out
 
 
+def distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The different ones of some rows, and the place of each among these.
+
+    As by ``numpy.unique``, sooner where they are in increasing order, as kinks are.
+    """
+    ahead = np.diff(rows)
+    if len(ahead) == 0 or ahead.min() < 0:
+        found = np.unique(rows, return_inverse=True)
+        return found[0], found[1]
+    new = np.concatenate(([True], ahead > 0))
+    return rows[new], np.cumsum(new) - 1
+
+
 def square_roots(rows: IntArray, jacobian: FloatArray) -> tuple[IntArray, FloatArray]:
     """Write each matrix (m, p), a diagonal, or (m, p, p) as a sum of u uᵀ: (k,) and u (k, p)."""
     if jacobian.ndim == 2:

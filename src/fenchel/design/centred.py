@@ -90,8 +90,11 @@ class CentredRows:
         X = self.given[0]
         if sparse.issparse(X):
             return np.ravel(abs(sparse.diags_array(self.root[:, 0]) @ X).max(axis=0).toarray())
-        highest = (self.root * X).max(axis=0), (self.root * -X).max(axis=0)
-        return np.asarray(np.maximum(*highest))
+        if np.ptp(self.weight) == 0.0:  # of centred columns, each in one piece
+            highest, lowest = self.features.max(axis=0), self.features.min(axis=0)
+            return np.asarray(np.maximum(highest + self.means, -(lowest + self.means)))
+        weighted = self.root * X
+        return np.asarray(np.maximum(weighted.max(axis=0), -weighted.min(axis=0)))
 
     def intercept(self, coef: FloatArray) -> FloatArray:
         """The best intercept (p,) for coefficients (d, p)."""

@@ -12,7 +12,8 @@ from fenchel.design.base import Design
 from fenchel.design.factored import Factored
 from fenchel.design.tiled import multiplied
 
-_GATHERED = 6  # times the rows whose copy pays for a product with them alone
+# times the rows whose copy pays for a product with them alone: of one vector, and of several
+_GATHERED = 6, 2
 _STRIP = 128  # rows of a block at a time
 
 
@@ -99,7 +100,7 @@ class Stored(KernelValues):
         return self.matrix[np.ix_(rows, columns)]
 
     def times(self, vectors: FloatArray, rows: IntArray | None = None) -> FloatArray:
-        if rows is not None and _GATHERED * len(rows) < self.size:
+        if rows is not None and _GATHERED[vectors.shape[1] > 1] * len(rows) < self.size:
             return multiplied(self.matrix[rows].T, vectors)
         if rows is not None:
             whole = np.zeros((self.size, vectors.shape[1]))

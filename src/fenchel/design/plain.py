@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import Coupled, Functions, Rows, Spectrum, in_order
+from fenchel.design.base import Coupled, Functions, Rows, Spectrum, distinct, in_order
 from fenchel.design.kernel_values import KernelColumns, Stored, fill_lower
 from fenchel.design.narrow import is_narrow, narrow_product, narrow_pull
 from fenchel.design.rows import RowBlocks
@@ -159,7 +159,7 @@ class _Products:
 
     def __init__(self, design: Plain, rows: IntArray, vectors: FloatArray) -> None:
         self._design = design
-        self._unique, self._inverse = np.unique(rows, return_inverse=True)
+        self._unique, self._inverse = distinct(rows)
         self._features = design.rows_of_features(self._unique)
         self._mixed = vectors @ design.coupling
 

@@ -121,6 +121,9 @@ def multiplied(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
     array([[11.]])
     """
     product = np.empty((len(matrix), *vectors.shape[1:]), matrix.dtype)
+    if matrix.size <= _BLOCK_VALUES:
+        with threads_that_pay(0):
+            return np.dot(matrix, vectors, out=product)
     _in_blocks(
         len(matrix), matrix.shape[1], lambda rows: _multiply(matrix, vectors, rows, product)
     )

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, cholesky, eigh, lapack, solve_triangular
-from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._parameters import parameters
@@ -134,6 +133,8 @@ class Nystroem(FeatureMap):
 
     def _centres(self, X: FloatArray) -> FloatArray:
         """Centres of clusters of the different rows, so that order and repeats play no part."""
+        from sklearn.cluster import KMeans  # noqa: PLC0415  # of no use to most, and slow to import
+
         rows = np.unique(X, axis=0)
         units = getattr(self.kernel_, "length_scale", None)
         if units is None:

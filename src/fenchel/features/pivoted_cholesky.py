@@ -239,9 +239,10 @@ def greedy(
     """
     first, _, left = (None, None, gram.diagonal.copy()) if start is None else start
     bar = np.broadcast_to(level, left.shape)
-    columns = np.empty((cap, len(left)))  # features as rows: each step streams through them once
+    n = len(left)
+    columns = np.empty((cap, n))  # features as rows: each step streams through them once
     pivots = np.empty(cap, dtype=np.intp)
-    rank, blocks = 0, RowBlocks(len(left), gram.X.shape[1] + _FEW_COLUMNS)
+    rank, blocks = 0, RowBlocks(n, gram.X.shape[1] + _FEW_COLUMNS)
 
     def largest(rows: slice) -> tuple[float, int]:
         mine = left[rows]
@@ -255,7 +256,8 @@ def greedy(
             column -= np.dot(first[rows], first[pivot])
         if rank:
             column -= np.dot(before, columns[:rank, rows])
-        return float(_take_off(column, root, left[rows]))
+        _take_off(column, root, left[rows])
+        return float(left[rows].min())  # NaN stays
 
     while rank < cap:
         # of equal ones the first
@@ -263,14 +265,14 @@ def greedy(
         if size <= bar[pivot]:
             break
         root, before = np.sqrt(size), columns[:rank, pivot].copy()
-        kernel_values = _columns(gram, np.array([pivot]))
+        kernel_values = _columns(gram, np.array([pivot]), in_pieces=n > blocks.block_rows)
         gram.check(np.array(blocks.map(step)))
         columns[rank, pivots[:rank]] = 0.0
         columns[rank, pivot] = root
         pivots[rank] = pivot
         rank += 1
         left[pivots[:rank]] = 0.0
-    features = np.empty((len(left), rank))
+    features = np.empty((n, rank))
 
     def turn(rows: slice) -> None:
         for k in range(rank):
@@ -282,16 +284,12 @@ def greedy(
     return features, pivots[:rank].copy(), left
 
 
-@njit(cache=True, nogil=True)
-def _take_off(column: FloatArray, root: float, left: FloatArray) -> float:
-    """Divide a column by the root of its pivot, take its squares off; return the least left."""
-    lowest = np.inf
+@njit(cache=True, nogil=True, error_model="numpy")
+def _take_off(column: FloatArray, root: float, left: FloatArray) -> None:
+    """Divide a column by the root of its pivot, and take its squares off what is left."""
     for i in range(len(column)):
         column[i] /= root
         left[i] -= column[i] * column[i]
-        if left[i] < lowest or np.isnan(left[i]):  # NaN stays
-            lowest = left[i]
-    return lowest
 
 
 def _further(
@@ -303,9 +301,11 @@ def _further(
     return blocked(gram, cap, level, found) if len(found[1]) == BLOCK else found
 
 
-def _columns(gram: Gram, pivots: IntArray) -> Callable[[slice], FloatArray]:
-    """What gives columns of kernel values for some rows: all at once if it has to be."""
-    if not gram.in_pieces:
+def _columns(
+    gram: Gram, pivots: IntArray, in_pieces: bool = True
+) -> Callable[[slice], FloatArray]:
+    """What gives columns of kernel values for some rows: all at once if it has to be, or may."""
+    if not (in_pieces and gram.in_pieces):
         whole = gram.columns(pivots)
         return lambda rows: whole[rows]
 

@@ -64,11 +64,7 @@ def rows_by_content(
     -------
     Rows
     """
-    table, *rows = _chosen(X, targets, weight, n_rows, (X, targets))
-    if len(np.unique(table[:, 1])) < len(table):  # a few values are far from all others
-        told = _ranked(X), _ranked(targets)
-        table, *rows = _chosen(X, targets, weight, n_rows, told)
-    X, targets, weight = rows
+    table, X, targets, weight = _distinct(X, targets, weight, n_rows)
     fold = _dealt(table, n_folds)
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
@@ -87,7 +83,18 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
     >>> sample_by_content(X, X, 10).shape
     (10, 1)
     """
-    return rows_by_content(X, targets, np.ones(len(X)), n_rows, 1).X
+    return _distinct(X, targets, np.ones(len(X)), n_rows)[1]
+
+
+def _distinct(
+    X: FloatArray, targets: FloatArray, weight: FloatArray, n_rows: int
+) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
+    """Keys of at most so many distinct rows, and these."""
+    found = _chosen(X, targets, weight, n_rows, (X, targets))
+    keys = np.sort(found[0][:, 1])
+    if (keys[1:] == keys[:-1]).any():  # a few values are far from all others
+        found = _chosen(X, targets, weight, n_rows, (_ranked(X), _ranked(targets)))
+    return found
 
 
 def folds_by_content(X: FloatArray, targets: FloatArray, n_folds: int) -> IntArray:

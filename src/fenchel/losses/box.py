@@ -188,13 +188,12 @@ class BoxQuadratic(Loss):
         return self._prox(point, step)[1]
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:
-        uncoupled = self._uncoupled(residual)
-        run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
         n, p = residual.shape
+        uncoupled = self.epsilon == 0.0 or p == 1
+        run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
         found = Envelope.empty(n, (p,) if uncoupled else (p, p))
-        m = run(anchor, residual, step, self._sides(p), *found)
-        found = found.until(m)
-        if uncoupled and not self.separable:
+        found = found.until(run(anchor, residual, step, self._sides(p), *found))
+        if uncoupled and self.epsilon > 0.0 and self.n_outputs != 1:
             return found._replace(jacobian=found.jacobian[:, :, None])
         return found
 

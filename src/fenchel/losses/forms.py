@@ -46,7 +46,8 @@ class Envelope(NamedTuple):
 
     def until(self, n_active: int) -> Envelope:
         """Return the same with the first of the active rows only."""
-        return self._replace(active=self.active[:n_active], jacobian=self.jacobian[:n_active])
+        dual, value, active, jacobian = self
+        return Envelope(dual, value, active[:n_active], jacobian[:n_active])
 
 
 class Box(NamedTuple):

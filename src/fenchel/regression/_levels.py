@@ -72,7 +72,8 @@ class LevelRegressor(KernelRegressor):
         """Rows, and targets (n, 1) or with a column for each output; a single column is y flat."""
         X, targets = super()._validated(X, y)
         if targets.shape[1] == 1:
-            targets_of(type(self).__name__, y, len(X))  # which warns of a column
+            if getattr(y, "ndim", 0) != 1:
+                targets_of(type(self).__name__, y, len(X))  # which warns of a column
             self._flat = True
             return X, targets
         return X, np.tile(targets, len(self.levels_))

@@ -6,6 +6,9 @@ Minimizes, over a in a box and (with offsets) of sum zero within each output,
 
 q^- where a is negative and q^+ where it is positive. ``pull`` is the slope of the smooth part;
 ``up`` and ``down`` are what ε and the bounds add to it for a coordinate that grows or shrinks.
+Coordinates of one output lie one after the other. ``gram`` has the kernel values of coordinates,
+and a value for each pair of outputs multiplies them; or, if it is smaller, those of rows, which
+all outputs have in the same order: a p²-th of the values, that stay in cache.
 The loops are such that compilers vectorize each: largest gains are those of the bits of floats,
 read as integers in the same order.
 """
@@ -107,13 +110,17 @@ def _partner(
     row: AnyArray,
     slope: np.float32,
     own: np.float32,
+    factor: np.float32,
     bits: IntArray,
 ) -> np.int32:
-    """Coordinate to shrink with the largest gain (slope²/curvature) for a growing one."""
-    most = _LEAST
+    """Coordinate to shrink with the largest gain (slope²/curvature) for a growing one.
+
+    ``row`` times ``factor`` are its kernel values.
+    """
+    most, twice = _LEAST, _TWO * factor
     for k in range(pull.size):
         steep = max(pull[k] + down[k] - slope, _ZERO)
-        gain = steep * steep / max(own + bend[k] - _TWO * row[k], _CURVED)
+        gain = steep * steep / max(own + bend[k] - twice * row[k], _CURVED)
         bits[k] = np.float32(gain).view(np.int32)  # none is negative: in the same order
         most = max(most, bits[k])
     return _place(bits, most)
@@ -146,6 +153,15 @@ def _shift_alone(pull: AnyArray, size: np.float32, row: AnyArray) -> None:
 
 
 @_inside
+def _output(ends: IntArray, k: np.int32) -> int:
+    """The output of a coordinate."""
+    found = 0
+    while ends[found] <= k:
+        found += 1
+    return found
+
+
+@_inside
 def _settle(
     k: np.int32, dual: FloatArray, box: FloatArray, epsilon: np.float32, costs: Costs
 ) -> None:
@@ -159,13 +175,23 @@ def _settle(
 
 
 @_inside
-def _settled(gram: AnyArray, dual: FloatArray, box: FloatArray, epsilon: np.float32) -> Costs:
+def _settled(
+    gram: AnyArray,
+    coupling: AnyArray,
+    dual: FloatArray,
+    box: FloatArray,
+    ends: IntArray,
+    epsilon: np.float32,
+) -> Costs:
     """Diagonal of the kernel, and up, down and their curvatures for all coordinates."""
-    n = dual.size
+    n, output, start = dual.size, 0, 0
     diagonal, up, down = np.empty(n, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
     costs = diagonal, up, down, np.empty(n, np.float32), np.empty(n, np.float32)
     for k in range(n):
-        diagonal[k] = gram[k, k]
+        while k >= ends[output]:
+            output, start = output + 1, ends[output]
+        place = k - start if len(gram) < n else k
+        diagonal[k] = coupling[output, output] * gram[place, place]
         _settle(np.int32(k), dual, box, epsilon, costs)  # compiled once, for one type
     return costs
 
@@ -192,6 +218,7 @@ def coupled(values: AnyArray, rows: IntArray, coupling: AnyArray, outputs: IntAr
 @_compiled
 def ascend_in_pairs(
     gram: AnyArray,
+    coupling: AnyArray,
     dual: FloatArray,
     pull: AnyArray,
     box: FloatArray,
@@ -206,8 +233,8 @@ def ascend_in_pairs(
     ``dual`` and ``pull`` are updated in place. Ends when the largest slope of a pair is
     ``tol``; returns the number of steps.
     """
-    n, eps = dual.size, np.float32(epsilon)
-    costs = _settled(gram, dual, box, eps)
+    n, eps, by_row = dual.size, np.float32(epsilon), len(gram) < dual.size
+    costs = _settled(gram, coupling, dual, box, ends, eps)
     _, up, down, bend_up, bend_down = costs
     bits, steps = np.empty(n, np.int32), 0
     while True:
@@ -215,12 +242,13 @@ def ascend_in_pairs(
         slope = pull[i] + up[i]
         if top - slope <= tol or steps >= max_steps:
             return steps
-        row = gram[i]
-        own = slice(start, stop)
+        origin, output = (start if by_row else 0), _output(ends, i)
+        row, factor = gram[i - origin], coupling[output, output]
+        own, mine = slice(start, stop), slice(start - origin, stop - origin)
         j = np.int32(start) + _partner(
-            pull[own], down[own], bend_down[own], row[own], slope, bend_up[i], bits[own]
+            pull[own], down[own], bend_down[own], row[mine], slope, bend_up[i], factor, bits[own]
         )
-        curvature = max(bend_up[i] + bend_down[j] - _TWO * row[j], _CURVED)
+        curvature = max(bend_up[i] + bend_down[j] - _TWO * factor * row[j - origin], _CURVED)
         size = float(pull[j] + down[j] - slope) / curvature
         qi = box[3 if dual[i] >= 0.0 else 2, i]
         qj = box[3 if dual[j] > 0.0 else 2, j]
@@ -230,7 +258,12 @@ def ascend_in_pairs(
         size = min(size, room_i, room_j)
         dual[i] = end_i if size == room_i else dual[i] + size
         dual[j] = end_j if size == room_j else dual[j] - size
-        _shift(pull, np.float32(size), row, gram[j])
+        other, start = gram[j - origin], 0
+        for k in range(ends.size):
+            part = slice(start, ends[k])
+            there = slice(0, ends[k] - start) if by_row else part
+            _shift(pull[part], np.float32(size) * coupling[output, k], row[there], other[there])
+            start = ends[k]
         pull[i] += np.float32(qi * size)
         pull[j] -= np.float32(qj * size)
         _settle(i, dual, box, eps, costs)
@@ -241,6 +274,7 @@ def ascend_in_pairs(
 @_compiled
 def ascend_alone(
     gram: AnyArray,
+    coupling: AnyArray,
     dual: FloatArray,
     pull: AnyArray,
     box: FloatArray,
@@ -250,27 +284,33 @@ def ascend_alone(
     max_steps: int,
 ) -> int:
     """Steps on the coordinate that gains most; as :func:`ascend_in_pairs`, without offset."""
-    n, eps = dual.size, np.float32(epsilon)
-    costs, bits = _settled(gram, dual, box, eps), np.empty(n, np.int32)
+    n, eps, by_row = dual.size, np.float32(epsilon), len(gram) < dual.size
+    costs, bits = _settled(gram, coupling, dual, box, ends, eps), np.empty(n, np.int32)
     _, up, down, bend_up, bend_down = costs
     steps = 0
     while True:
-        k = _alone(pull, costs, bits)
-        rise, fall = -(pull[k] + up[k]), pull[k] + down[k]
+        i = _alone(pull, costs, bits)
+        rise, fall = -(pull[i] + up[i]), pull[i] + down[i]
         # the gain is the squared slope over the curvature: both are needed to stop
         if max(rise, fall) <= tol or steps >= max_steps:
             return steps
         grows = rise > fall
-        curvature = bend_up[k] if grows else bend_down[k]
-        q = box[3 if dual[k] > 0.0 or (grows and dual[k] == 0.0) else 2, k]
+        curvature = bend_up[i] if grows else bend_down[i]
+        q = box[3 if dual[i] > 0.0 or (grows and dual[i] == 0.0) else 2, i]
         if grows:
-            end = 0.0 if dual[k] < 0.0 else box[1, k]
-            size = min(float(rise) / curvature, end - dual[k])
+            end = 0.0 if dual[i] < 0.0 else box[1, i]
+            size = min(float(rise) / curvature, end - dual[i])
         else:
-            end = 0.0 if dual[k] > 0.0 else box[0, k]
-            size = max(-float(fall) / curvature, end - dual[k])
-        dual[k] = end if size == end - dual[k] else dual[k] + size
-        _shift_alone(pull, np.float32(size), gram[k])
-        pull[k] += np.float32(q * size)
-        _settle(k, dual, box, eps, costs)
+            end = 0.0 if dual[i] > 0.0 else box[0, i]
+            size = max(-float(fall) / curvature, end - dual[i])
+        dual[i] = end if size == end - dual[i] else dual[i] + size
+        output, start = _output(ends, i), 0
+        row = gram[i - (ends[output - 1] if by_row and output > 0 else 0)]
+        for k in range(ends.size):
+            part = slice(start, ends[k])
+            there = slice(0, ends[k] - start) if by_row else part
+            _shift_alone(pull[part], np.float32(size) * coupling[output, k], row[there])
+            start = ends[k]
+        pull[i] += np.float32(q * size)
+        _settle(i, dual, box, eps, costs)
         steps += 1

@@ -37,6 +37,7 @@ class Ascent:
         p, n = problem.n_outputs, problem.n_rows
         self.problem, self.spread = problem, spread
         self.outputs = problem.design.output_matrix / kernel
+        self.factors = np.ones((p, p), np.float32)  # of the values that loops are given
         self.unit = np.tile(problem.weight * (kernel / spread), p)
         lower, upper, below, above = (np.repeat(value, n) for value in box[:4])
         curved = np.tile(1.0 / (problem.weight * kernel), p)
@@ -107,12 +108,17 @@ class Ascent:
         self.pull = (self.times(self.dual) + curved - self.targets).astype(self.pull.dtype)
 
     def steps_among(self, places: IntArray, gram: AnyArray, slope: float, limit: int) -> Round:
-        """Ascend on some coordinates, in increasing order, K among them in single precision."""
+        """Ascend on some coordinates, in increasing order.
+
+        ``gram`` is K among them in single precision, or the values among their rows where all
+        outputs have the same ones.
+        """
         pull = self.pull[places].astype(np.float32)
         box, before = self.box[:, places], self.dual[places]
         after = before.copy()
         ends = np.searchsorted(places, self.ends)
-        steps = self.loop(gram, after, pull, box, ends, self.epsilon, slope, limit)
+        arguments = gram, self.factors, after, pull, box, ends
+        steps = self.loop(*arguments, self.epsilon, slope, limit)
         self.dual[places] = after
         change = after - before
         bent = curvature(after, box) * after - curvature(before, box) * before

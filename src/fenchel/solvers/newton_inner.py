@@ -116,8 +116,11 @@ class Inner:
         away = offset - self.centre
         objective = float(value) + 0.5 * function.dot(function)
         objective += 0.5 * self.ridge * float(away @ away)
-        active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
-        found = Kinks(np.concatenate(active), np.concatenate(jacobians))
+        if len(kinks) == 1:
+            found = Kinks(*kinks[0])
+        else:
+            active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
+            found = Kinks(np.concatenate(active), np.concatenate(jacobians))
         pulled = pull[0] if pull else None
         return Point(function, offset, residual, dual, objective, found, pushed, pulled)
 
@@ -179,7 +182,8 @@ class Inner:
                 if not full_steps:
                     self.spare[:] = [trial.dual]
                     del trial
-                    trial = self._moved(point, move, self._size(point, move, slope))
+                    size = self._size(point, move, slope, self.spare[0])
+                    trial = self._moved(point, move, size)
                     if not trial.value < point.value:
                         return point, steps
             if steps > 0 or not keep:
@@ -204,11 +208,12 @@ class Inner:
         wanted = np.abs(gradient.offset) / max(self.scale.spread, np.finfo(float).tiny)
         return np.asarray(self.ridge + np.maximum(0.0, wanted - held))
 
-    def _size(self, point: Point, move: Move, slope: float) -> float:
+    def _size(self, point: Point, move: Move, slope: float, end: FloatArray) -> float:
         """Share of a move to go, where the slope of Ψ has nearly vanished.
 
         On the segment Ψ is convex and piecewise quadratic: a bracketed secant on its slope,
-        which needs the residuals of both ends and no further pass over the features.
+        which needs the residuals of both ends and no further pass over the features. ``end``
+        is the dual point of the whole move.
         """
         problem = self.problem
         here, change = self._ends(point, move)
@@ -218,19 +223,22 @@ class Inner:
         bend += self.ridge * float(move.offset @ move.offset)
         fixed = 0.5 * (point.function.dot(point.function) + self.ridge * float(away @ away))
 
+        def falling(rows: slice, dual: FloatArray) -> float:
+            return float(np.dot(problem.weight[rows], np.einsum("ij,ij->i", dual, change[rows])))
+
         def ray(size: float) -> tuple[float, float]:
             def task(rows: slice) -> tuple[float, float]:
-                weight, mine = problem.weight[rows], change[rows]
-                residual = here[rows] - size * mine
+                residual = here[rows] - size * change[rows]
                 envelope = problem.loss.at(rows).envelope(self.anchor[rows], residual, self.step)
-                falls = np.einsum("ij,ij->i", envelope.dual, mine)
-                return float(np.dot(weight, envelope.value)), float(np.dot(weight, falls))
+                value = float(np.dot(problem.weight[rows], envelope.value))
+                return value, falling(rows, envelope.dual)
 
             value, falls = (float(part) for part in problem.design.blocks.sum(task))
             along = fixed + size * (linear + 0.5 * size * bend)
             return along + value, linear + size * bend - falls
 
-        return _least_on_ray(ray, point.value, slope)
+        falls = problem.design.blocks.sum(lambda rows: (falling(rows, end[rows]),))[0]
+        return _least_on_ray(ray, point.value, slope, linear + bend - float(falls))
 
     def _ends(self, point: Point, move: Move) -> tuple[FloatArray, FloatArray]:
         """Residuals of a point, and what a whole move takes off them."""
@@ -253,15 +261,15 @@ class Inner:
 
 
 def _least_on_ray(
-    ray: Callable[[float], tuple[float, float]], value: float, slope: float
+    ray: Callable[[float], tuple[float, float]], value: float, slope: float, slope_high: float
 ) -> float:
-    """Nearly minimize a convex function on (0, 1], given its value and slope < 0 in 0.
+    """Nearly minimize a convex function on (0, 1], given value and slope < 0 in 0, slope in 1.
 
     Secant and bisection in turn on the slope, until that is a tenth of what it was and the
     value is lower; the lower end of the bracket always is.
     """
     low, slope_low = 0.0, slope
-    high, slope_high = 1.0, ray(1.0)[1]
+    high = 1.0
     for k in range(80):
         if slope_high <= 0.0:
             return high

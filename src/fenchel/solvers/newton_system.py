@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import square_roots
+from fenchel.design.base import distinct, square_roots
 from fenchel.design.tiled import factor_lower
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import LEAST_KINKS, KeptFactor, Solve, Unknowns
@@ -102,7 +102,7 @@ def solve_in_kernel(
     pulled = np.einsum("ip,ip->i", image[rows], outputs)
     solve = solver_in_kinks(problem, kinks, rows, outputs, kept)
     z, offset = _solve_bordered(problem, solve, outputs, pulled, offset_gradient, ridge)
-    unique, inverse = np.unique(rows, return_inverse=True)
+    unique, inverse = distinct(rows)
     push = np.zeros((len(unique), outputs.shape[1]))
     np.add.at(push, inverse, z[:, None] * outputs)
     return unique, push, offset
@@ -127,8 +127,16 @@ def _solve_bordered(
         return -solve(pulled[:, None])[:, 0], np.zeros(p)
     solved = solve(np.column_stack([outputs, pulled]))
     square = outputs.T @ solved[:, :p] + np.diag(ridge)
-    offset = np.asarray(np.linalg.solve(square, outputs.T @ solved[:, p] - offset_gradient), float)
+    offset = _solved(square, outputs.T @ solved[:, p] - offset_gradient)
     return solved[:, :p] @ offset - solved[:, p], offset
+
+
+def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a small system, by a wrapper that costs less than that of numpy."""
+    _, _, found, info = lapack.dgesv(square, right)
+    if info != 0:
+        raise np.linalg.LinAlgError("a Newton system is singular: rounding errors")
+    return np.asarray(found, float)
 
 
 def _by_factor(fill: Callable[[FloatArray], None], size: int) -> Solve:
