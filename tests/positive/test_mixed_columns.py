@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 
-from fenchel.positive import DensityEstimator, DualNewton, _system, solve
+from fenchel.positive import DensityEstimator, DualNewton, PSDPart, _system, solve
+from fenchel.positive import problem as problems
 from fenchel.positive._solution import start_of
 from fenchel.positive._system import Curvature, FeatureColumns, PairColumns, inverse_blocks
 
@@ -113,3 +114,19 @@ def test_products_that_are_not_spanned_are_left_to_pairs():
     curvature, spectra, _ = weighted_curvature(problem, 1e-3)
     assert isinstance(curvature.parts[0], PairColumns)
     assert curvature.width == len(spectra.pairs(0).root)
+
+
+def test_what_products_leave_out_of_rows_and_of_their_combinations(monkeypatch):
+    monkeypatch.setattr(problems, "_SQUARES_TOL", 1e-3)
+    features = DensityEstimator(learn=False, rank=25).prepare(ring(400)).inputs.features
+    square = problems.Squares().of(features)
+    products = np.square(features @ features.T)
+    missing = products.diagonal() - np.square(square.features).sum(axis=1)
+    assert missing.max() > 1e-5
+    assert square.left == pytest.approx(np.maximum(missing, 0.0), abs=1e-12)
+    differences = np.eye(400)[:-1] - np.eye(400)[1:]
+    part = PSDPart(features, 1.0, combinations=differences)
+    seen = square.combined(part)
+    missing = (differences @ products @ differences.T).diagonal()
+    missing = missing - np.square(seen.features).sum(axis=1)
+    assert np.all(missing <= seen.left + 1e-12)
