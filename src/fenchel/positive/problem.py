@@ -20,6 +20,7 @@ from fenchel.positive._row_sums import quadratic_forms, weighted_gram
 from fenchel.positive.losses import PredictionLoss
 
 _SQUARES_TOL = 1e-12
+_MOST_LEFT = 1e-8  # of products of features, where the cap ends them: enough for alpha of 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,9 +326,7 @@ class PSDProblem:
         found = []
         for part in self.psd:
             square = self.shared.of(part.features)
-            if square is not None:
-                square = square._replace(features=part.combined(square.features))
-            found.append(square)
+            found.append(None if square is None else square.combined(part))
         return found
 
     def with_loss(self, loss: PredictionLoss) -> PSDProblem:
@@ -467,6 +466,15 @@ class Compressed(NamedTuple):
     """The features φ of R rows, (R, r)."""
     factor: FloatArray
     """The features ψ of the same, lower triangular."""
+    left: FloatArray
+    """What ψ leaves out of the squared norms, (n,)."""
+
+    def combined(self, part: PSDPart) -> Compressed:
+        """What losses see of it."""
+        if part.combinations is None:
+            return self
+        left = np.square(np.abs(part.combinations) @ np.sqrt(self.left))
+        return self._replace(features=part.combined(self.features), left=left)
 
 
 def _compressed(features: FloatArray) -> Compressed | None:
@@ -476,6 +484,7 @@ def _compressed(features: FloatArray) -> Compressed | None:
         return None
     chosen = PivotedCholesky(Polynomial(2, 1.0, 0.0), tol=_SQUARES_TOL, rank=cap)
     squares = chosen.fit_transform(features)
-    if chosen.rank_ == cap and cap < r * (r + 1) // 2 and chosen.kernel_error_ > _SQUARES_TOL:
+    if chosen.rank_ == cap and cap < r * (r + 1) // 2 and chosen.kernel_error_ > _MOST_LEFT:
         return None
-    return Compressed(squares, chosen.landmarks_, chosen.factor_)
+    left = np.maximum(chosen.residual(features, squares), 0.0)
+    return Compressed(squares, chosen.landmarks_, chosen.factor_, left)
