@@ -21,7 +21,8 @@ def objective(model: Any, X: np.ndarray, y: np.ndarray) -> float | None:
 
 
 def _kernel(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    prediction = model.predict(X).reshape(len(X), -1)
+    moved = model.offset_ - model.certified_offset_
+    prediction = model.predict(X).reshape(len(X), -1) - moved
     residual = y.reshape(len(X), -1) - prediction
     outputs = np.linalg.pinv(model.coupling_)
     penalty = float(np.vdot(model.weights_, model.weights_ @ outputs))

@@ -145,6 +145,8 @@ def _judged(model, X, y, weight):
         return f"converged with {certificate}"
     if _says_nothing(model):
         return None  # predictions may be rounding errors then, on which no two programs agree
+    if hasattr(model, "certified_offset_"):  # the certificate is of the offsets of the fit
+        predicted = predicted - (model.offset_ - model.certified_offset_)
     losses, penalties = _loss(model, y, predicted, weight), _penalties(model, X)
     rounding = _rounding(model)
     off = [

@@ -179,8 +179,10 @@ def test_demo(here):
     model = fenchel.load(here / "fenchel-demo.skops")
     X, y = load_engel(return_X_y=True, as_frame=True)
     assert model[-1].certificate_.relative_gap <= 1e-6
-    coverage = (y.to_numpy()[:, None] <= model.predict(X)).mean(axis=0)
+    moved = model[-1].offset_ - model[-1].certified_offset_  # to levels of held-out rows
+    coverage = (y.to_numpy()[:, None] <= model.predict(X) - moved).mean(axis=0)
     np.testing.assert_allclose(coverage, [0.1, 0.25, 0.5, 0.75, 0.9], atol=0.03)
+    assert (moved[[0, -1]] * [-1, 1] > 0).all()
 
 
 def test_datasets_as_a_process(here):

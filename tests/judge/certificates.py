@@ -128,6 +128,7 @@ def judge(named: Named, fresh: np.ndarray | None = None, *, warned: bool = False
     judged.findings += not_finite(
         dual_coef_=model.dual_coef_,
         offset_=model.offset_,
+        certified_offset_=model.certified_offset_,
         certificate_=[numbers.primal, numbers.dual, numbers.unit, numbers.feasibility],
     )
     predicted = np.asarray(model.predict(named.X)).reshape(len(named.X), -1)
@@ -138,12 +139,16 @@ def judge(named: Named, fresh: np.ndarray | None = None, *, warned: bool = False
         judged.add("coupling", "coupling_ is not the matrix of the formula")
     if model.alpha is not None and named.alpha != model.alpha:
         judged.add("alpha", f"alpha_ is {named.alpha!r}, given was {model.alpha!r}")
+    moved = model.offset_ - model.certified_offset_
+    if np.any(moved != 0.0) and not _may_move(model):
+        judged.add("offset", f"offset_ is {moved} off the offset that is certified")
     function = combination(named.terms(named.X), model.dual_coef_, len(named.X))
-    _objectives(judged, named, function, predicted)
+    certified = predicted - moved
+    _objectives(judged, named, function, certified)
     if judged.findings:
         return judged
     if warned:
-        judged.unseen = _of_weights(named, predicted)
+        judged.unseen = _of_weights(named, certified)
     _formula(judged, named, named.X, predicted, "training rows", function)
     if fresh is not None:
         values = np.asarray(model.predict(fresh)).reshape(len(fresh), -1)
@@ -152,6 +157,13 @@ def judge(named: Named, fresh: np.ndarray | None = None, *, warned: bool = False
         _formula(judged, named, fresh, values, "new rows", new)
     _verdict(judged, named, warned)
     return judged
+
+
+def _may_move(model: Any) -> bool:
+    """Whether the offsets are those of held-out or training rows, which were asked for."""
+    which = getattr(model, "refit_offsets", None)
+    learned = model.learned_ is not None and model.fit_intercept if which == "auto" else False
+    return which in ("held_out", "train") or bool(learned)
 
 
 def _formula(
@@ -183,24 +195,24 @@ def _formula(
 def _objectives(judged: Judged, named: Named, function: Function, predicted: np.ndarray) -> None:
     """Primal and dual values.
 
-    With h the function that is predicted, whose norm nobody sees, and g that of the
-    coefficients a, ‖h‖² >= 2⟨h, g⟩ - ‖g‖², where ⟨h, g⟩ = Σ a h(x), which is sharp where the two
-    are the same. The objective with that bound in the place of the norm is above the dual value
-    by Σ s (ℓ(r) + ℓ*(β) - ⟨β, r⟩), residuals r being those of ``predict``: no term is negative,
-    and no digits are lost.
+    ``predicted`` is with the certified offsets. With h the function that is predicted, whose norm
+    nobody sees, and g that of the coefficients a, ‖h‖² >= 2⟨h, g⟩ - ‖g‖², where
+    ⟨h, g⟩ = Σ a h(x), which is sharp where the two are the same. The objective with that bound in
+    the place of the norm is above the dual value by Σ s (ℓ(r) + ℓ*(β) - ⟨β, r⟩), residuals r being
+    those of ``predicted``: no term is negative, and no digits are lost.
     """
     model, loss = named.model, named.loss
     alpha, kept = wide(named.alpha), named.weight > 0
     share = wide(named.weight[kept])
     share = share / share.sum()
-    targets, offset = wide(named.targets)[kept], wide(model.offset_)
+    targets, offset = wide(named.targets)[kept], wide(model.certified_offset_)
     values, formula = wide(predicted)[kept], function.value[kept]
     if not np.all(kept[model.support_]):
         judged.add("support", "a row of weight zero has a dual coefficient")
         return
     coefficients = wide(np.zeros(formula.shape))
     coefficients[np.searchsorted(np.flatnonzero(kept), model.support_)] = wide(model.dual_coef_)
-    sizes = np.abs(targets) + np.abs(formula) + np.abs(offset)
+    sizes = np.abs(targets) + np.abs(formula) + np.abs(offset) + np.abs(wide(model.offset_))
     move = function.error[kept] + 16 * UNIT * sizes
     residual, losses = targets - values, loss.value(targets - values)
     squared_norm = (coefficients * formula).sum()
@@ -340,7 +352,7 @@ def mean_loss_of_constant(named: Named) -> float:
             return float((share * loss.value(targets - constant)).sum())
 
     if not named.model.fit_intercept:
-        return mean(wide(named.model.offset_))
+        return mean(wide(named.model.certified_offset_))
     # an insensitive loss of several outputs is slow, and any constant will do
     plain = loss
     if getattr(loss, "epsilon", 0.0) > 0.0 and targets.shape[1] > 1 and hasattr(loss, "low"):

@@ -58,6 +58,7 @@ def judge_curves(
         dual_coef_=root * model.dual_coef_[model.support_],
         support_=model.support_,
         offset_=root * model.center_,
+        certified_offset_=root * model.center_,
         coupling_=coupling,
         kernel_=model.kernel_,
         feature_map_=model.feature_map_,

@@ -111,6 +111,8 @@ def test_a_wrong_row_of_the_support_is_found(kind):
 def test_a_wrong_offset_is_found(kind):
     named = honest(kind, tol=1e-8)
     named.model.offset_ = named.model.offset_ + 0.01
+    assert "offset" in judge(named).kinds
+    named.model.certified_offset_ = named.model.offset_
     assert {"primal", "gap above the claim"} & judge(named).kinds
 
 

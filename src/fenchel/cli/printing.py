@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -308,6 +309,8 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     if _epsilon(model):
         facts.append(("epsilon", f"{_epsilon(model):.4g}"))
     facts.append(("kernel", _clipped(" ".join(repr(model.kernel_).split()))))
+    if np.any(model.offset_ != model.certified_offset_):
+        facts.append(("offsets", "of held-out rows: in sample, coverage is farther from the levels"))
     facts += _read(fit)
     facts += _scores(measures, _IN_SAMPLE)
     gap = model.certificate_.relative_gap

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from fenchel.inspection import model_title, percent, short_name
 from fenchel.report import _html as h
 from fenchel.report._facts import Column, Facts
@@ -75,7 +77,7 @@ def _fitted(facts: Facts) -> Iterator[h.Html]:
         value = getattr(model, f"{name}_", getattr(model, name, None))  # as learned, as given
         if value is not None:
             rows.append((name, f"{value:.4g}" if isinstance(value, float) else str(value)))
-    rows += [*_learned(model), *_carried(facts)]
+    rows += [*_learned(model), *_offsets(model), *_carried(facts)]
     yield h.element("h2", "What was fitted", id="fitted")
     yield h.pairs(rows)
 
@@ -86,6 +88,13 @@ def _learned(model: Any) -> Iterator[tuple[object, object]]:
         rows = h.count(learned.n_rows)
         yield "learned", h.joined(["from ", rows, " rows of the fit"])
         yield "held-out loss in units of the best constant's", h.number(learned.criterion)
+
+
+def _offsets(model: Any) -> Iterator[tuple[object, object]]:
+    certified = getattr(model, "certified_offset_", None)
+    if certified is not None and np.any(model.offset_ != certified):
+        of = "training" if model.refit_offsets == "train" else "held-out"
+        yield "offsets", f"of {of} rows; the certificate is of the offsets of the fit"
 
 
 def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
