@@ -8,7 +8,6 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -18,7 +17,14 @@ from fenchel.cli.errors import listed, one_line
 from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES, Measures
 from fenchel.datasets import DatasetInfo
-from fenchel.inspection import Importances, importances_of, model_title, percent, short_name
+from fenchel.inspection import (
+    Importances,
+    has_moved_offsets,
+    importances_of,
+    model_title,
+    percent,
+    short_name,
+)
 from fenchel.tables.describing import AS_IT_IS, LEFT_OUT
 
 _WIDEST = 24  # letters of names that are put in line
@@ -309,8 +315,10 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     if _epsilon(model):
         facts.append(("epsilon", f"{_epsilon(model):.4g}"))
     facts.append(("kernel", _clipped(" ".join(repr(model.kernel_).split()))))
-    if np.any(model.offset_ != model.certified_offset_):
-        facts.append(("offsets", "of held-out rows: in sample, coverage is farther from the levels"))
+    if has_moved_offsets(model):
+        facts.append(
+            ("offsets", "of held-out rows, so coverage in sample may differ")
+        )
     facts += _read(fit)
     facts += _scores(measures, _IN_SAMPLE)
     gap = model.certificate_.relative_gap

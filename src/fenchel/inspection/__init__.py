@@ -4,6 +4,7 @@ from fenchel.inspection.importances import Importances, importances_of
 from fenchel.inspection.models import (
     final_estimator,
     fitted_model,
+    has_moved_offsets,
     level_losses,
     levels_of,
     model_title,
@@ -28,6 +29,7 @@ __all__ = [
     "feature_slice",
     "final_estimator",
     "fitted_model",
+    "has_moved_offsets",
     "importances_of",
     "level_losses",
     "levels_of",

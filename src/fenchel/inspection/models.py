@@ -210,6 +210,25 @@ def level_losses(estimator: Any) -> list[Loss] | None:
     return [loss(float(level)) for level in levels]
 
 
+def has_moved_offsets(estimator: Any) -> bool:
+    """Whether ``offset_`` is another than the one that ``certificate_`` is of.
+
+    See ``refit_offsets`` of :class:`~fenchel.QuantileRegressor`.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> from fenchel.datasets import load_mcycle
+    >>> from fenchel.inspection import has_moved_offsets
+    >>> X, y = load_mcycle(return_X_y=True)
+    >>> has_moved_offsets(QuantileRegressor().fit(X, y))
+    True
+    """
+    model = final_estimator(estimator)
+    certified = getattr(model, "certified_offset_", None)
+    return certified is not None and bool(np.any(model.offset_ != certified))
+
+
 def model_title(estimator: Any) -> str:
     """What a model is, for a heading.
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from fenchel.inspection import model_title, percent, short_name
+from fenchel.inspection import has_moved_offsets, model_title, percent, short_name
 from fenchel.report import _html as h
 from fenchel.report._facts import Column, Facts
 from fenchel.report._levels import CONFIDENCE
@@ -91,8 +89,7 @@ def _learned(model: Any) -> Iterator[tuple[object, object]]:
 
 
 def _offsets(model: Any) -> Iterator[tuple[object, object]]:
-    certified = getattr(model, "certified_offset_", None)
-    if certified is not None and np.any(model.offset_ != certified):
+    if has_moved_offsets(model):
         of = "training" if model.refit_offsets == "train" else "held-out"
         yield "offsets", f"of {of} rows; the certificate is of the offsets of the fit"
 
