@@ -35,6 +35,7 @@ DEFAULT_STRENGTH = 1e-3
 """Alpha in units of the problem, where it is neither given nor learned; and where that starts."""
 _LEAST, _MOST = 1e-7, 1e1
 _FEW_ROWS, _FEW_FOLDS = 350, 2  # of the first descent
+_MANY_FOLDS = 150  # rows below which each of them counts, in the first descent too
 _SMOOTHING = 8.0  # kinks as wide as an eighth of the spread first, then of what is left of it
 _SHARPEST = 40.0
 _SMOOTH_ALREADY = 1e6
@@ -74,8 +75,8 @@ class Learning(CheckedParameters):
         are coupled by a smooth loss), a last descent goes on from there on 0.4 of them, at most
         4000.
     n_folds : int, optional
-        Folds of the criterion; by default 10 for fewer than 150 rows, 5 for fewer than 500, 2 in
-        a last descent, and else 3.
+        Folds of the criterion; by default 10 for fewer than 150 rows, 5 for fewer than 500, and
+        else 3. A first descent, of 150 rows or more, has 2, and by default a last one too.
     max_evaluations : int
         Of the criterion with ``n_rows``, and in a last descent.
     tol : float
@@ -267,7 +268,10 @@ def learn(
     rows = rows.first(n_rows, n_folds)
     if _perfect_constant(data.loss, rows) or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
-    few = rows if len(rows.X) < _WORTH_IT * _FEW_ROWS else rows.first(_FEW_ROWS, _FEW_FOLDS)
+    few = rows
+    if len(rows.X) >= _MANY_FOLDS:
+        enough = len(rows.X) < _WORTH_IT * _FEW_ROWS
+        few = rows.first(len(rows.X) if enough else _FEW_ROWS, _FEW_FOLDS)
     end = EarlyEnd(watch)
     tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
     for one in tried:
@@ -293,7 +297,7 @@ def _chosen(tried: list[_Try], n_rows: int) -> _Try:
 
 def _folds_for(n_rows: int) -> int:
     """More of few rows, where each counts and fits take no time."""
-    return 10 if n_rows < 150 else 5 if n_rows < 500 else 3
+    return 10 if n_rows < _MANY_FOLDS else 5 if n_rows < 500 else 3
 
 
 def _perfect_constant(loss: Loss, rows: Rows) -> bool:
