@@ -7,9 +7,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
+RESULTS_STAMP := $(VENV)/.installed-experiments
+JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite attack lint style types format bench docs package lowest clean
+.PHONY: help demo test suite attack lint style types format bench results docs package lowest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -58,6 +60,13 @@ format: $(STAMP) ## rewrite the files in the project's style
 
 bench: $(STAMP) ## the benchmark table
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+
+$(RESULTS_STAMP): $(STAMP)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[experiments]"
+	@touch $@
+
+results: $(RESULTS_STAMP) ## all published tables and figures anew (many hours; JOBS=2, NAMES=..., QUICK=--quick)
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments $(NAMES) --jobs $(JOBS) $(QUICK)
 
 $(DOCS_STAMP): $(STAMP)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e ".[docs]"
