@@ -114,7 +114,7 @@ def folds_by_content(X: FloatArray, targets: FloatArray, n_folds: int) -> IntArr
     features, of_targets = _keys(_ranked(X)), _keys(_ranked(targets))
     table = np.column_stack([features, _mixed(features + _ODD * of_targets)])
     distinct, place = np.unique(table, axis=0, return_inverse=True)
-    return _dealt(distinct, n_folds)[place]
+    return _dealt(distinct, n_folds)[place.ravel()]  # numpy 2.0 gives it a second axis
 
 
 def _chosen(
