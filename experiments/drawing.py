@@ -11,6 +11,8 @@ import pandas as pd
 BLUE, SKY, GREEN = "#0072B2", "#56B4E9", "#009E73"  # Okabe and Ito
 VERMILION, ORANGE, PURPLE, GREY = "#D55E00", "#E69F00", "#CC79A7", "#777777"
 TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0)
+FEW_TICKS = (0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0, 5.0)  # where the others would overlap
+_WIDE = 4.0  # ratio of the ends from which on they would
 
 
 def without_box(axes: Any) -> None:
@@ -44,7 +46,8 @@ def draw_ratios(
     axes.axvline(1.0, color="0.7", linewidth=1.0, zorder=0)
     axes.set_yticks(height, ratios.index)
     axes.set_xscale("log")
-    axes.set_xticks([tick for tick in TICKS if low <= tick <= high])
+    ticks = TICKS if high < _WIDE * low else FEW_TICKS
+    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set(xlim=(low, high), xlabel=f"loss over that of {reference}")
