@@ -25,8 +25,11 @@ def test_all_of_it_against_numpy(n):
     assert_allclose(factored.product(right), K @ right, rtol=1e-12, atol=1e-11)
     factored.restore()
     assert_array_equal(array, K)
-    inverse = Factored(array).factor(shift).inverse_diagonal()
-    assert_allclose(inverse, np.diag(np.linalg.inv(whole)), rtol=1e-9)
+    factored, inverse = Factored(array).factor(shift), np.linalg.inv(whole)
+    assert_allclose(factored.inverse_diagonal(), np.diag(inverse), rtol=1e-9)
+    assert_allclose(factored.inverse(), inverse, rtol=1e-9, atol=1e-11)
+    factored.restore()
+    assert_array_equal(array, K)
 
 
 def test_what_is_not_positive_definite_is_put_back():

@@ -78,6 +78,12 @@ class Factored:
         """Diagonal of the inverse of K + diag(d), (n,)."""
         return inverse_lengths(self._values.T)
 
+    def inverse(self) -> FloatArray:
+        """Inverse of K + diag(d), (n, n), in a third of the time that solving for it takes."""
+        with threads_that_pay(0):
+            found = lapack.dpotri(self._values.T, lower=1)[0]
+        return np.asarray(np.tril(found) + np.tril(found, -1).T)
+
     def inverse_among(self, rows: IntArray) -> FloatArray:
         """Entries of the inverse of K + diag(d) among some rows, (m, m)."""
         return self.solve_once(np.eye(len(self._values))[:, rows])[rows]

@@ -184,10 +184,7 @@ def ridge_smoother(
     with a Gram matrix φ(x) are kernel values.
     """
     if gram:
-        system = scale * features
-        np.einsum("ii->i", system)[:] += 1.0 / weight
-        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-        slopes = cho_solve(factor, np.eye(len(weight)), overwrite_b=True, check_finite=False)
+        slopes = Factored(scale * features).factor(1.0 / weight).inverse()
         constant = np.zeros(len(weight))
         if fit_intercept:
             sums = slopes.sum(axis=0)
