@@ -67,6 +67,20 @@ def test_docstrings_have_no_line_to_the_left() -> None:
         assert not [line for line in lines if line and not line.startswith(" ")], name
 
 
+def test_bars_outside_of_code_and_formulas_are_no_substitutions() -> None:
+    """Sphinx takes ``|v_i|`` for a substitution that nobody has defined, and builds no pages."""
+    seen = []
+    for name in documented():
+        value = resolved(name)
+        for each in (value, *vars(value).values()) if inspect.isclass(value) else (value,):
+            text = inspect.getdoc(each) or ""
+            text = re.sub(r"``.*?``|`.*?`|>>>.*?$", "", text, flags=re.MULTILINE)
+            text = re.sub(r"^\.\. math::.*?(?=^\S|\Z)", "", text, flags=re.S | re.M)
+            bars = re.findall(r"(?<!\S)\|\w(?:[^|\n]*[^|\s])?\|(?=[\s.,;:)])", text)
+            seen += [(name, found) for found in bars]
+    assert seen == []
+
+
 def test_functions_with_parameters_say_what_they_return() -> None:
     """Those that return something."""
     missing = []

@@ -356,7 +356,7 @@ class _Ball(NamedTuple):
     def bound(
         self, empirical_risk: float, epsilon: float, squared: bool, theorem: str, risk: str
     ) -> Bound:
-        """Theorem 11.3 for max(0, |residual| - ε), or its square."""
+        """Theorem 11.3 for ``max(0, |residual| - ε)``, or its square."""
         n, trace, delta = check_count("n", self.n), self.trace, check_delta(self.delta)
         M, epsilon = (
             check_real("residual_bound", self.residual_bound),

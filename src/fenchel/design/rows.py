@@ -101,7 +101,7 @@ class RowBlocks:
     def sizes_and_sums(
         self, weight: FloatArray, values: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Σ c_i |v_i| and Σ c_i v_i, (p,), for weights c (n,) and values v (n, p)."""
+        """Sums of ``c_i |v_i|`` and ``c_i v_i``, (p,), for weights c (n,) and values v (n, p)."""
 
         def task(rows: slice) -> Sums:
             share, mine = weight[rows], values[rows]
