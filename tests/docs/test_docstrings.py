@@ -74,7 +74,7 @@ def test_bars_outside_of_code_and_formulas_are_no_substitutions() -> None:
         value = resolved(name)
         for each in (value, *vars(value).values()) if inspect.isclass(value) else (value,):
             text = inspect.getdoc(each) or ""
-            text = re.sub(r"``.*?``|`.*?`|>>>.*?$", "", text, flags=re.MULTILINE)
+            text = re.sub(r"``.*?``|`.*?`|(?:>>>|\.\.\.).*?$", "", text, flags=re.MULTILINE)
             text = re.sub(r"^\.\. math::.*?(?=^\S|\Z)", "", text, flags=re.S | re.M)
             bars = re.findall(r"(?<!\S)\|\w(?:[^|\n]*[^|\s])?\|(?=[\s.,;:)])", text)
             seen += [(name, found) for found in bars]
