@@ -112,6 +112,7 @@ def _note(path: Path, said: dict[str, object]) -> None:
         rows += [row for row in before if row["experiment"] != said["experiment"]]
     order = {name: number for number, name in enumerate(EXPERIMENTS)}
     rows.sort(key=lambda row: order.get(str(row["experiment"]), len(order)))
+    path.parent.mkdir(parents=True, exist_ok=True)  # where the first one has failed early
     harness.write_csv(path, pd.DataFrame(rows))
 
 

@@ -191,7 +191,7 @@ def test_curves_have_several_targets(capsys):
     assert list(found) == names.split(",")
     Y = frame.iloc[:, 1:].to_numpy()
     expected = FunctionalRegressor(random_state=0).fit(x[:, None], Y, days).predict(x[:, None])
-    np.testing.assert_allclose(found, expected, atol=1e-12)  # of curves of size one
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)  # of curves of size one
     assert main(["evaluate", "m.skops", "growth.csv", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["r2"] > 0.99
 

@@ -27,14 +27,15 @@ def test_one_that_fails_does_not_end_the_others(tmp_path, monkeypatch, capsys):
     script.write_text('#!/bin/sh\ncase "$2" in *bounds) exit 3;; esac\n')
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    quick = ["--quick", "--out", str(tmp_path)]
+    out = tmp_path / "new"
+    quick = ["--quick", "--out", str(out)]
     assert everything.main(["tables_10000", "bounds", "first_hour", *quick]) == 1
     assert "failed: bounds" in capsys.readouterr().err
-    runs = pd.read_csv(tmp_path / "runs_quick.csv")
+    runs = pd.read_csv(out / "runs_quick.csv")
     assert list(runs["experiment"]) == ["bounds", "tables_10000", "first_hour"]
     assert list(runs["ended"]) == ["with code 3", "as it should", "as it should"]
     assert everything.main(["first_hour", "--jobs", "3", *quick]) == 0
-    runs = pd.read_csv(tmp_path / "runs_quick.csv")
+    runs = pd.read_csv(out / "runs_quick.csv")
     assert list(runs["experiment"]) == ["bounds", "tables_10000", "first_hour"]
     assert list(runs["jobs"]) == [1, 1, 3]
 

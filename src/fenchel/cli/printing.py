@@ -316,7 +316,7 @@ def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
         facts.append(("epsilon", f"{_epsilon(model):.4g}"))
     facts.append(("kernel", _clipped(" ".join(repr(model.kernel_).split()))))
     if has_moved_offsets(model):
-        facts.append(("offsets", "of held-out rows, so coverage in sample may differ"))
+        facts.append(("offsets", "moved to levels of held-out rows, after the certified fit"))
     facts += _read(fit)
     facts += _scores(measures, _IN_SAMPLE)
     gap = model.certificate_.relative_gap

@@ -270,8 +270,8 @@ def learn(
         return None
     few = rows
     if len(rows.X) >= _MANY_FOLDS:
-        enough = len(rows.X) < _WORTH_IT * _FEW_ROWS
-        few = rows.first(len(rows.X) if enough else _FEW_ROWS, _FEW_FOLDS)
+        most = len(rows.X) if len(rows.X) < _WORTH_IT * _FEW_ROWS else _FEW_ROWS
+        few = rows.first(most, _FEW_FOLDS)
     end = EarlyEnd(watch)
     tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
     for one in tried:
