@@ -69,15 +69,21 @@ def run(name: str, jobs: int, quick: bool, out: Path) -> dict[str, object]:
 
 
 def _commit() -> str:
-    """Of the checkout; with a mark where files have been changed since."""
-    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    """Of the checkout; with a mark where more than results has been changed since."""
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", ":!results")
+    return _git("rev-parse", "--short", "HEAD") + "-dirty" * bool(changed)
+
+
+def _git(*words: str) -> str:
+    """What git says of the checkout; nothing where there is none."""
+    command = ["git", *words]
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             command, cwd=harness.HERE, capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
         return ""
-    return said.stdout.strip()
+    return done.stdout.strip()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from shutil import which
 
 import pandas as pd
 import pytest
@@ -38,6 +40,27 @@ def test_one_that_fails_does_not_end_the_others(tmp_path, monkeypatch, capsys):
     runs = pd.read_csv(out / "runs_quick.csv")
     assert list(runs["experiment"]) == ["bounds", "tables_10000", "first_hour"]
     assert list(runs["jobs"]) == [1, 1, 3]
+
+
+@pytest.mark.skipif(which("git") is None, reason="git is not installed")
+def test_results_are_no_change_of_what_made_them(tmp_path, monkeypatch):
+    def git(*words):
+        who = ["-c", "user.name=someone", "-c", "user.email=someone@example.org"]
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    page, code = tmp_path / "experiments" / "results" / "page.md", tmp_path / "code.py"
+    page.parent.mkdir(parents=True)
+    page.write_text("before")
+    code.write_text("1")
+    monkeypatch.setattr(harness, "HERE", tmp_path / "experiments")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "a first one")
+    commit = everything._commit()
+    page.write_text("after")
+    assert everything._commit() == commit != ""
+    code.write_text("2")
+    assert everything._commit() == f"{commit}-dirty"
 
 
 def test_names_that_are_none_are_refused(capsys):
