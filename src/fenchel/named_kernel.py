@@ -136,7 +136,10 @@ class _Bound(Generic[P]):
         """Bound of what the dual objective loses by what features leave out."""
         if not residual.any():
             return 0.0
-        return 0.5 * problem.alpha * problem.design.left_out(self.push, residual)
+        # roots are taken of the residual: weights go there, and make no array for all outputs
+        weight = self.problem.weight.reshape(-1, *(1,) * (residual.ndim - 1))
+        size = problem.design.left_out(self.solution.dual, weight**2 * residual)
+        return 0.5 * problem.alpha * size
 
     def _widen(self) -> None:
         """Take more features until little is left out; what they hold is known exactly."""

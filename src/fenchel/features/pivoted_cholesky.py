@@ -21,7 +21,6 @@ from fenchel.features.triangular import solve_rows
 from fenchel.kernels import OperatorKernel, Precomputed, stacked
 
 BLOCK = 64
-_FEW_COLUMNS = 8  # that a step reads of a smooth kernel, on average
 _CANDIDATES = 4 * BLOCK
 _SHARE = 0.3  # of the largest residual, where a block ends
 _DENSE_ROWS = 5000
@@ -242,7 +241,8 @@ def greedy(
     n = len(left)
     columns = np.empty((cap, n))  # features as rows: each step streams through them once
     pivots = np.empty(cap, dtype=np.intp)
-    rank, blocks = 0, RowBlocks(n, gram.X.shape[1] + _FEW_COLUMNS)
+    # what a step reads beside rows streams by; smaller blocks cost more in calls
+    rank, blocks = 0, RowBlocks(n, gram.X.shape[1] + 1)
 
     def largest(rows: slice) -> tuple[float, int]:
         mine = left[rows]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.design import RowBlocks
 
 _GRID = 2.0**20  # values are told apart by so many steps of their column's range
 _LOOKED_AT = 4  # times the rows that are asked for, at first
@@ -163,9 +164,14 @@ def _keys(values: FloatArray) -> Keys:
     low = values.min(axis=0)
     span = values.max(axis=0) - low
     keys = np.zeros(len(values), dtype=np.uint64)
-    for j in np.flatnonzero(span > 0.0):
-        steps = np.rint(_GRID * ((values[:, j] - low[j]) / span[j])).astype(np.uint64)
-        keys = _mixed(keys * _ODD + steps + np.uint64(1))
+
+    def task(rows: slice) -> None:
+        mine = keys[rows]
+        for j in np.flatnonzero(span > 0.0):
+            steps = np.rint(_GRID * ((values[rows, j] - low[j]) / span[j])).astype(np.uint64)
+            mine[...] = _mixed(mine * _ODD + steps + np.uint64(1))
+
+    RowBlocks(len(values), values.shape[1]).map(task)
     return keys
 
 

@@ -214,10 +214,12 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         if isinstance(self.kernel, OperatorKernel):
             self._check_outputs(self.kernel, targets.shape[1])
         inputs = self._mapped(X, sample_weight)
-        self._measure(targets[inputs.kept], inputs.weight)
-        without = np.setdiff1d(np.arange(len(X)), inputs.kept, assume_unique=True)
-        idle = X[without], targets[without]
-        targets, shift, centre = targets[inputs.kept], np.zeros(targets.shape[1]), None
+        idle = X[:0], targets[:0]
+        if len(inputs.kept) < len(X):
+            without = np.setdiff1d(np.arange(len(X)), inputs.kept, assume_unique=True)
+            idle, targets = (X[without], targets[without]), targets[inputs.kept]
+        self._measure(targets, inputs.weight)
+        shift, centre = np.zeros(targets.shape[1]), None
         if self.fit_intercept:
             centre = inputs.centre()
             shift = middle(targets)
