@@ -217,7 +217,7 @@ def page(results: pd.DataFrame, quick: bool) -> str:
     verdict = "reached" if ratio.mean() <= GOAL else "not reached"
     others = [
         f"*{method}* {values.mean():.3f} (median {values.median():.3f}, "
-        f"{int((values > GOAL).sum())} sets above {GOAL})"
+        f"above {GOAL} on {int((values > GOAL).sum())} of {len(values)})"
         for method in (AFFINE, WIDTHS)
         for values in (ratios(results, method),)
     ]
