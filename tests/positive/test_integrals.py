@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
+from sklearn.preprocessing import FunctionTransformer
 
-from fenchel.features import PivotedCholesky
+from fenchel.features import Explicit, PivotedCholesky
 from fenchel.kernels import Gaussian, Laplacian, Matern
 from fenchel.positive import (
     Constraint,
@@ -95,6 +96,29 @@ def test_quadrature_that_is_uncertain_is_refused():
     X = np.random.default_rng(0).uniform(size=(60, 5))
     with pytest.raises(ValueError, match="the integral of the density is known to"):
         DensityEstimator(kernel=kernel, support=(0, 1), alpha=1e-6, tol=1e-3).fit(X)
+
+
+def test_panels_end_where_rounding_begins(monkeypatch):
+    x = np.random.default_rng(0).standard_normal((500, 1))
+    features, points = PivotedCholesky(Gaussian(1.5)).fit(x), []
+    transform = features.transform
+    monkeypatch.setattr(features, "transform", lambda X: points.append(len(X)) or transform(X))
+    found = moment(features)
+    assert sum(points) < 100 * 33  # points of a panel
+    for j in range(features.rank_):
+        value = by_panels(lambda z, j=j: transform(z)[:, j] ** 2, -15.0, 15.0, x[:, 0])
+        assert found.matrix[j, j] == pytest.approx(value, abs=1e-12)
+
+
+def test_kinks_inside_of_panels_are_found():
+    bend = FunctionTransformer(lambda X: np.hstack([np.ones_like(X), np.abs(X - 0.3)]))
+    features = Explicit(bend).fit(np.linspace(-1.0, 1.0, 5)[:, None])
+    found = moment(features, (-1.0, 1.0))
+    ends = np.array([1.3, 0.7])
+    exact = np.array(
+        [[2.0, (ends**2).sum() / 2.0], [(ends**2).sum() / 2.0, (ends**3).sum() / 3.0]]
+    )
+    assert np.abs(found.matrix - exact).max() <= 1e-13
 
 
 def test_moments_are_positive_and_say_their_error():

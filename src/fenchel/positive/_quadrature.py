@@ -16,6 +16,9 @@ _ORDER = 32  # of Clenshaw and Curtis: its ends, which are landmarks, are among 
 _PANELS = 16  # at least, before any is halved
 _MOST_PANELS = 2**14
 _ACCURATE = 1e-14  # share of the whole by which the rule of half the order may differ
+_MAY_BE_ROUNDING = 1e-10  # share up to which a difference is that of rounding, and halves are
+_LEFT_IN_HALVES = 0.35  # no better, if one has more than this of it: a kink leaves 1/4, smooth
+# kernels 1e-5, and rounding 1/2
 _CHUNK_VALUES = 2**22
 _PANEL_NODES = 24
 _QUASI = 2**13
@@ -56,16 +59,18 @@ def decay_range(
 def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
     """Panels between landmarks, where kernels may have kinks, halved until two orders agree."""
     landmarks = getattr(feature_map, "landmarks_", np.zeros((0, 1)))[:, 0]
+    may_be = _MAY_BE_ROUNDING if len(landmarks) else 0.0  # others are made without solving
     inside = landmarks[(landmarks > low) & (landmarks < high)]
     cuts = np.unique(np.concatenate([np.linspace(low, high, _PANELS + 1), inside]))
     nodes, fine, coarse = _clenshaw_curtis(_ORDER)
     r = feature_map.rank_
     matrix, doubt = np.zeros((r, r)), np.zeros((r, r))
     starts, sizes, used = cuts[:-1], np.diff(cuts), 0
+    before = np.full(len(starts), np.inf)
     size = max(1, _CHUNK_VALUES // (len(nodes) * max(r, len(nodes))))
     trace = 0.0
     while len(starts):
-        left: list[tuple[FloatArray, FloatArray]] = []
+        left: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         found = []
         for first in range(0, len(starts), size):
             a, h = starts[first : first + size], sizes[first : first + size]
@@ -75,11 +80,12 @@ def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
             parts = 0.5 * h * (grams.diagonal(axis1=1, axis2=2) @ fine)
             grams *= grams
             apart = 0.5 * h * np.sqrt(np.maximum((grams @ (fine - coarse)) @ (fine - coarse), 0.0))
-            found.append((a, h, phi, parts, apart))
+            found.append((a, h, phi, parts, apart, before[first : first + size]))
             trace += float(parts.sum())
-        for a, h, phi, parts, apart in found:
+        for a, h, phi, parts, apart, last in found:
             used += len(a)
             rough = (apart > _ACCURATE * trace) & (h > 1e-14 * (abs(a) + h))
+            rough &= (apart > may_be * trace) | (apart < _LEFT_IN_HALVES * last)
             if used > _MOST_PANELS:
                 rough[:] = False
             trace -= float(parts[rough].sum())
@@ -88,8 +94,9 @@ def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
             matrix += done.T @ (weights.reshape(-1, 1) * done)
             weights = 0.5 * h[~rough, None] * (fine - coarse)
             doubt += done.T @ (weights.reshape(-1, 1) * done)
-            left += [(a[rough], 0.5 * h[rough]), (a[rough] + 0.5 * h[rough], 0.5 * h[rough])]
-        starts, sizes = (np.concatenate(ends) for ends in zip(*left, strict=True))
+            half = 0.5 * h[rough]
+            left += [(start, half, apart[rough]) for start in (a[rough], a[rough] + half)]
+        starts, sizes, before = (np.concatenate(ends) for ends in zip(*left, strict=True))
     return Rule(0.5 * (matrix + matrix.T), doubt[None])
 
 

@@ -66,22 +66,23 @@ class Moment:
         kernel that was integrated is away. An error of the features makes one of the integral by
         the inequality of Cauchy and Schwarz.
         """
-        return float(self._errors_of(factor).sum())
+        return float(np.trace(self._errors_of(factor)))
 
     def _errors_of(self, factor: FloatArray) -> FloatArray:
-        """Of the squares of single features Fᵀ φ, (q,)."""
+        """Of the products of features Fᵀ φ, (q, q)."""
         sizes, inner = np.abs(factor), np.abs(self.matrix)
         if self._at_landmarks is not None:
             sizes = np.abs(self.feature_map.coefficients(factor))
             inner = np.abs(self._at_landmarks @ self.matrix @ self._at_landmarks.T)
-        squares = np.maximum(np.einsum("ij,ij->j", factor, self.matrix @ factor), 0.0)
-        reach = np.einsum("ij,ij->j", sizes, inner @ sizes)
-        shift = _ROUNDINGS * np.sqrt(reach) + self.distance * sizes.sum(axis=0)
-        errors = 2.0 * np.sqrt(squares) * shift + shift**2
+        norms = np.sqrt(np.maximum(np.einsum("ij,ij->j", factor, self.matrix @ factor), 0.0))
+        reach = sizes.T @ inner @ sizes
+        shift = _ROUNDINGS * np.sqrt(reach.diagonal()) + self.distance * sizes.sum(axis=0)
+        errors = np.outer(norms, shift)
+        errors += errors.T + np.outer(shift, shift)
         if not self.summed:
             errors += _ROUNDINGS * reach
         if self.doubt is not None:
-            doubts = np.einsum("ij,kil,lj->kj", factor, self.doubt, factor, optimize=True)
+            doubts = factor.T @ self.doubt @ factor
             errors += np.sqrt(np.square(doubts).sum(axis=0))
         return np.asarray(errors)
 
