@@ -173,6 +173,7 @@ def draw_ranks(axes: Axes, means: pd.DataFrame) -> None:
             va="bottom",
             color=STYLES[method][0],
             weight="bold" if method == OURS else "normal",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
     axes.set_ylim(low - 0.55 * half, 1.6)
 
