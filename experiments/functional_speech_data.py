@@ -135,12 +135,26 @@ def split(n_words: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def contaminate(Y: np.ndarray, outliers: str, seed: int) -> np.ndarray:
     """Training curves with outliers of a type: in a tenth of them, or in all ("type3_all")."""
-    if outliers == "type1":
+    if outliers in ("type1", "type1_kept"):
         return swap_outliers(Y, SHARE, random_state=seed)[0]
     if outliers in ("type3", "type3_all"):
         share = SHARE if outliers == "type3" else 1.0
         return local_outliers(Y, share, share_of_points=POINTS, random_state=seed)[0]
     return Y
+
+
+def judges(Y: np.ndarray, outliers: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Curves that held-out folds are judged by, and the rows whose words they belong to.
+
+    Those to fit, and their own words. In "type1_kept" outliers are the curves of other words there
+    and keep their sign, as in the authors' public code.
+    """
+    place = np.arange(len(Y))
+    if outliers != "type1_kept":
+        return contaminate(Y, outliers, seed), place
+    rows = np.flatnonzero(swap_outliers(Y, SHARE, random_state=seed)[1])
+    place[rows] = np.roll(rows, -1)
+    return Y[place], place
 
 
 def thin(grid: np.ndarray, count: int) -> np.ndarray:

@@ -140,13 +140,33 @@ def test_splits():
 
 @pytest.mark.parametrize(
     ("outliers", "curves", "points"),
-    [("none", 0, 0), ("type1", 4, 30), ("type3", 4, 3), ("type3_all", 40, 3)],
+    [
+        ("none", 0, 0),
+        ("type1", 4, 30),
+        ("type1_kept", 4, 30),
+        ("type3", 4, 3),
+        ("type3_all", 40, 3),
+    ],
 )
 def test_outliers(outliers, curves, points):
     Y = np.random.default_rng(0).uniform(-1.0, 1.0, (40, 30))
     changed = data.contaminate(Y, outliers, 0) != Y
     assert changed.any(axis=1).sum() == curves
     assert set(changed.sum(axis=1)) <= {0, points}
+
+
+def test_outliers_that_judge():
+    Y = np.random.default_rng(0).uniform(0.0, 1.0, (40, 30))
+    for outliers in ("none", "type1", "type3", "type3_all"):
+        judges, place = data.judges(Y, outliers, 0)
+        np.testing.assert_array_equal(judges, data.contaminate(Y, outliers, 0))
+        np.testing.assert_array_equal(place, np.arange(40))
+    judges, place = data.judges(Y, "type1_kept", 0)
+    fitted = data.contaminate(Y, "type1_kept", 0)
+    outlying = (fitted < 0.0).all(axis=1)
+    assert outlying.sum() == 4
+    np.testing.assert_array_equal(judges, np.where(outlying[:, None], -fitted, fitted))
+    np.testing.assert_array_equal(judges, Y[place])
 
 
 def test_cepstra_are_of_frames():
@@ -196,14 +216,14 @@ def test_quick_form(made_up, tmp_path):
     pytest.importorskip("python_speech_features", reason="sounds are read by it")
     assert data.distinct(made_up) == ["a", *(f"w{k:02d}" for k in range(43))]
     results, page = quick_form("functional_speech", tmp_path / "out", "--splits", "1")
-    assert len(results) == 8 * (5 + 3 + 3 + 3)
+    assert len(results) == 8 * (5 + 3 + 3 + 3 + 3)
     assert results.relative_gap.max() <= 1e-4
     assert "not run" not in page
     assert "not complete" not in page
     assert "15.06 ± 2.22" in page
     some = results[(results.loss != "H1") | (results.function != "LP")].assign(seconds=3600.0)
     partial = " ".join(speech_page(some, TABLES, (12, 24), 60, quick=True).split())
-    assert "108 of 112 cells times splits; the rest takes about 4.0 more hours" in partial
+    assert "131 of 136 cells times splits; the rest takes about 5.0 more hours" in partial
     speech = data.load(40)
     m = int(speech.lengths.max())
     assert speech.curves.shape == (40, 8, m)
@@ -226,6 +246,7 @@ def test_published_tables():
     assert published.groupby("outliers").size().to_dict() == {
         "none": 40,
         "type1": 24,
+        "type1_kept": 24,
         "type3": 24,
         "type3_all": 24,
     }
