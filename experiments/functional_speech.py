@@ -61,9 +61,9 @@ def folds_of(
     """Five folds of the training curves."""
     speech, gram = data.load(words), data.gram(words, rho)
     train, _ = data.split(words, split)
-    Y = data.contaminate(speech.curves[train, function], outliers, split)
-    judges, place = data.judges(speech.curves[train, function], outliers, split)
-    counted = speech.counted[train][place]
+    clean = speech.curves[train, function]
+    Y = data.contaminate(clean, outliers, split)
+    judges, counted = data.judges(clean, speech.counted[train], outliers, split)
     splitter = KFold(FOLDS, shuffle=True, random_state=0)
     return [
         Fold(
@@ -109,7 +109,7 @@ def squares(split: int, outliers: str, words: int, counts: list[int]) -> list[di
         curves = [
             (
                 data.contaminate(speech.curves[train, k], outliers, split),
-                data.judges(speech.curves[train, k], outliers, split)[0],
+                data.judges(speech.curves[train, k], speech.counted[train], outliers, split)[0],
             )
             for k in range(len(data.FUNCTIONS))
         ]

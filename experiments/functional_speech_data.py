@@ -143,18 +143,23 @@ def contaminate(Y: np.ndarray, outliers: str, seed: int) -> np.ndarray:
     return Y
 
 
-def judges(Y: np.ndarray, outliers: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Curves that held-out folds are judged by, and the rows whose words they belong to.
+def judges(
+    Y: np.ndarray, counted: np.ndarray, outliers: str, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Curves that held-out folds are judged by, and which of their points count.
 
-    Those to fit, and their own words. In "type1_kept" outliers are the curves of other words there
-    and keep their sign, as in the authors' public code.
+    Those to fit, where a word has frames. As in the authors' public code, outliers are the curves
+    of other words in "type1_kept", and keep their sign; in "type3_all" outlying points count
+    beyond the end of a word too.
     """
-    place = np.arange(len(Y))
+    fitted = contaminate(Y, outliers, seed)
+    if outliers == "type3_all":
+        return fitted, counted | (fitted != Y)
     if outliers != "type1_kept":
-        return contaminate(Y, outliers, seed), place
-    rows = np.flatnonzero(swap_outliers(Y, SHARE, random_state=seed)[1])
+        return fitted, counted
+    place, rows = np.arange(len(Y)), np.flatnonzero(swap_outliers(Y, SHARE, random_state=seed)[1])
     place[rows] = np.roll(rows, -1)
-    return Y[place], place
+    return Y[place], counted[place]
 
 
 def thin(grid: np.ndarray, count: int) -> np.ndarray:

@@ -26,7 +26,7 @@ SETTINGS = {
     "none": "clean",
     "type1_kept": "type 1, judged as in the public code",
     "type1": "type 1, judged as fitted",
-    "type3_all": "type 3, τ = 1",
+    "type3_all": "type 3, τ = 1, judged as in the public code",
     "type3": "type 3, τ = 0.1",
 }
 TIE = 0.1
@@ -77,13 +77,15 @@ those published. In the public code the factor -1 is applied to the curves to fi
 
 ## Table 4: outliers of type 3
 
-With τ = 1, a tenth of the points of **all** training curves, and not of a tenth of them:
+With τ = 1, a tenth of the points of **all** training curves, and not of a tenth of them. Folds are
+judged by the frames of the words and, as in the authors' public code, by outlying points beyond
+their ends, where curves to fit are extended by mirror images:
 
 {all}
 
 {all_verdict}
 
-As printed, τ = 0.1 and ξ = 0.1:
+As printed, τ = 0.1 and ξ = 0.1, and judged by the frames of the words alone:
 
 {type3}
 
@@ -147,7 +149,11 @@ of their own objective, final ones below 10⁻⁴ of that of the best constant (
 
 ## Readings that were tried
 
-The numbers of this section were measured once; the command above does not repeat them. With the
+With outliers of type 3, τ = 1, and folds judged by the frames of the words alone, the means over
+the functions were 5.89, 5.77 and 5.23 on the same splits, and the error of TTCL with p = 1 was
+4.51.
+
+These numbers and those below were measured once; the command above does not repeat them. With the
 square loss over 30 splits, all grids; mean error minus the published one, in published
 standard deviations:
 
@@ -362,8 +368,8 @@ def page(
     summary = textwrap.fill(
         f"**Within one published standard deviation: {within[0]} cells of Table 3; {within[1]} of "
         f"Table 4 as in the authors' public code, {within[2]} as it is printed.** The two differ "
-        "in how many curves have outliers of type 3, and in what outliers of type 1 are judged "
-        "by. The order of the losses is judged below.",
+        "in how many curves have outliers of type 3, and in what folds are judged by. The order "
+        "of the losses is judged below.",
         width=99,
     )
     order, order_verdict = _order(cells(on_common_splits(results), printed(tables)))

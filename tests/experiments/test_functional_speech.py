@@ -156,17 +156,23 @@ def test_outliers(outliers, curves, points):
 
 
 def test_outliers_that_judge():
-    Y = np.random.default_rng(0).uniform(0.0, 1.0, (40, 30))
-    for outliers in ("none", "type1", "type3", "type3_all"):
-        judges, place = data.judges(Y, outliers, 0)
+    Y = np.random.default_rng(0).uniform(0.5, 1.0, (40, 30))
+    counted = np.arange(30) < np.arange(10, 30)[np.arange(40) % 20, None]
+    for outliers in ("none", "type1", "type3"):
+        judges, own = data.judges(Y, counted, outliers, 0)
         np.testing.assert_array_equal(judges, data.contaminate(Y, outliers, 0))
-        np.testing.assert_array_equal(place, np.arange(40))
-    judges, place = data.judges(Y, "type1_kept", 0)
+        np.testing.assert_array_equal(own, counted)
+    judges, own = data.judges(Y, counted, "type3_all", 0)
+    np.testing.assert_array_equal(judges, data.contaminate(Y, "type3_all", 0))
+    np.testing.assert_array_equal(own, counted | (judges != Y))
+    judges, own = data.judges(Y, counted, "type1_kept", 0)
     fitted = data.contaminate(Y, "type1_kept", 0)
     outlying = (fitted < 0.0).all(axis=1)
     assert outlying.sum() == 4
     np.testing.assert_array_equal(judges, np.where(outlying[:, None], -fitted, fitted))
-    np.testing.assert_array_equal(judges, Y[place])
+    for curve, points in zip(judges[outlying], own[outlying], strict=True):
+        whose = np.flatnonzero((curve == Y).all(axis=1))
+        np.testing.assert_array_equal(points, counted[whose[0]])
 
 
 def test_cepstra_are_of_frames():
