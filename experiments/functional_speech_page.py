@@ -69,11 +69,11 @@ With its negative to judge by, as to fit:
 
 {type1_verdict}
 
-**Why two readings.** The paper does not say by which curves folds are judged. With outliers
-of both signs far from all other curves, as for TTCL, whose mean is far from zero, a few of them
-are most of the error of each fold, and the median over the folds says little of the others: where
-the fit to all rows is robust is then chosen by chance, and standard deviations are several times
-those published. In the public code the factor -1 is applied to the curves to fit alone.
+**Why two readings.** The paper does not say by which curves folds are judged. Where curves are far
+from zero, as those of TTCL, a few negatives are most of the error of each fold, the median over
+the folds too. λ and κ are then chosen by these few, and the errors of TTCL with the Huber losses
+have several times the published standard deviations. In the public code the factor -1 is applied
+to the curves to fit alone.
 
 ## Table 4: outliers of type 3
 

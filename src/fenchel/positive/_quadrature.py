@@ -16,9 +16,11 @@ _ORDER = 32  # of Clenshaw and Curtis: its ends, which are landmarks, are among 
 _PANELS = 16  # at least, before any is halved
 _MOST_PANELS = 2**14
 _ACCURATE = 1e-14  # share of the whole by which the rule of half the order may differ
-_MAY_BE_ROUNDING = 1e-10  # share up to which a difference is that of rounding, and halves are
-_LEFT_IN_HALVES = 0.35  # no better, if one has more than this of it: a kink leaves 1/4, smooth
-# kernels 1e-5, and rounding 1/2
+# A difference of at most this share is rounding, and its panel is not halved again, if it is more
+# than a part of that of the panel before: half of it where features are rounding, a quarter at a
+# kink, and 1e-5 where kernels are smooth.
+_MAY_BE_ROUNDING = 1e-10
+_LEFT_IN_HALVES = 0.35
 _CHUNK_VALUES = 2**22
 _PANEL_NODES = 24
 _QUASI = 2**13
