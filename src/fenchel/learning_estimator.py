@@ -25,7 +25,7 @@ from fenchel.certificate import Callback
 from fenchel.estimator import KernelEstimator
 from fenchel.features import FeatureMap, default_kernel
 from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
-from fenchel.learning import DEFAULT_STRENGTH, LEARNING, Data, Learned, Learning, learn
+from fenchel.learning import DEFAULT_STRENGTH, GROWTH, LEARNING, Data, Learned, Learning, learn
 from fenchel.solvers import Solver
 
 FEW_ROWS = 16
@@ -180,15 +180,34 @@ class LearningEstimator(KernelEstimator):
             return None
         return replace(learned, alpha=learned.alpha * unit if given is None else given)
 
-    def with_learned(self) -> Self:
+    def with_learned(self, times_rows: float = 1.0) -> Self:
         """Return an unfitted copy with what the last fit has learned as its parameters.
 
-        Fits of the copy learn nothing. Where rows are held out from it that this fit has seen,
+        Fits of the copy learn nothing.
+
+        Parameters
+        ----------
+        times_rows : float, default=1.0
+            How many times the rows of the last fit the copy is for: an alpha that was learned is
+            divided by this to the power 0.6.
+
+        Returns
+        -------
+        estimator
+            Unfitted.
+
+        Notes
+        -----
+        Where rows are held out from it that this fit has seen,
         as in cross-validation, parameters have seen them too: scores are then a little too good,
         and the coverage of conformal intervals is no longer guaranteed.
         """
         check_is_fitted(self)
-        known = {"kernel": settled(self.kernel_), "alpha": self.alpha_}
+        times_rows = POSITIVE(times_rows, "times_rows")
+        alpha = self.alpha_
+        if self.alpha is None and self.learned_ is not None:
+            alpha /= times_rows**GROWTH
+        known = {"kernel": settled(self.kernel_), "alpha": alpha}
         if getattr(self, "radius", None) is not None:  # which takes the place of alpha
             del known["alpha"]
         return self.with_parameters(**known)

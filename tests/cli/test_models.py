@@ -105,16 +105,27 @@ def test_calibrated_intervals_cover_held_out_rows(capsys):
     assert "for 80 %, on 300 rows in folds" in capsys.readouterr().out
 
 
-def test_shares_that_calibrate():
-    wanted = {499: 5, 500: 0.5, 2000: 0.5, 2500: 0.4, 4000: 0.25, 10**6: 0.25}
-    given = fitting.Settings(coverage=0.8)
-    found = {n: fitting.calibrated(given, QuantileRegressor(), n).cv for n in wanted}
-    assert found == wanted
+def test_rows_that_calibrate():
+    anew, once = ("cv+", 5, None), ("cv+", 10, 0.5)
+    wanted = {3: ("cv+", 3, None), 499: anew, 500: once, 3999: once}
+    wanted |= dict.fromkeys((4000, 10**6), ("split", 0.25, None))
+    in_time = {499: anew, 500: ("split", 0.5, None), 2500: ("split", 0.4, None)}
+    for sizes, given in ((wanted, {}), (in_time, {"max_time": 1.0})):
+        settings = fitting.Settings(coverage=0.8, **given)
+        for n, how in sizes.items():
+            model = fitting.calibrated(settings, QuantileRegressor(), n)
+            assert (model.method, model.cv, model.learn_share) == how
+    settings = fitting.Settings(coverage=0.8, learn=False)
+    assert fitting.calibrated(settings, QuantileRegressor(learn=False), 500).learn_share is None
 
 
-@pytest.mark.parametrize(("enough", "method", "cv"), [(301, "cv+", 5), (300, "split", 0.5)])
-def test_calibrated_intervals_are_those_of_the_library(enough, method, cv, capsys, monkeypatch):
-    monkeypatch.setattr(fitting, "_ENOUGH_TO_SPLIT", enough)
+@pytest.mark.parametrize(
+    ("limits", "method", "cv"),
+    [((301, 302), "cv+", 5), ((300, 301), "cv+", 10), ((200, 300), "split", 0.5)],
+)
+def test_calibrated_intervals_are_those_of_the_library(limits, method, cv, capsys, monkeypatch):
+    for name, limit in zip(("_ENOUGH_TO_LEARN", "_ENOUGH_TO_SPLIT"), limits, strict=True):
+        monkeypatch.setattr(fitting, name, limit)
     fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.7", "--seed", "3", *FIXED)
     old, new = pd.read_csv("old.csv"), pd.read_csv("new.csv")
     plain = QuantileRegressor(alpha=1e-3, learn=False, random_state=3)
@@ -123,6 +134,22 @@ def test_calibrated_intervals_are_those_of_the_library(enough, method, cv, capsy
     ends = model.fit(old[["x"]].to_numpy(), old["y"]).predict_interval(new[["x"]].to_numpy())
     found = predicted(capsys, "new.csv")
     np.testing.assert_allclose(found[["lower", "upper"]], ends, rtol=1e-12)
+
+
+def test_intervals_whose_parameters_are_learned_once(capsys, monkeypatch):
+    monkeypatch.setattr(fitting, "_ENOUGH_TO_LEARN", 300)
+    record = fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.8")
+    assert record["calibration"]["rows"] == record["learned"]["rows"] == 150
+    old, new = pd.read_csv("old.csv"), pd.read_csv("new.csv")
+    how = {"method": "cv+", "cv": 10, "learn_share": 0.5, "random_state": 0}
+    model = ConformalQuantileRegressor(QuantileRegressor(random_state=0), coverage=0.8, **how)
+    ends = model.fit(old[["x"]].to_numpy(), old["y"]).predict_interval(new[["x"]].to_numpy())
+    found = predicted(capsys, "new.csv")
+    np.testing.assert_allclose(found[["lower", "upper"]], ends, rtol=1e-12)
+    assert main(["fit", "old.csv", "--target", "y", "--coverage", "0.8"]) == 0
+    told = capsys.readouterr().out
+    assert "learned from 150 rows" in told
+    assert "on 150 rows in folds" in told
 
 
 @pytest.mark.parametrize("model", ["expectile", "svr", "ridge"])

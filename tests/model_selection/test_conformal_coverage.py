@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from fenchel import KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian, Laplacian
+from fenchel.learning import Learning
 from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
 
 # A rank that is off by one moves the coverage by five standard errors or more.
@@ -124,6 +125,15 @@ def test_cv_plus_of_a_stable_model_has_the_coverage_of_its_rank(model):
     """97 of 121."""
     mean, error = coverages(model.set_params(coverage=COVERAGE), 120, seed=2, n_simulations=500)
     assert abs(mean - 97 / 121) <= 3.0 * error
+
+
+def test_parameters_learned_from_other_rows_keep_the_coverage():
+    """Length scale and alpha of 50 rows; 70 calibrate, and ranks are 57 of 71."""
+    learner = KernelRidge(learn=Learning(max_evaluations=2))
+    model = ConformalRegressor(learner, method="cv+", cv=10, learn_share=50 / 120)
+    mean, error = coverages(model.set_params(coverage=COVERAGE), 120, seed=5, n_simulations=40)
+    assert model.n_calibration_ == 70
+    assert COVERAGE - 3.0 * error <= mean <= COVERAGE + 0.04
 
 
 FOLD_SLACK = min(2 * (1 - 1 / 2) / (20 + 1), (1 - 2 / 40) / (2 + 1))  # K = 2 folds of 20 rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
@@ -101,6 +102,86 @@ def test_cv_plus_learns_anew_without_each_fold(estimator, calls):
         scores = np.abs(Y[held_out] - alone.predict(X[held_out]))
         np.testing.assert_array_equal(model.conformity_scores_[held_out], scores)
     assert len({part.alpha_ for part in model._held_out.models}) == 3
+
+
+@learners
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
+def test_a_share_of_the_rows_is_learned_from_once(estimator, weight, calls):
+    """The scores by their definition, of models that have the rows learned from and others."""
+    folds = KFold(3, shuffle=True, random_state=0)
+    model = ConformalRegressor(estimator, method="cv+", cv=folds, coverage=0.8, learn_share=0.4)
+    model.fit(X, Y, weight)
+    counts = np.ones(45) if weight is None else weight
+    used = np.flatnonzero(counts)
+    few = np.setdiff1d(used, model.calibration_indices_)
+    assert calls == [len(few)] == [int(0.4 * len(used))]
+    alone = clone(estimator).fit(X[few], Y[few], counts[few])
+    assert model.learned_.alpha == alone.alpha_
+    once = alone.with_learned(counts.sum() / counts[few].sum())
+    assert once.alpha == pytest.approx(alone.alpha_ * (counts[few].sum() / counts.sum()) ** 0.6)
+    whole = clone(once).fit(X, Y, counts)
+    np.testing.assert_array_equal(model.predict(NEW), whole.predict(NEW))
+    if hasattr(once, "refit_offsets"):
+        assert once.refit_offsets == "held_out"
+        once.set_params(refit_offsets=None)  # which costs fits: ends are calibrated afterwards
+    expected = np.full(45, np.nan)
+    for _, held_out in folds.split(X):
+        out = np.setdiff1d(held_out, few)
+        rest = np.setdiff1d(np.arange(45), out)
+        part = clone(once).fit(X[rest], Y[rest], counts[rest])
+        expected[out] = np.abs(Y[out] - part.predict(X[out]))
+    scores = expected[model.calibration_indices_]
+    np.testing.assert_allclose(model.conformity_scores_, scores, rtol=1e-9)
+
+
+def test_a_share_to_learn_from_where_nothing_is_learned():
+    """All rows calibrate, with whole folds to learn from or none."""
+    given = {"method": "cv+", "cv": 3, "coverage": 0.8}
+    for estimator in (KernelRidge(1e-2, kernel=Gaussian(1.0)), KernelRidge(learn=False)):
+        plain = ConformalRegressor(estimator, **given).fit(X, Y)
+        model = ConformalRegressor(estimator, learn_share=0.5, **given).fit(X, Y)
+        assert model.learned_ is None
+        np.testing.assert_array_equal(model.conformity_scores_, plain.conformity_scores_)
+    alone = KernelRidge(1e-2, kernel=Gaussian(1.0)).fit(X, Y)
+    assert alone.with_learned(10.0).alpha == 1e-2  # given, not learned
+    with pytest.raises(ValueError, match="times_rows must be"):
+        alone.with_learned(0.0)
+
+
+def test_folds_that_hold_out_only_rows_that_were_learned_from():
+    folds = [(np.arange(1, 45), np.array([0])), (np.array([0]), np.arange(1, 45))]
+    found = set()
+    for seed in range(8):
+        model = ConformalRegressor(
+            KernelRidge(learn=BRIEF),
+            method="cv+",
+            cv=folds,
+            coverage=0.5,
+            learn_share=0.5,
+            random_state=seed,
+        ).fit(X, Y, WEIGHT + 1.0)
+        found.add(len(model.models_))
+        assert model.n_calibration_ == 23
+        ends = model.predict_interval(NEW, sample_weight=np.ones(9))
+        assert np.isfinite(ends).all()
+    assert found == {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"learn_share": 0.5}, ValueError, "learn_share needs method='cv\\+'"),
+        ({"learn_share": 1.0, "method": "cv+"}, ValueError, "learn_share must"),
+        (
+            {"learn_share": 0.5, "method": "cv+", "estimator": LinearRegression()},
+            TypeError,
+            "estimator must be one that learns",
+        ),
+    ],
+)
+def test_shares_that_cannot_be(given, error, said):
+    with pytest.raises(error, match=said):
+        ConformalRegressor(**given).fit(X, Y)
 
 
 def test_curves_learn_once(calls):

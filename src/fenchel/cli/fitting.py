@@ -60,7 +60,9 @@ _PLAIN: dict[str, Any] = {
     DENSITY: DensityEstimator,
     CURVES: FunctionalRegressor,
 }
-_FOLDS, _ENOUGH_TO_SPLIT = 5, 500
+_FEW_FOLDS, _FOLDS = 5, 10
+_ENOUGH_TO_LEARN, _LEARN_SHARE = 500, 0.5
+_ENOUGH_TO_SPLIT = 4000
 _LEAST_SHARE, _MOST_SHARE, _ENOUGH_ROWS = 0.25, 0.5, 1000  # which leave 0.013 to chance
 _WORTH_HAVING = 0.1  # relative gap
 _WIDTHS = (1 / 3, 1.0, 3.0, 9.0, 27.0)
@@ -119,6 +121,12 @@ class Fit:
     def model(self) -> Any:
         """The regressor with the certificate: inside of calibrated intervals, if there are any."""
         return certified(self.pipeline)
+
+    @property
+    def learned(self) -> Any:
+        """What was learned, by the model or once for all folds; None where nothing was."""
+        ways = (getattr(each, "learned_", None) for each in (self.pipeline[-1], self.model))
+        return next((learned for learned in ways if learned is not None), None)
 
 
 def certified(pipeline: Pipeline) -> Any:
@@ -223,16 +231,20 @@ def make_estimator(settings: Settings) -> Any:
 def calibrated(settings: Settings, estimator: Any, n_rows: int) -> Any:
     """The estimator, in calibrated intervals if a coverage was asked for.
 
-    A share of the rows calibrates. Of few rows it would say too little: then all of them do, at
-    models without their fold.
+    Of many rows, or where time is limited, a share calibrates. Of fewer that says too little, and
+    the model would miss them: then they calibrate at models without their fold. Parameters are
+    learned from other rows where there are enough of them, else anew for each fold.
     """
     if settings.coverage is None:
         return estimator
     of_levels = settings.model in OF_LEVELS
     wrapper: Any = ConformalQuantileRegressor if of_levels else ConformalRegressor
-    share = min(max(_LEAST_SHARE, _ENOUGH_ROWS / n_rows), _MOST_SHARE)
-    folds = n_rows < _ENOUGH_TO_SPLIT
-    how = {"method": "cv+", "cv": min(_FOLDS, n_rows)} if folds else {"cv": share}
+    few, many = n_rows < _ENOUGH_TO_LEARN, n_rows >= _ENOUGH_TO_SPLIT
+    how: dict[str, Any] = {"method": "cv+", "cv": min(_FEW_FOLDS, n_rows)}
+    if many or (settings.max_time is not None and not few):
+        how = {"cv": min(max(_LEAST_SHARE, _ENOUGH_ROWS / n_rows), _MOST_SHARE)}
+    elif not few:
+        how |= {"cv": _FOLDS, "learn_share": _LEARN_SHARE if settings.learn else None}
     return wrapper(estimator, coverage=settings.coverage, random_state=settings.seed, **how)
 
 
@@ -270,7 +282,8 @@ def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> F
         steps = _Steps(show, wish)
         model = calibrated(settings, estimator.set_params(callback=steps), _n_rows(X))
         several = getattr(model, "method", "split") != "split"
-        steps.n_models += several * _FOLDS
+        if several:
+            steps.n_models += model.cv + (model.learn_share is not None)
         pipeline = make_pipeline(model)
         options = {} if weight is None else {"model__sample_weight": weight}
         if settings.model == CURVES:

@@ -150,7 +150,7 @@ def _calibrated(settings: Settings, found_rows: Rows, target: str, show: Show) -
     found = fitting.fit(plain, table, target, show, weight)
     pipeline = found.pipeline
     wrapper = fitting.calibrated(settings, pipeline[-1], len(y)).set_params(
-        method="split", cv="prefit"
+        method="split", cv="prefit", learn_share=None
     )
     rows = pipeline[:-1].transform(_rows(table, chosen))
     wrapper.fit(rows, y[chosen])

@@ -51,7 +51,7 @@ def fit_record(fit: Fit, measures: Measures, label: str, targets: list[str]) -> 
         },
         "columns": fit.encoder.description_,
         "alpha": float(model.alpha_),
-        "learned": _learned_record(getattr(model, "learned_", None)),
+        "learned": _learned_record(fit.learned),
         "epsilon": _epsilon(model),
         "level_gamma": getattr(model, "level_gamma", None),
         "kernel": repr(model.kernel_),
@@ -270,9 +270,9 @@ def _intervals(measures: Measures, wrapper: Any) -> list[tuple[str, str]]:
     return facts
 
 
-def _strength(model: Any) -> list[tuple[str, str]]:
+def _strength(model: Any, learned: Any) -> list[tuple[str, str]]:
     """Alpha, and where it and the length scales are from."""
-    learned, alpha = getattr(model, "learned_", None), f"{model.alpha_:.4g}"
+    alpha = f"{model.alpha_:.4g}"
     if learned is None:
         by_rule = ", by rule: nothing was learned" if model.alpha is None else ""
         return [("alpha", f"{alpha}{by_rule}")]
@@ -305,7 +305,7 @@ def _clipped(text: str, room: int = _LABELS) -> str:
 
 def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     model, search = fit.model, fit.search
-    facts = [*_intervals(measures, fit.pipeline[-1]), *_strength(model)]
+    facts = [*_intervals(measures, fit.pipeline[-1]), *_strength(model, fit.learned)]
     if search is not None:
         what = "alpha and width" if len(search.widths) > 1 else "alpha"
         facts.append((what, f"chosen by {search.folds}-fold cross-validation"))

@@ -2,6 +2,7 @@
 
 from fenchel.learning.learning import (
     DEFAULT_STRENGTH,
+    GROWTH,
     LEARNING,
     Data,
     EarlyEnd,
@@ -14,6 +15,7 @@ from fenchel.learning.rows import folds_by_content, sample_by_content
 
 __all__ = [
     "DEFAULT_STRENGTH",
+    "GROWTH",
     "LEARNING",
     "Data",
     "EarlyEnd",

@@ -49,7 +49,8 @@ _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matte
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0  # and the variance of that prior
 _GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
-_GROWTH = 0.6  # alpha falls with the number of rows to this power, see docs/guide/learning.md
+GROWTH = 0.6
+"""Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
 _LAST_GROWTH = 1.0  # and after a last descent to this one
 
 
@@ -361,7 +362,7 @@ class _Try:
     ) -> None:
         self.data, self.rows, self.few, self.options = data, rows, few, options
         self.open = OpenParameters.of(kernel, rows, options.share_scales)
-        self.alpha, self.growth = alpha, _GROWTH
+        self.alpha, self.growth = alpha, GROWTH
         self.judge: HeldOut | None = None
         if alpha is not None:
             self.unit, alpha_start, ends = alpha, 0.0, np.zeros(2)
@@ -421,7 +422,7 @@ class _Try:
         assert descent.best is not None
         whole, criterion, theta = descent.best
         low, high = descent.bounds[-1]
-        theta = np.append(theta[:-1], theta[-1] + _GROWTH * np.log(few / self._fitted))
+        theta = np.append(theta[:-1], theta[-1] + GROWTH * np.log(few / self._fitted))
         theta[-1] = min(max(theta[-1], low), high)
         descent.best = whole, criterion, theta
         descent.penalty = replace(self.prior, strength=self._strength_of_prior)

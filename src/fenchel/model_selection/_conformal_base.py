@@ -40,8 +40,10 @@ from fenchel.model_selection._conformal_models import (
     FoldModels,
     HeldOut,
     fit_part,
+    learned_from,
     leave_one_out,
     outputs,
+    without_refits,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
 from fenchel.model_selection._progress import Told
@@ -62,6 +64,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         method=OneOf(METHODS),
         side=OneOf(SIDES),
         cv=FOLDS | SHARE | OneOf((_PREFIT,)),
+        learn_share=NONE | SHARE,
     )
 
     estimator: Any = None
@@ -70,6 +73,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
     coverage: float = 0.9
     side: str = "two-sided"
     cv: Any = None
+    learn_share: float | None = None
     random_state: Any = None
     verbose: int = 0
 
@@ -121,11 +125,11 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self._columns = self._ends(plain)
         self._held_out: HeldOut | None = None
         self._fold: IntArray | None = None
+        self.learned_: Any = None
         if self.method == "split":
             rows, ends = self._split(plain, X, y, weight)
         else:
-            rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-            ends = self._leave_out(plain, X, y, weight, rows)
+            rows, ends = self._leave_out(plain, X, y, weight)
         self.conformity_scores_ = self._scores(y[rows], *ends)
         self.calibration_indices_ = rows
         self.n_calibration_ = len(rows)
@@ -237,10 +241,11 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return rows[positive], ends[:, positive]
 
     def _leave_out(
-        self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None, rows: IntArray
-    ) -> FloatArray:
-        """Set the estimator fitted to all rows and the models without some; the ends there."""
+        self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None
+    ) -> tuple[IntArray, FloatArray]:
+        """Fit to all rows and without some; the rows that calibrate, and the ends there."""
         told = Told(type(self).__name__, bool(self.verbose))
+        rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
         if self.method == "jackknife+":
             self.estimator_, held_out = leave_one_out(
                 plain, X, y, weight, rows, self._columns, told
@@ -252,11 +257,42 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 raise ValueError(
                     f"cv must hold each row out once for method='cv+', got {_described(self.cv)}"
                 )
-            held_out = FoldModels(plain, X, y, weight, folds, rows, self._columns, told)
+            each = plain
+            if self.learn_share is not None:
+                plain, rows, folds = self._learned_once(plain, X, y, weight, rows, folds)
+                each = without_refits(plain, each)
+            held_out = FoldModels(each, X, y, weight, folds, rows, self._columns, told)
             self._fold = held_out.member
             self.estimator_ = fit_part(plain, X, y, np.arange(len(y)), weight)
         self._held_out = held_out
-        return held_out.own
+        return rows, held_out.own
+
+    def _learned_once(
+        self,
+        plain: Any,
+        X: AnyArray,
+        y: FloatArray,
+        weight: FloatArray | None,
+        rows: IntArray,
+        folds: list[tuple[IntArray, IntArray]],
+    ) -> tuple[Any, IntArray, list[tuple[IntArray, IntArray]]]:
+        """The estimator with what it learns from some rows, and folds that hold out the others.
+
+        Where it learns nothing, all rows go on to calibrate.
+        """
+        # another stream than that of folds of the same seed, which would hold out the same rows
+        random = np.random.RandomState(random_of(self.random_state).randint(2**31))
+        mixed = random.permutation(rows)
+        few = np.sort(mixed[: max(1, int(float(self.learn_share or 0.0) * len(rows)))])
+        copy, self.learned_ = learned_from(plain, X, y, few, weight)
+        if self.learned_ is None:
+            return copy, rows, folds
+        parts = []
+        for train, held_out in folds:
+            seen = np.isin(held_out, few)
+            if not seen.all():
+                parts.append((np.sort(np.append(train, held_out[seen])), held_out[~seen]))
+        return copy, np.setdiff1d(rows, few), parts
 
     def _folds(self, X: AnyArray, y: FloatArray) -> list[tuple[IntArray, IntArray]]:
         """Training and held-out rows, only the first of them for method="split"."""
@@ -349,6 +385,16 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
 
     def check_parameters(self) -> None:
         super().check_parameters()
+        if self.learn_share is not None and self.method != "cv+":
+            raise ValueError(
+                "learn_share needs method='cv+', got "
+                f"learn_share={self.learn_share!r}, method={self.method!r}"
+            )
+        if self.learn_share is not None and not hasattr(self._base(), "with_learned"):
+            raise TypeError(
+                "estimator must be one that learns length scales or alpha (with_learned) for "
+                f"learn_share to be given, got {type(self._base()).__name__}"
+            )
         if self._prefit() and self.method != "split":
             raise ValueError(
                 "cv='prefit' needs method='split': a fitted estimator cannot leave rows out, got "

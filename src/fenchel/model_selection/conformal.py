@@ -41,7 +41,7 @@ class ConformalRegressor(Conformal):
           other kernel estimators of this library; n fits from nothing for all else. What
           these learn (length scales, alpha) is learned once, from all rows: parameters have
           then seen each row that is left out, see Notes. The other two methods learn anew
-          from the rows of each fit.
+          from the rows of each fit, but see ``learn_share``.
     coverage : float, default=0.9
         The probability 1 - δ in (0, 1) with which the interval is to hold the target.
     side : {"two-sided", "lower", "upper"}, default="two-sided"
@@ -54,6 +54,11 @@ class ConformalRegressor(Conformal):
         :class:`sklearn.frozen.FrozenEstimator`). With "cv+", folds that hold each row once,
         by default 10 (with fewer rows than that, as many as there are rows). Not used
         with "jackknife+". A number stands for folds at random.
+    learn_share : float, optional
+        With "cv+", the share of rows, at random, from which an estimator of this library learns
+        (length scales, alpha), once. They are in all fits, and only the others calibrate. By
+        default it learns anew for each fold, and all rows calibrate, as they do where it learns
+        nothing.
     random_state : int, RandomState or None, default=None
         Seed of what is at random in ``cv``; None is a fixed seed.
     verbose : int, default=0
@@ -73,6 +78,8 @@ class ConformalRegressor(Conformal):
         The score of rank ⌈(1 - δ)(n + 1)⌉, in the units of y: what is added on either side
         with "split", and about that with the others. With weights, that of a new row whose
         weight is the mean.
+    learned_ : Learned or None
+        What was learned with ``learn_share``, which ``estimator_`` has as its parameters.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn, where the estimator has them.
 
@@ -97,6 +104,11 @@ class ConformalRegressor(Conformal):
     to no influence on them. Where they are learned, and alpha with them, each row has had its
     part in the choice: no guarantee is left, and "split" and "cv+" are the ways to keep one.
     All other models are fitted from nothing to their rows.
+
+    ``learn_share`` leaves the statement on "cv+" as it is, with n the rows that calibrate:
+    parameters come from other rows. On tables of 2000 rows, 0.5 and 10 folds gave intervals whose
+    score was 0.92 to 0.99 of that of "split" with 0.5, in 1.5 to 2.7 times the time, as models see
+    nearly all rows and not a half; 5 folds that learn anew covered up to five points too much.
 
     *Weights* w are those under which ``fit`` minimizes, and in calibration the ratio of the
     densities of new rows and of calibration rows, up to a factor: what is held then is the
@@ -187,7 +199,7 @@ class ConformalQuantileRegressor(Conformal):
         - any that predicts several columns, of which the first and the last are the ends.
 
         With ``cv="prefit"`` they are fitted, where levels are known with those of the ends.
-    method, coverage, side, cv, random_state, verbose
+    method, coverage, side, cv, learn_share, random_state, verbose
         As in :class:`ConformalRegressor`.
 
     Attributes
@@ -196,12 +208,13 @@ class ConformalQuantileRegressor(Conformal):
         The fitted model of several levels.
     levels_ : ndarray of shape (n_levels,) or None
         Its levels, where they are known.
-    conformity_scores_, calibration_indices_, n_calibration_, quantile_, n_features_in_
+    conformity_scores_, calibration_indices_, n_calibration_, learned_
+        As in :class:`ConformalRegressor`.
+    quantile_ : float
         As in :class:`ConformalRegressor`: with "split" the interval is
         [l(x) - ``quantile_``, u(x) + ``quantile_``].
-    feature_names_in_
-        As in :class:`ConformalRegressor`: with "split" the interval is
-        [l(x) - ``quantile_``, u(x) + ``quantile_``].
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn, where the estimator has them.
 
     Notes
     -----

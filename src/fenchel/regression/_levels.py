@@ -168,8 +168,8 @@ class LevelRegressor(KernelRegressor):
             moved = held_out_shift(problem, solution, inputs.rows, loss, solve)
         return super()._moved(prepared, problem, solution, watch) if moved is None else moved
 
-    def with_learned(self) -> Self:
-        copy = super().with_learned()
+    def with_learned(self, times_rows: float = 1.0) -> Self:
+        copy = super().with_learned(times_rows)
         if copy.refit_offsets == "auto" and self.learned_ is not None:
             copy.refit_offsets = "held_out"
         return copy
