@@ -81,6 +81,8 @@ class LearningEstimator(KernelEstimator):
     learned_: Learned | None
     """What was learned, and how; None where nothing was left open."""
     _learned: Learned | None = None
+    _was_open: bool = False
+    """Whether something was left to be learned, be there enough rows for it or not."""
 
     def _prepared(self, X: FloatArray, targets: Any, sample_weight: Any) -> Any:
         """Rows and targets, validated, to what ``fit_prepared`` takes."""
@@ -118,7 +120,7 @@ class LearningEstimator(KernelEstimator):
         What is not allowed is refused before time is spent: on a few rows, where the kernel is
         to be learned.
         """
-        self._learned = None
+        self._learned, self._was_open = None, False
         kernels = self._open_kernels(X)
         if not kernels:
             prepared = self._prepared(X, targets, sample_weight)
@@ -171,6 +173,7 @@ class LearningEstimator(KernelEstimator):
         watch: Callback | None,
     ) -> Learned | None:
         """What is left open, from rows of positive weight."""
+        self._was_open = True
         (data, unit), options = self._data(X, targets, weight), self._learning()
         given = None if self.alpha is None else float(self.alpha)
         alpha = None if given is None else given / unit

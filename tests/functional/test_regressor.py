@@ -92,13 +92,14 @@ def test_weights_are_repetition(loss, norm, data):
     assert np.abs(weighted.predict(X) - make(loss, norm).fit(X, y, theta).predict(X)).max() > 0.01
 
 
+@pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("center", ["mean", "median"])
-def test_center_with_weights_is_that_of_repeated_rows(center, data):
+def test_center_with_weights_is_that_of_repeated_rows(center, first, data):
     X, y, theta = data
     y[3, 4] = np.nan
-    weight = 1 + 2 * (np.arange(20) % 4)  # an odd total: no two medians
-    times = np.repeat(np.arange(20), weight)[1:]
-    weight[0] -= 1
+    weight = 1 + 2 * (np.arange(20) % 4)
+    weight[0] = first  # an odd total, or an even one: the middle of two values
+    times = np.repeat(np.arange(20), weight)
     model = make(center=center).fit(X, y, theta, sample_weight=weight)
     function = {"mean": np.nanmean, "median": np.nanmedian}[center]
     columns = np.arange(9) != 4
@@ -110,6 +111,8 @@ def test_center_with_weights_is_that_of_repeated_rows(center, data):
     expected = np.interp(between, theta, model.center_)
     np.testing.assert_allclose(model.predict(far, between)[0], expected)
     assert not make().fit(X, y, theta).center_.any()
+    thirds = make(center=center).fit(X, -y, theta, sample_weight=weight / 3.0)
+    np.testing.assert_allclose(thirds.center_, -model.center_, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("loss", "norm"), LOSSES)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import ExpectileRegressor, QuantileRegressor
+from fenchel.certificate import Status
 from fenchel.features import KernelRows
 from fenchel.kernels import Gaussian
 from fenchel.learning import Learning, folds_by_content
@@ -98,31 +100,101 @@ def test_where_they_are_by_themselves():
         np.testing.assert_array_equal(model.offset_, model.certified_offset_)
 
 
-def test_a_fit_that_is_stopped_keeps_its_offsets():
+def test_a_fit_that_is_stopped_keeps_its_offsets_and_says_so():
     stops = {"callback": lambda progress: not progress.is_learning, "learn": BRIEFLY}
-    with pytest.warns(ConvergenceWarning):
+    with pytest.warns(ConvergenceWarning) as told:
         model = QuantileRegressor(LEVELS, **stops).fit(X, Y)
+    np.testing.assert_array_equal(model.offset_, model.certified_offset_)
+    assert "offsets are those of the fit, not of held-out rows: the callback" in str(
+        told[0].message
+    )
+
+
+class Late:
+    """A watch with so much time left, for the fit and what comes after it."""
+
+    reason = None
+
+    def __init__(self, left):
+        self.left = left
+
+    def __call__(self, progress):
+        return None
+
+    def seconds_left(self):
+        return self.left
+
+
+def test_half_of_the_time_is_kept_for_held_out_rows():
+    watch = Late(1.0)
+    half, rest = _held_out.HalfTime(watch), _held_out.InTime(watch)
+    assert half(None) is None
+    assert half.seconds_left() == 0.5
+    watch.left = 0.4
+    assert "max_time is over, but for what held-out rows need" in half(None)
+    assert half.seconds_left() == 0.0
+    assert not rest(None)
+    watch.left = 0.0
+    assert rest(None)
+    assert _held_out.why_not(watch) == "max_time is over"
+    endless = _held_out.HalfTime(lambda progress: "enough")
+    assert endless(None) == "enough"
+    assert endless.seconds_left() == np.inf
+
+
+def test_without_any_time_the_offsets_stay_and_a_warning_says_so():
+    given = {**GIVEN, "refit_offsets": "held_out", "max_time": 1e-9}
+    with pytest.warns(ConvergenceWarning) as told:
+        model = QuantileRegressor(LEVELS, **given).fit(X, Y)
+    assert "offsets are those of the fit, not of held-out rows: max_time=1e-09" in str(told[0])
     np.testing.assert_array_equal(model.offset_, model.certified_offset_)
 
 
-def test_so_does_one_without_time_for_others():
-    class Late:
-        """No time is left once the fit is there."""
+@pytest.mark.parametrize("n_far", [2, 5])
+def test_folds_far_from_their_optima_are_left_out(n_far, monkeypatch):
+    """The rows of others are enough; without any, a warning says that offsets are as they were."""
+    solve, fits = QuantileRegressor._solve, []
 
-        def __init__(self):
-            self.left = 1.0
+    def some(self, *arguments):
+        found = solve(self, *arguments)
+        fits.append(found)
+        if not 2 <= len(fits) < 2 + n_far:  # the first is the fit of all rows
+            return found
+        far = replace(found.certificate, dual=-found.certificate.primal)
+        return replace(found, certificate=far, status=Status(False, "far"))
 
-        def __call__(self, progress):
-            return False
+    monkeypatch.setattr(QuantileRegressor, "_solve", some)
+    model = QuantileRegressor(LEVELS, refit_offsets="held_out", **GIVEN)
+    if n_far == 2:
+        model.fit(X, Y, WEIGHT)
+        folds = folds_by_content(X, Y[:, None], 5)
+        _, residual, weight = by_definition(QuantileRegressor, GIVEN, folds - 2, 3)
+        loss, shift = Pinball(LEVELS), model.offset_ - model.certified_offset_
+        expected = loss.minimizing_offset(residual, weight)
+        least = np.average(loss.value(residual - expected), weights=weight)
+        assert np.average(loss.value(residual - shift), weights=weight) <= least * (1.0 + 1e-7)
+        return
+    with pytest.warns(ConvergenceWarning, match="no fit to a part of the rows has converged"):
+        model.fit(X, Y)
+    np.testing.assert_array_equal(model.offset_, model.certified_offset_)
 
-        def seconds_left(self):
-            return self.left
 
-    watch = Late()
-    silent = _held_out.InTime(watch)
-    assert not silent(None)
-    watch.left = 0.0
-    assert silent(None)
+@pytest.mark.parametrize(
+    "limit", [{"rank": 20}, {"rank": 20, "features": "nystroem"}, {"max_iter": 2}], ids=str
+)
+def test_fits_that_are_cut_short_have_levels_of_held_out_rows(limit):
+    rng = np.random.default_rng(5)
+    rows = rng.uniform(size=(1300, 4))
+    y = np.sin(5.0 * rows).sum(axis=1) + 0.3 * rng.normal(size=1300)
+    covered = {}
+    for offsets in ("auto", None):
+        model = QuantileRegressor(LEVELS, refit_offsets=offsets, **limit)
+        with pytest.warns(ConvergenceWarning) as told:
+            model.fit(rows[:300], y[:300])
+        assert not any("offsets" in str(each.message) for each in told)
+        low, _, high = model.predict(rows[300:]).T
+        covered[offsets] = np.mean((low <= y[300:]) & (y[300:] <= high))
+    assert abs(covered["auto"] - 0.8) < min(0.06, abs(covered[None] - 0.8))
 
 
 def test_a_tube_does_not_count_and_intervals_are_shares():
@@ -146,6 +218,23 @@ def test_intervals_of_a_function_that_comes_near_to_its_rows_hold_new_rows():
 
     assert held(None) < 0.6
     assert 0.75 < held("auto") < 0.87
+
+
+@pytest.mark.parametrize("n", [5, 8, 11])
+def test_too_few_rows_to_learn_from_have_levels_of_held_out_rows(n):
+    """Functions by rule come near to all of them, and intervals without it hold next to none."""
+    covered = {"auto": [], None: []}
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows, y = rng.normal(size=(n, 2)), rng.normal(size=n)
+        new, y_new = rng.normal(size=(300, 2)), rng.normal(size=300)
+        for offsets, shares in covered.items():
+            model = QuantileRegressor(LEVELS, refit_offsets=offsets).fit(rows, y)
+            assert model.learned_ is None
+            low, _, high = model.predict(new).T
+            shares.append(np.mean((low <= y_new) & (y_new <= high)))
+    assert np.mean(covered[None]) < 0.25
+    assert 0.6 < np.mean(covered["auto"]) < 0.9
 
 
 @pytest.mark.parametrize("which", ["held_out", "train"])

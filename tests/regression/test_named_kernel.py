@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.linalg import lstsq
@@ -216,7 +218,8 @@ def test_equal_rows_leave_only_the_offset(solver, kernel):
     n = 2 if solver == "smo" else 6  # which needs a Gram matrix no larger than the features
     X, y = np.full((n, 2), 3.0), np.arange(float(n))
     fitted = 0
-    for model in (QuantileRegressor([0.5]), SVR(), KernelRidge(), QuantileRegressor([0.2, 0.8])):
+    plain = partial(QuantileRegressor, refit_offsets=None)  # fits to a part take some too long
+    for model in (plain([0.5]), SVR(), KernelRidge(), plain([0.2, 0.8])):
         try:
             model.set_params(solver=solver, kernel=kernel).fit(X, y)
         except ValueError as error:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.functional.curves import Curves, are_pairs
+from fenchel.losses import Absolute
 
 
 def as_rows(X: Any) -> Any:
@@ -80,9 +81,7 @@ def spread_of(curves: Curves, weight: FloatArray) -> float:
     share = weight[:, None] * np.broadcast_to(curves.measure, distances.shape)
     seen = ~np.isnan(distances)
     values, share = distances[seen], share[seen]
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(share[order])
-    middle = float(values[order][np.searchsorted(reached, 0.5 * reached[-1])])
+    middle = float(Absolute().minimizing_offset(values[:, None], share)[0])
     return 1.4826 * middle or float(np.average(values, weights=share)) or 1.0
 
 
@@ -100,7 +99,8 @@ def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArra
 
 
 def _median(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
-    order = np.argsort(values, axis=0)  # what is missing comes last
-    reached = np.cumsum(np.take_along_axis(share, order, axis=0), axis=0) >= 0.5 * total
-    at = np.take_along_axis(order, reached.argmax(axis=0)[None], axis=0)
-    return np.asarray(np.take_along_axis(values, at, axis=0)[0])
+    found = np.zeros(len(total))
+    for j in np.flatnonzero(total > 0.0):
+        seen = share[:, j] > 0.0
+        found[[j]] = Absolute().minimizing_offset(values[seen, j, None], share[seen, j])
+    return found

@@ -192,7 +192,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """Validate data, and do what does not depend on strength or loss; nothing is learned."""
-        self._learned = None
+        self._learned, self._was_open = None, False
         source = self.elsewhere(X, y, sample_weight)
         if source is not None:
             return prepared_from(self, source, None)[0]

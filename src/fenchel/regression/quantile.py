@@ -72,9 +72,9 @@ class QuantileRegressor(LevelRegressor):
         Whether offsets are moved after the fit to the quantiles of their levels of residuals
         y_i - h_j(x_i) - b_j, by weight: of rows that fits to the others have not seen
         ("held_out", see the notes), or of the training rows ("train"). "auto" is the former where
-        something was learned; with numbers for all, without intercept and with ``non_crossing``
-        it is None. No row enters ``support_``, and the certificate is that of the fit, with the
-        offsets ``certified_offset_``.
+        something was left to be learned; with numbers for all, without intercept and with
+        ``non_crossing`` it is None. No row enters ``support_``, and the certificate is that of
+        the fit, with the offsets ``certified_offset_``.
     non_crossing : {None, "train"}, default=None
         "train" adds the constraint that neighbouring levels are in order at every training row
         of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
@@ -192,8 +192,10 @@ class QuantileRegressor(LevelRegressor):
     always waited for. A solver that asks for one only cannot be stopped by a callback:
     "closed_form", and "conic", which is given the seconds as a limit of its own. What comes
     before the solver, kernel values and features, is not counted. In searches and conformal
-    wrappers the seconds are those of each single fit. An interrupt (Ctrl-C) leaves the estimator
-    as it was.
+    wrappers the seconds are those of each single fit. Where offsets are moved to held-out rows,
+    the fit of all rows has half of the time that learning leaves; fits stopped by ``callback``,
+    or with no time for any fit without some rows, keep their offsets, and a warning says so. An
+    interrupt (Ctrl-C) leaves the estimator as it was.
 
     With ``radius`` the certificate is that of the problem with the bound: of a function in the
     ball and of a dual point, in whose objective Λ ‖Σ_i s_i K(·, x_i) β_i‖ / Σ_i s_i takes the
