@@ -151,8 +151,10 @@ class OnlineSVR(_Dual):
     Parameters
     ----------
     C : float, default=1.0
-        Largest coefficient of a row of weight one, > 0: 1 / (alpha n) of the batch estimators
-        for n rows, see :func:`fenchel.regression.alpha_of`.
+        Largest coefficient of a row of weight one, > 0, in the units of y: a function cannot
+        follow targets that are a thousand times as large as this allows, so standardize y, or
+        give C. 1 / (alpha n) of the batch estimators for n rows, see
+        :func:`fenchel.regression.alpha_of`.
     epsilon : float, default=0.1
         Half the width of the tube, >= 0, in the units of y.
     kernel : None, str, kernel or callable, default=None
