@@ -30,6 +30,7 @@ def run(checkout: Path, case: str, folder: Path) -> dict[str, float]:
     environment = os.environ | {
         "PYTHONPATH": str(checkout / "src"),
         "NUMBA_CACHE_DIR": str(folder / f"numba-{abs(hash(str(checkout)))}"),
+        "PYTHONDONTWRITEBYTECODE": "",  # an installation has what Python compiles as well
     }
     command = [sys.executable, "-m", "benchmarks", case, "--out", str(out)]
     done = subprocess.run(
