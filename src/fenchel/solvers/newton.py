@@ -98,16 +98,19 @@ class Newton:
 
 
 def _together(problem: Problem) -> float:
-    """How many outputs move as one: 1 if they are independent, p if they are the same function.
+    """How many outputs move as one in units of ``_FEW``, and at least 1.
 
-    The losses of as many add up in that function, so their kinks are to be as many times wider:
-    else few are active at the start, and full steps lead far beyond where they hold.
+    It is 1 of them if they are independent, and p if they are the same function. The losses of as
+    many add up in that function, so their kinks are to be as many times wider: else few are active
+    at the start, and full steps lead far beyond where they hold.
     """
-    coupling = problem.design.coupling
-    if coupling is None or problem.n_outputs == 1:
-        return float(problem.n_outputs)
-    largest = np.linalg.norm(coupling, 2) ** 2
-    return float(problem.n_outputs * largest / np.linalg.norm(coupling) ** 2)
+    together, coupling = float(problem.n_outputs), problem.design.coupling
+    if together <= _FEW:  # whatever the coupling, whose norm takes long beside a small fit
+        return 1.0
+    if coupling is not None:
+        largest = np.linalg.norm(coupling, 2) ** 2
+        together = float(problem.n_outputs * largest / np.linalg.norm(coupling) ** 2)
+    return max(1.0, together / _FEW)
 
 
 class _Run:
@@ -122,7 +125,7 @@ class _Run:
         """Yield certified points; what remains to be said of the end is the loop's reason."""
         problem, tol = self.problem, self.solver.tol
         scale = Scale.of(problem)
-        step = _FIRST_STEP * scale.step / max(1.0, _together(problem) / _FEW)
+        step = _FIRST_STEP * scale.step / _together(problem)
         ridge = 1e-7 * float(problem.weight.sum()) * scale.step
         space = choose_space(problem)
         dual, offset = start_of(self.problem, warm_start)
