@@ -165,6 +165,8 @@ class LevelRegressor(KernelRegressor):
     ) -> FloatArray:
         """From the offsets of the fit to those of the residuals of training or held-out rows."""
         which, inputs = self._refitted(), prepared.inputs
+        if which is None:
+            return super()._moved(prepared, problem, solution, watch)
         loss = self._level_loss(self.levels_, self._n_columns(problem.n_outputs))
         moved = None
         if which == "train":
