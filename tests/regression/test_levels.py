@@ -183,7 +183,7 @@ def test_refitted_offsets_are_the_best_constants_added():
     [
         (
             {"non_crossing": "train"},
-            "refit_offsets must be 'auto' or None with non_crossing='train'",
+            "refit_offsets must be 'auto', 'held_out' or None with non_crossing='train'",
         ),
         (
             {"fit_intercept": False},

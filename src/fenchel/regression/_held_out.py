@@ -55,7 +55,8 @@ def held_out_shift(
         if not found.status.converged and found.certificate.relative_gap > _NEAR:
             continue
         push = np.zeros((problem.n_rows, problem.n_outputs))
-        push[outside] = part.weight[:, None] * found.dual
+        source = found.dual if found.source is None else found.source
+        push[outside] = part.weight[:, None] * source
         design = problem.design
         values = design.predict(held, design.directions(design.link(push)))
         inside.append(held)

@@ -6,10 +6,11 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import NONE, OneOf, declared, shown
+from fenchel._validation import NONE, OneOf, declared
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.losses import Loss, NonCrossing, Pinball
@@ -72,9 +73,10 @@ class QuantileRegressor(LevelRegressor):
         Whether offsets are moved after the fit to the quantiles of their levels of residuals
         y_i - h_j(x_i) - b_j, by weight: of rows that fits to the others have not seen
         ("held_out", see the notes), or of the training rows ("train"). "auto" is the former where
-        something was left to be learned; with numbers for all, without intercept and with
-        ``non_crossing`` it is None. No row enters ``support_``, and the certificate is that of
-        the fit, with the offsets ``certified_offset_``.
+        something was left to be learned; with numbers for all and without intercept it is None.
+        With ``non_crossing`` they move so that curves stay in order, and "train" is not
+        allowed. No row enters ``support_``, and the certificate is that of the fit, with the
+        offsets ``certified_offset_``.
     non_crossing : {None, "train"}, default=None
         "train" adds the constraint that neighbouring levels are in order at every training row
         of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
@@ -272,19 +274,19 @@ class QuantileRegressor(LevelRegressor):
                 f"non_crossing={self.non_crossing!r} needs epsilon=0, got "
                 f"epsilon={self.epsilon!r}: insensitivity would let curves cross by that much"
             )
-        if self.refit_offsets in ("held_out", "train") and self.non_crossing is not None:
+        if self.refit_offsets == "train" and self.non_crossing is not None:
             raise ValueError(
-                f"refit_offsets must be 'auto' or None with non_crossing={self.non_crossing!r}, "
-                f"got {shown(self.refit_offsets)}: curves with other offsets may cross"
+                f"refit_offsets must be 'auto', 'held_out' or None with non_crossing="
+                f"{self.non_crossing!r}, got 'train': curves with other offsets may cross"
             )
-
-    def _refitted(self) -> str | None:
-        return super()._refitted() if self.non_crossing is None else None
 
     def _moved(
         self, prepared: Prepared, problem: Problem, solution: Solution, watch: Callback | None
     ) -> FloatArray:
         moved = super()._moved(prepared, problem, solution, watch)
+        if self.non_crossing is not None:  # what moves a higher level by no less keeps the order
+            order = np.argsort(self.levels_)
+            moved[order] = isotonic_regression(moved[order])
         refitted = self._refitted() == "train" or bool(moved.any())
         self._shares = refitted or problem.loss.epsilon == 0.0
         return moved
