@@ -61,6 +61,23 @@ SOURCES = {
 }
 
 
+@pytest.mark.parametrize("kind", [pa.decimal128(20, 15), pa.decimal256(50, 15)])
+def test_decimals_are_the_numbers_that_python_makes_of_them(kind, tmp_path):
+    columns = [table().column(name).cast(kind, safe=False) for name in ("a", "b", "y")]
+    columns[1] = pa.chunked_array([[None, *columns[1].to_pylist()[1:]]], kind)
+    source = pa.table(columns, names=["a", "b", "y"])
+    parquet.write_table(source, tmp_path / "t.parquet")
+    a, b, y = (np.array(each.to_pylist(), dtype=float) for each in columns)
+    (rows,) = files.read_blocks(tmp_path / "t.parquet", ["a"], 1)
+    np.testing.assert_array_equal(rows[:, 0], a)
+    found = files.read_columns(source.select(["a", "y"]), "y")
+    np.testing.assert_array_equal(found.targets[:, 0], y)
+    made = TableEncoder().fit(source.select(["b"])).transform(source.select(["b"]))
+    (rows,) = files.read_blocks(made, None, 2)
+    np.testing.assert_array_equal(rows[1:], np.column_stack([b[1:], np.zeros(N - 1)]))
+    assert rows[0].tolist() == [np.median(b[1:]), 1.0]
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_fit_is_that_of_the_rows_in_memory(source, tmp_path):
     place = SOURCES[source](tmp_path)

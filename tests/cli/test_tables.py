@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 import pytest
 
 import fenchel
-from fenchel.cli import main
+from fenchel.cli import main, on_disk
 from fenchel.persistence import load_metadata
 from fenchel.tables import TableEncoder
 
@@ -129,6 +130,32 @@ def test_what_is_left_out_is_not_missed(here, capsys):
         records.append({**json.loads(out), "data": ""})
     assert records[0] == records[1]
     assert records[0]["d2"] > 0.8
+
+
+@pytest.mark.parametrize("on", ["memory", "disk"])
+def test_decimals_of_a_database_are_numbers(on, here, capsys, monkeypatch):
+    """In the columns, in the target, and where a number stands for a missing one."""
+    frame = table()[["area", "town", "price"]].round(1)
+    frame.loc[7, "area"], frame.loc[8, "price"] = -99.9, np.nan
+    exact = frame.copy()
+    for name in ("area", "price"):
+        cells = [None if np.isnan(x) else Decimal(str(x)) for x in frame[name]]
+        exact[name] = pd.Series(cells, dtype=object)
+    frame.to_parquet("floats.parquet")
+    exact.to_parquet("decimals.parquet")
+    if on == "disk":
+        monkeypatch.setattr(on_disk, "SHARE", 0.0)
+    options = ["--target", "price", "--no-learn", "--alpha", "1e-4", "--missing", "-99.9"]
+    said = []
+    for name in ("floats", "decimals"):
+        assert main(["fit", f"{name}.parquet", *options, "--out", "m.skops"]) == 0
+        lines, left_out = capsys.readouterr()
+        assert left_out.count("row 9 is left out") == 1
+        assert main(["predict", "m.skops", f"{name}.parquet"]) == 0
+        lines = [line for line in lines.splitlines() if "seconds" not in line][1:]
+        said.append([lines, capsys.readouterr().out])
+    assert said[0] == said[1]
+    assert "4 missing values filled with the median" in "".join(said[1][0])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from fenchel.cli.roles import heading_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
 from fenchel.tables import TableEncoder
-from fenchel.tables.cells import holes, is_number, numbers_of, words_of
+from fenchel.tables.cells import floats_of, holes, is_number, numbers_of, words_of
 from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, OddCellsError, TableError
 from fenchel.tables.reading import frame_of, kinds_of
 
@@ -232,7 +232,7 @@ def _is_marker(column: pd.Series[Any], markers: tuple[str, ...]) -> NDArray[np.b
     found = column.astype(object).isin(markers).to_numpy(dtype=np.bool_)
     if is_number(column):
         numbers = pd.to_numeric(pd.Series(markers, dtype=object), errors="coerce").dropna()
-        found = found | column.isin(numbers.astype(float)).to_numpy(dtype=np.bool_)
+        found = found | np.isin(floats_of(column), numbers.to_numpy(dtype=np.float64))
     return found
 
 

@@ -7,7 +7,9 @@ Rows are counted from 1, without the header. Every sentence begins with what it 
 from __future__ import annotations
 
 import datetime
-from typing import Any
+import numbers
+from decimal import Decimal
+from typing import Any, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -19,34 +21,41 @@ from fenchel.tables.parts import OddCellsError, TableError
 _Mask = npt.NDArray[np.bool_]
 _MOST = 0.5  # a column with more numbers than that is one of numbers
 _FLAGS = {"true": 1.0, "false": 0.0}
+_READ = "columns must be numbers, words, dates, or true and false"
+_KINDS: dict[str, tuple[type, ...]] = {
+    "true or false": (bool, np.bool_),
+    "a number": (Decimal, numbers.Real),
+    "a word": (str,),
+    "a date": (datetime.date, np.datetime64),
+}
 
 
 def is_number(column: pd.Series[Any]) -> bool:
-    """Whether all cells are numbers, or missing."""
+    """Whether all cells are numbers, decimals among them, or missing."""
     kinds, dtype = pd.api.types, column.dtype
-    return kinds.is_numeric_dtype(dtype) and not (
-        kinds.is_bool_dtype(dtype) or kinds.is_complex_dtype(dtype)
-    )
+    if kinds.is_numeric_dtype(dtype):
+        return not (kinds.is_bool_dtype(dtype) or kinds.is_complex_dtype(dtype))
+    return _all_are(column, "a number")
 
 
 def is_flag(column: pd.Series[Any]) -> bool:
     """Whether all cells are true, false, or missing."""
     if pd.api.types.is_bool_dtype(column.dtype):
         return True
-    return _all_are(column, (bool, np.bool_))
+    return _all_are(column, "true or false")
 
 
 def is_date(column: pd.Series[Any]) -> bool:
     """Whether all cells are dates, and not words for them, or missing."""
     known = pd.api.types.is_datetime64_any_dtype(column.dtype)
-    return known or _all_are(column, (datetime.date, np.datetime64))
+    return known or _all_are(column, "a date")
 
 
 def is_words(column: pd.Series[Any]) -> bool:
     """Whether all cells are words, true and false among them, or missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return True
-    if _all_are(column, (str, bool, np.bool_)):
+    if _all_are(column, "a word", "true or false"):
         return True
     return pd.api.types.is_string_dtype(column.dtype) and not _is_object(column)
 
@@ -55,8 +64,21 @@ def _is_object(column: pd.Series[Any]) -> bool:
     return pd.api.types.is_object_dtype(column.dtype)
 
 
-def _all_are(column: pd.Series[Any], kinds: tuple[type, ...]) -> bool:
-    return _is_object(column) and all(isinstance(cell, kinds) for cell in column.dropna())
+def _all_are(column: pd.Series[Any], *kinds: str) -> bool:
+    return _is_object(column) and all(
+        _kind_of(t) in kinds for t in set(map(type, column.dropna()))
+    )
+
+
+def _kind_of(type_: type) -> str:
+    """What a cell of a type is, in words."""
+    known = (kind for kind, types in _KINDS.items() if issubclass(type_, types))
+    return next(known, f"of type {type_.__name__}")
+
+
+def _kinds_in(column: pd.Series[Any]) -> pd.Series[Any]:
+    """What each cell is, in words."""
+    return column.astype(object).map(type).map(_kind_of)
 
 
 def holes(column: pd.Series[Any]) -> _Mask:
@@ -83,6 +105,14 @@ def not_numbers(column: pd.Series[Any]) -> _Mask:
     return pd.to_numeric(words, errors="coerce").isna().to_numpy(dtype=np.bool_)
 
 
+def floats_of(column: pd.Series[Any]) -> FloatArray:
+    """The cells of a column of numbers in double precision, NaN where they are missing."""
+    filled = ~holes(column)
+    values = np.full(len(column), np.nan)
+    values[filled] = column[filled].to_numpy(dtype=np.float64)
+    return values
+
+
 def numbers_of(column: pd.Series[Any], what: str) -> FloatArray:
     """The numbers of a column, NaN where they are missing.
 
@@ -94,10 +124,17 @@ def numbers_of(column: pd.Series[Any], what: str) -> FloatArray:
     gaps = holes(column)
     if not is_number(column) and not gaps.all():
         bad = not_numbers(column) & ~gaps
-        where = f", and {first(column, bad)} is not" if bad.any() else f", and is {column.dtype}"
-        raise TableError(f"{what} must be a number in every row{where}")
-    values = np.full(len(column), np.nan)
-    values[~gaps] = column[~gaps].to_numpy(dtype=np.float64)
+        if bad.any():
+            raise TableError(
+                f"{what} must be a number in every row, and {first(column, bad)} is not"
+            )
+        # all are written as numbers are: some are words, or the column is one of categories
+        bad = (_kinds_in(column) != "a number").to_numpy() & ~gaps
+        is_, bad = ("a word", bad) if bad.any() else ("a category", ~gaps)
+        raise TableError(
+            f"{what} must be a number in every row, and {first(column, bad)} is {is_}"
+        )
+    values = floats_of(column)
     infinite = ~np.isfinite(values) & ~gaps
     if infinite.any():
         raise TableError(f"{what} must be finite, and {first(column, infinite)} is not")
@@ -153,3 +190,30 @@ def check_words(column: pd.Series[Any], what: str) -> None:
             "decimal point, or leave these cells empty, or make every cell a word if they are "
             "labels"
         )
+
+
+def refuse(column: pd.Series[Any], what: str) -> Never:
+    """Say which cell of a column is not what the others are, or is nothing that is read.
+
+    Raises
+    ------
+    TableError
+        For whatever the column holds.
+    """
+    filled = ~holes(column)
+    if not _is_object(column):
+        cell = first(column, filled)
+        raise TableError(f"{what} is of type {column.dtype}, with {cell}: {_READ}")
+    check_words(column, what)
+    kinds = _kinds_in(column)
+    strange = filled & ~kinds.isin(list(_KINDS)).to_numpy()
+    if strange.any():
+        kind = kinds[strange].iloc[0]
+        raise TableError(f"{what} holds {first(column, strange)}, which is {kind}: {_READ}")
+    usual = kinds[filled].mode()[0]
+    same = filled & (kinds == usual).to_numpy()
+    odd = filled & ~same
+    raise OddCellsError(
+        f"{what} must hold one kind of cells, and {first(column, odd)} is {kinds[odd].iloc[0]} "
+        f"where {first(column, same)} is {usual}"
+    )

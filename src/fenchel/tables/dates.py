@@ -16,7 +16,8 @@ from fenchel.tables.parts import OddCellsError, TableError
 _GUESSED = 20  # cells that are looked at for formats of dates
 _MOST = 0.5  # a column with more dates than that is one of dates
 _DAY = pd.Timedelta(days=1)
-CYCLES = ("month", "weekday", "hour")
+WEEKDAY = "weekday"
+CYCLES = ("month", WEEKDAY, "hour")
 _NAME = "date"
 _NEEDS = "dates, and words of many values, need skrub: pip install 'fenchel[tables]'"
 
@@ -122,6 +123,11 @@ def dates_of(column: pd.Series[Any], form: str | None, what: str) -> pd.Series[A
 def days_since(dates: pd.Series[Any], origin: str) -> FloatArray:
     """Days since a date, with fractions; NaN for NaT."""
     return np.asarray((dates - pd.Timestamp(origin)) / _DAY, dtype=np.float64)
+
+
+def are_months(dates: pd.Series[Any]) -> bool:
+    """Whether all are the first of a month, which is how months without days are read."""
+    return bool((dates.dropna().dt.day == 1).all())
 
 
 def cycles_of(dates: pd.Series[Any]) -> dict[str, FloatArray]:

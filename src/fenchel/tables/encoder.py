@@ -35,11 +35,12 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     Each column is treated by what it holds in the rows of the fit:
 
     ==============  =========================================================================
-    numbers         as they are; missing values take the median, and a column of 0 and 1 marks them
+    numbers         as they are, decimals as floats; missing values take the median, and a column
+                    of 0 and 1 marks them
     true and false  1 and 0; missing values take the more frequent one, and a column marks them
     dates           days since the first date of the fit; sine and cosine of month, weekday
-                    and hour, as far as they vary; missing values take the median day, and a column
-                    marks them
+                    and hour, as far as they vary, and no weekday where all are the first of a
+                    month; missing values take the median day, and a column marks them
     categorical     words of at most ``max_categories`` values: a column of 0 and 1 for each,
                     and for missing values if there are any; another value has 0 in all of them
     words           of more values: ``n_components`` columns that tell which letters follow one
@@ -48,10 +49,10 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
                     that are another in every one of more than 10 rows
     ==============  =========================================================================
 
-    Empty words are missing values. Words that are all dates in one format, with year and
-    month, are dates. Where days and months could be either way round in all of them, the month
-    comes first in 01/02/2020, and the day in 01.02.2020. Time zones are resolved into
-    universal time.
+    Empty words are missing values. Words that are all dates in one format, with a month and a
+    year of four digits, are dates. Where days and months could be either way round in all of
+    them, the month comes first in 01/02/2020, and the day in 01.02.2020. Time zones are resolved
+    into universal time.
 
     A table of numbers without missing values passes as it is, bit for bit, with what is the
     same in every row. Categories of numbers are numbers: make them words, or of the dtype
@@ -81,9 +82,9 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     Raises
     ------
     ValueError
-        If a column holds numbers but for a few words, or dates but for a few; if one is of a
-        type that is none of these; if nothing is left; at ``transform`` if a column that is read
-        is missing, or holds what is not of its kind.
+        If a column holds numbers but for a few words, or dates but for a few, or cells of
+        several kinds; if one is of a type that is none of these; if nothing is left; at
+        ``transform`` if a column that is read is missing, or holds what is not of its kind.
     ImportError
         If pandas is not installed, or skrub where there are dates or words of many values.
 

@@ -75,7 +75,7 @@ def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
         if kind == DATE:
             kinds.dates[str(name)] = _calendar(dates.dates_of(column, form, what), form)
     if not kinds.read:
-        reasons = [f"{name} is {reason}" for name, reason in kinds.left_out.items()]
+        reasons = [f"{name} ({reason})" for name, reason in kinds.left_out.items()]
         raise TableError(f"{label} has no column to learn from: {listed(reasons)}")
     return kinds
 
@@ -103,10 +103,7 @@ def _type_of(column: pd.Series[Any], what: str) -> tuple[str, str | None]:
         if holds(column):
             return kind, None
     if not cells.is_words(column):
-        raise TableError(
-            f"{what} is of type {column.dtype}: columns must be numbers, words, dates, or true "
-            "and false"
-        )
+        cells.refuse(column, what)
     cells.check_words(column, what)
     form = dates.format_of(cells.words_of(column), what)
     return (CATEGORY, None) if form is None else (DATE, form)
@@ -122,6 +119,8 @@ def _calendar(found: pd.Series[Any], form: str | None) -> dict[str, Any]:
         for cycle, values in dates.cycles_of(found).items()
         if np.ptp(values[found.notna()], axis=0).max() > 0.0
     ]
+    if dates.are_months(found):
+        varying = [cycle for cycle in varying if cycle != dates.WEEKDAY]
     return {"format": form, "origin": found.min().isoformat(), "cycles": varying}
 
 
