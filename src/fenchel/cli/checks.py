@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fenchel.cli.errors import InputError
-from fenchel.cli.places import check_output, place_of
+from fenchel.cli.places import check_not_read, check_output, place_of
 from fenchel.cli.roles import Roles, heading_of
 from fenchel.cli.settings import CURVES, DENSITY, Settings
 
@@ -29,6 +29,8 @@ def before_fit(
             raise InputError(f"--plot has no meaning for --model {settings.model}")
     settings.check()
     heading = heading_of(data)
+    for path, option in ((out, "--out"), (plot, "--plot")):
+        check_not_read(path, option, table=data)
     if heading.names is not None:
         check_roles(roles, settings.model, heading.names, heading.label, None)
 
@@ -63,6 +65,7 @@ def before_using(model: str, data: str, *, out: str | None, endings: tuple[str, 
     if not Path(model).is_file():
         raise InputError(f"there is no model file {model}")
     heading_of(data)
+    check_not_read(out, "--out", table=data, model=model)
 
 
 def check_skops() -> None:

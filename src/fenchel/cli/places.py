@@ -43,6 +43,19 @@ def check_output(path: str | None, option: str, endings: tuple[str, ...]) -> Pat
     return chosen
 
 
+def check_not_read(path: str | None, option: str, **read: str) -> None:
+    """Refuse an output that would replace what the command reads: files, or those of a folder."""
+    if path is None or not Path(path).is_file():
+        return
+    for what, text in read.items():
+        place = Path(text)
+        files = place.rglob("*") if place.is_dir() else [place]
+        if any(file.is_file() and file.samefile(path) for file in files):
+            raise InputError(
+                f"{option} must be another file than the {what} that is read, got {path}"
+            )
+
+
 def check_folder(folder: Path, option: str) -> Path:
     """Refuse a folder that is not there or not to be written to."""
     if not folder.is_dir():

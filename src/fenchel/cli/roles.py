@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 from fenchel.cli.errors import InputError, listed
 from fenchel.cli.places import place_of
 
-TABLES = (".csv", ".parquet")
+_TABLES = (".csv", ".parquet")
+_TAB = "\t"
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 
 
@@ -114,9 +116,38 @@ def heading_of(data: str) -> Heading:
             raise InputError(f"there is no file {data}")
         return Heading(data, None)
     suffix = path.suffix.lower()
-    if suffix not in TABLES:
-        raise InputError(f"{path} must end in {' or '.join(TABLES)}, and ends in {suffix!r}")
+    if suffix not in _TABLES:
+        convert = f"; {_to_commas(path, _TAB)}" if suffix == ".tsv" else ""
+        raise InputError(
+            f"{path} must end in {' or '.join(_TABLES)}, and ends in {suffix!r}{convert}"
+        )
+    if suffix == ".csv":
+        _check_commas(path)
     return Heading(path.name, _names_in(path, suffix))
+
+
+def _check_commas(path: Path) -> None:
+    """Refuse a file without commas in its heading, where columns end in something else."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            heading, *row = itertools.islice((line for line in file if line.strip()), 2)
+    except (OSError, ValueError):  # whoever reads all of it says what is wrong
+        return
+    for mark in (";", _TAB) if "," not in heading else ():
+        n_names = len(next(csv.reader([heading], delimiter=mark)))  # not those within quotes
+        if n_names > 1 and all(mark in line for line in row):
+            raise InputError(
+                f"{path} must have commas between its columns, and has "
+                f"{'tabs' if mark == _TAB else repr(mark)}; {_to_commas(path, mark)}"
+            )
+
+
+def _to_commas(path: Path, mark: str) -> str:
+    """How to make of a file one that is read."""
+    return (
+        f"in Python, pandas.read_csv({str(path)!r}, sep={mark!r}, decimal=',').to_csv('new.csv', "
+        "index=False) converts it, with decimal='.' if its numbers have points"
+    )
 
 
 def _names_in(path: Path, suffix: str) -> list[str] | None:
