@@ -247,6 +247,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         told = Told(type(self).__name__, bool(self.verbose))
         rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
         if self.method == "jackknife+":
+            self._check_rows(len(y), 2)
             self.estimator_, held_out = leave_one_out(
                 plain, X, y, weight, rows, self._columns, told
             )
@@ -300,9 +301,11 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         n, splitter = _num_samples(X), self.cv
         if self.method == "split" and (splitter is None or isinstance(splitter, float)):
             share = _CALIBRATION_SHARE if splitter is None else splitter
+            self._check_rows(n, int(np.ceil((1.0 - 1e-12) / (1.0 - share))))
             splitter = ShuffleSplit(1, test_size=share, random_state=seed)
         elif splitter is None or isinstance(splitter, Integral):
             number = min(_FOLDS, max(2, n)) if splitter is None else int(splitter)
+            self._check_rows(n, number)
             splitter = KFold(number, shuffle=True, random_state=seed)
         splits = check_cv(splitter).split(X, y)
         folds = [(np.asarray(train), np.asarray(held_out)) for train, held_out in splits]
@@ -314,6 +317,15 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                     f"cv must not fit to the rows that it holds out, got {_described(self.cv)}"
                 )
         return folds
+
+    def _check_rows(self, n: int, least: int) -> None:
+        """Refuse so few rows that none is left to fit to, or to calibrate on."""
+        if n < max(2, least):
+            cv = "" if self.cv is None else f" with cv={self.cv!r}"
+            raise ValueError(
+                f"{type(self).__name__}{cv} needs at least {max(2, least)} rows, some of which "
+                f"calibrate what is fitted to the others, got n_samples = {n}"
+            )
 
     def _scores(self, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
         """How far each target is outside of its ends."""

@@ -147,8 +147,11 @@ class PathSearchCV(
     best_estimator_ : estimator
         Fitted on all rows with the chosen parameters; its methods are there on the search.
     best_params_, best_index_, best_score_, cv_results_, n_splits_
-        As in GridSearchCV, and ``cv_results_["split0_relative_gap"]`` and so on of the
-        certificates; with ``aggregation="median"`` ranks and ``best_score_`` are those of
+        As in GridSearchCV, but for the order of candidates, which is that of the paths however
+        the grid was given: alpha varies fastest, from the largest to the smallest, then κ from
+        the largest or ε from the smallest; ``cv_results_["params"]`` names them. Also
+        ``cv_results_["split0_relative_gap"]`` and so on of the certificates; with
+        ``aggregation="median"`` ranks and ``best_score_`` are those of
         ``cv_results_["median_test_score"]``.
     alpha_ : float
         The chosen strength; None where it is neither given nor searched, with ``refit=False``.
