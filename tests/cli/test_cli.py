@@ -351,9 +351,6 @@ def bad(here, houses):
     (here / "fake.parquet").write_text("no parquet")
     (here / "table.xlsx").write_text("a,b")
     (here / "text.skops").write_text("no model")
-    good.to_csv("semi.csv", sep=";", decimal=",", index=False, encoding="utf-8-sig")
-    good.to_csv("tabs.csv", sep="\t", index=False)
-    good.to_csv("tabs.tsv", sep="\t", index=False)
     (here / "folder").mkdir()
     good[["price"]].to_csv("lonely.csv", index=False)
     good.assign(when=pd.Timedelta("1h")).to_parquet("times.parquet")
@@ -376,17 +373,6 @@ BAD = {
     "ending": (
         ["fit", "table.xlsx", "--target", "a"],
         r"must end in \.csv or \.parquet.*'\.xlsx'",
-    ),
-    "semicolons": (
-        ["fit", "semi.csv", "--target", "price"],
-        r"semi\.csv must have commas between its columns, and has ';'; in Python, pandas\."
-        r"read_csv\('semi\.csv', sep=';', decimal=','\)\.to_csv\('new\.csv', index=False\)",
-    ),
-    "semicolons in new": (["predict", "MODEL", "semi.csv"], "must have commas .* and has ';'"),
-    "tabs": (["fit", "tabs.csv", "--target", "price"], r"and has tabs; .* sep='\\t', decimal"),
-    "tsv": (
-        ["fit", "tabs.tsv", "--target", "price"],
-        r"ends in '\.tsv'; .*'tabs\.tsv', sep='\\t'",
     ),
     "empty": (["fit", "empty.csv", "--target", "a"], r"empty\.csv is empty"),
     "header": (["fit", "header.csv", "--target", "price"], r"header\.csv has no rows"),
@@ -462,62 +448,6 @@ def test_bad_input(name, bad, model, capsys):
     assert (code, out) == (2, "")
     assert_one_sentence(err, sentence)
     assert sorted(p.name for p in bad.rglob("*")) == before
-
-
-def test_tables_with_semicolons_convert_as_the_error_says(bad, capsys):
-    for name in ("semi.csv", "tabs.tsv"):
-        assert main(["fit", name, "--target", "price"]) == 2
-        code = re.search(r"pandas\.(read_csv.*False\)) converts", capsys.readouterr().err)[1]
-        if name == "tabs.tsv":
-            code = code.replace("decimal=','", "decimal='.'")
-        eval(code, dict(vars(pd)))
-        pd.testing.assert_frame_equal(pd.read_csv("new.csv"), pd.read_csv("good.csv"))
-
-
-def test_one_column_may_have_a_semicolon_in_its_name(here, capsys):
-    values = np.random.default_rng(0).normal(size=30)
-    for heading in ("a;b", '"a;b"'):
-        (here / "one.csv").write_text("\n".join([heading, *map(str, values)]))
-        assert main(["fit", "one.csv", "--model", "density", "--no-learn", "--alpha", "1e-2"]) == 0
-        assert "a;b" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("way", ["the same", "another path", "a link", "a hard link"])
-def test_what_is_read_is_not_replaced(way, here, houses, model, capsys):
-    places = {
-        ("predict", "MODEL", "TABLE", "--out", "OUT"): "p.csv",
-        ("report", "MODEL", "TABLE", "--out", "OUT"): "r.html",
-        ("fit", "TABLE", "--target", "price", "--out", "OUT"): "m.skops",
-        ("fit", "TABLE", "--target", "price", "--plot", "OUT"): "p.png",
-    }
-    houses.to_csv("homes.csv", index=False)
-    before = Path("homes.csv").read_bytes()
-    for words, out in places.items():
-        place = here / out
-        if way in ("the same", "another path"):
-            if not out.endswith(".csv"):
-                continue
-            place = here / "homes.csv" if way == "another path" else "homes.csv"
-        else:
-            place.symlink_to("homes.csv") if way == "a link" else os.link("homes.csv", place)
-        named = {"MODEL": model[0], "TABLE": "homes.csv", "OUT": place}
-        assert main([str(named.get(word, word)) for word in words]) == 2
-        sentence = f"{words[-2]} must be another file than the table that is read, got "
-        assert_one_sentence(
-            capsys.readouterr().err, f"^fenchel: {sentence}{re.escape(str(place))}$"
-        )
-        assert Path("homes.csv").read_bytes() == before
-
-
-def test_neither_the_model_nor_files_of_a_folder_are_replaced(here, houses, model, capsys):
-    (here / "homes").mkdir()
-    houses.to_parquet("homes/1.parquet")
-    (here / "p.csv").symlink_to("homes/1.parquet")
-    (here / "m.csv").write_bytes(model[0].read_bytes())
-    for used, out, what in ((model[0], "p.csv", "table"), ("m.csv", "m.csv", "model")):
-        assert main(["predict", str(used), "homes", "--out", out]) == 2
-        sentence = f"--out must be another file than the {what} that is read, got {out}"
-        assert_one_sentence(capsys.readouterr().err, sentence)
 
 
 def assert_one_sentence(err, sentence):

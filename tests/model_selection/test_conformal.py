@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -474,39 +472,6 @@ def test_bad_weights_and_estimators_get_one_sentence():
     lonely = np.eye(60)[0]
     with pytest.raises(ValueError, match="'jackknife\\+' needs two rows of positive weight"):
         ConformalRegressor(SMOOTH, method="jackknife+").fit(X, Y, lonely)
-
-
-@pytest.mark.parametrize("of", [ConformalRegressor, ConformalQuantileRegressor])
-@pytest.mark.parametrize(
-    ("params", "least"),
-    [
-        ({}, 2),
-        ({"cv": 0.9}, 10),
-        ({"cv": 1 / 3}, 2),
-        ({"cv": 0.95}, 20),
-        ({"cv": 3}, 3),
-        ({"method": "cv+"}, 2),
-        ({"method": "cv+", "cv": 5}, 5),
-        ({"method": "jackknife+"}, 2),
-    ],
-)
-def test_too_few_rows_get_one_sentence(of, params, least):
-    name = of.__name__
-    model = of(coverage=0.4, **params)
-    with_cv = f" with cv={params['cv']!r}" if "cv" in params else ""
-    for n in (1, least - 1):
-        sentence = (
-            f"{name}{with_cv} needs at least {least} rows, some of which calibrate what is fitted "
-            f"to the others, got n_samples = {n}"
-        )
-        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-            model.fit(X[:n], Y[:n])
-    assert model.fit(X[:least], Y[:least]).n_calibration_ >= 1
-
-
-def test_one_row_may_calibrate_what_is_fitted():
-    fitted = clone(SMOOTH).fit(X, Y)
-    assert ConformalRegressor(fitted, cv="prefit", coverage=0.4).fit(X[:1], Y[:1]).quantile_ < 9
 
 
 def test_prefit_takes_weights_of_any_estimator_for_calibration():
