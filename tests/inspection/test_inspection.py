@@ -14,23 +14,27 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor
 from fenchel.inspection import (
     FeatureTable,
+    calibrated_estimator,
+    certified_model,
     feature_slice,
     final_estimator,
     fitted_model,
     importances_of,
+    intervals_of,
     level_losses,
     levels_of,
     model_title,
     partial_dependence,
     percent,
+    prediction_name,
     rows_for_final,
     short_name,
     statistic_of,
     target_name_of,
 )
 from fenchel.losses import Pinball, SquaredPinball
-from fenchel.model_selection import ConformalQuantileRegressor
-from fenchel.positive import NonCrossingQuantileRegressor
+from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
+from fenchel.positive import HeteroscedasticRegressor, NonCrossingQuantileRegressor
 from fenchel.tables import TableEncoder
 
 RANDOM = np.random.default_rng(0)
@@ -74,6 +78,44 @@ def test_the_model_inside_and_its_rows():
     assert fitted_model(outer, "dual_coef_", what="coefficients") is model
 
 
+def test_the_model_inside_of_calibrated_intervals():
+    inside = make_pipeline(StandardScaler(), KernelRidge(learn=False))
+    model = make_pipeline(PCA(1), ConformalRegressor(inside, coverage=0.5)).fit(X, Y)
+    around = calibrated_estimator(model)
+    np.testing.assert_allclose(around.predict(rows_for_final(model, X)), model.predict(X))
+    assert certified_model(model) is around[-1]
+    assert calibrated_estimator(around) is None
+    assert certified_model(around) is around[-1]
+    found = intervals_of(model)
+    assert found.coverage == 0.5
+    own = model[-1].predict_interval(model[:-1].transform(X), 0.5)
+    np.testing.assert_array_equal(found.ends(X), own)
+
+
+def test_models_without_intervals_of_their_own():
+    assert intervals_of(KernelRidge(learn=False).fit(X, Y)) is None
+    assert intervals_of(QuantileRegressor([0.1, 0.9], learn=False).fit(X, Y)) is None
+    of_others = ConformalRegressor(KernelRidge(learn=False))
+    assert intervals_of(of_others.fit(X, Y, sample_weight=np.ones(len(Y)))) is None
+    assert intervals_of(TransformedTargetRegressor(of_others).fit(X, Y)) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (KernelRidge(learn=False), "mean"),
+        (ConformalRegressor(KernelRidge(learn=False)), "mean"),
+        (ConformalRegressor(SVR(learn=False, epsilon=0.1)), "prediction"),
+        (ConformalRegressor(QuantileRegressor(0.9, learn=False)), "prediction"),
+        (ConformalQuantileRegressor(QuantileRegressor(learn=False)), "median"),
+        (ConformalQuantileRegressor(ExpectileRegressor(learn=False)), "mean"),
+        (HeteroscedasticRegressor(), "mean"),
+    ],
+)
+def test_names_of_single_predictions(model, name):
+    assert prediction_name(model.fit(X, Y)) == name
+
+
 def _table():
     frame = pd.DataFrame({"a": X[:, 0], "town": ["Bonn", "Trier"] * 20, "b": X[:, 1]})
     return frame, X[:, 0] + (frame["town"] == "Bonn")
@@ -87,13 +129,22 @@ def _table():
         (TableEncoder().set_output(transform="pandas"), StandardScaler(), "passthrough"),
     ],
 )
-@pytest.mark.parametrize("wrap", [lambda m: m, TransformedTargetRegressor, make_pipeline])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda m: m,
+        TransformedTargetRegressor,
+        make_pipeline,
+        ConformalRegressor,
+        lambda m: ConformalRegressor(make_pipeline(StandardScaler(), m)),
+    ],
+)
 def test_importances_by_column_of_the_table(steps, wrap):
     frame, y = _table()
     model = make_pipeline(*steps, wrap(KernelRidge(alpha=1e-3, kernel="gaussian", learn=False)))
     found = importances_of(model.fit(frame, y))
     made = list(model[0].get_feature_names_out())
-    shares = final_estimator(model).feature_importances_
+    shares = certified_model(model).feature_importances_
     assert made == ["a", "b", "town=Bonn", "town=Trier"]
     assert found.names == ["a", "b", "town"]
     np.testing.assert_allclose(found.shares, [shares[0], shares[1], shares[2] + shares[3]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import comb
 
 import numpy as np
 import pytest
@@ -185,6 +186,20 @@ def test_band_holds_the_confidence():
         np.round(low * n), n, levels
     )
     assert np.all(narrower < 0.9)
+
+
+@pytest.mark.parametrize(("coverage", "m"), [(0.8, 99), (0.5, 9)])
+def test_band_of_what_was_calibrated_counts_the_rows_that_calibrate(coverage, m):
+    n, rank = 60, round(coverage * (m + 1))
+    # j of n new scores are below the one of this rank of m, all orders being as likely
+    ways = [comb(rank + j - 1, j) * comb(m - rank + n - j, n - j) for j in range(n + 1)]
+    reached = np.cumsum(ways) / comb(m + n, n)
+    assert reached[-1] == pytest.approx(1.0)
+    expected = [np.argmax(reached >= part) / n for part in (0.05, 0.95)]
+    band = calibration_band([coverage], n, 0.9, n_calibration=m)
+    np.testing.assert_allclose(band[:, 0], expected)
+    plain = calibration_band([coverage], n, 0.9)
+    assert band[0, 0] < plain[0, 0] < plain[1, 0] < band[1, 0]
 
 
 def test_interval_score_is_two_pinball_losses(data):

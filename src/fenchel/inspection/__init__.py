@@ -1,13 +1,17 @@
 """What is read off fitted estimators and tables, for pictures, reports and the command line."""
 
 from fenchel.inspection.importances import Importances, importances_of
+from fenchel.inspection.intervals import Intervals, intervals_of
 from fenchel.inspection.models import (
+    calibrated_estimator,
+    certified_model,
     final_estimator,
     fitted_model,
     has_moved_offsets,
     level_losses,
     levels_of,
     model_title,
+    prediction_name,
     rows_for_final,
     statistic_of,
 )
@@ -25,17 +29,22 @@ __all__ = [
     "FeatureSlice",
     "FeatureTable",
     "Importances",
+    "Intervals",
     "PartialDependence",
+    "calibrated_estimator",
+    "certified_model",
     "feature_slice",
     "final_estimator",
     "fitted_model",
     "has_moved_offsets",
     "importances_of",
+    "intervals_of",
     "level_losses",
     "levels_of",
     "model_title",
     "partial_dependence",
     "percent",
+    "prediction_name",
     "robust_range",
     "rows_for_final",
     "short_name",

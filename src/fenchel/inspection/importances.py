@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.inspection.models import final_estimator, inner_estimator
+from fenchel.inspection.models import calibrated_estimator, certified_model, inner_estimator
 from fenchel.metrics.effects import IDLE
 
 
@@ -51,6 +51,7 @@ def importances_of(estimator: Any) -> Importances | None:
     """Importances of the columns that a fitted model was given; None where it has none.
 
     Columns that an encoder in a pipeline has made of one column of a table count as that one.
+    Calibrated intervals have those of the model inside.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def importances_of(estimator: Any) -> Importances | None:
     >>> importances_of(SVR().fit(X, X[:, 1])).idle
     ['x0']
     """
-    shares = getattr(final_estimator(estimator), "feature_importances_", None)
+    shares = getattr(certified_model(estimator), "feature_importances_", None)
     if shares is None:
         return None
     names, sources = _names(estimator, None, {})
@@ -88,6 +89,8 @@ def _names(
 ) -> tuple[list[str] | None, dict[str, str]]:
     """Names of what the model inside is given, and the columns of the table that they are of."""
     inner = inner_estimator(estimator)
+    if inner is None:
+        inner = calibrated_estimator(estimator)
     if inner is None:
         own = getattr(estimator, "feature_names_in_", given)
         return None if own is None else [str(name) for name in own], sources

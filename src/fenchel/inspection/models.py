@@ -11,6 +11,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.losses import Loss, Pinball, SquaredPinball
+from fenchel.metrics import position_of_level
 from fenchel.model_selection import ConformalQuantileRegressor
 
 _STATISTICS = ("quantiles", "expectiles")  # that losses of levels elicit
@@ -23,7 +24,10 @@ _TITLES = {
     "HeteroscedasticRegressor": "Mean and standard deviation",
     "DensityEstimator": "Density",
     "FunctionalRegressor": "Curves",
+    "ConformalRegressor": "Calibrated intervals",
+    "ConformalQuantileRegressor": "Calibrated intervals",
 }
+_SINGLE = {"mean": "mean", "expectiles": "mean", "quantiles": "median"}  # by the statistic
 _WRAPPED = ("best_estimator_", "regressor_")  # of searches, of TransformedTargetRegressor
 
 
@@ -59,6 +63,61 @@ def inner_estimator(estimator: Any) -> Any:
         if hasattr(estimator, name):
             return getattr(estimator, name)
     return estimator[-1] if hasattr(estimator, "steps") else None
+
+
+def calibrated_estimator(estimator: Any) -> Any:
+    """The estimator that calibrated intervals are around.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    estimator or None
+        A model or a pipeline, which takes the rows of :func:`rows_for_final`; None where
+        nothing was calibrated.
+
+    Examples
+    --------
+    >>> from fenchel import SVR
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import calibrated_estimator
+    >>> from fenchel.model_selection import ConformalRegressor
+    >>> model = ConformalRegressor(SVR(learn=False)).fit(*load_engel(return_X_y=True))
+    >>> calibrated_estimator(model)
+    SVR(learn=False)
+    """
+    model = final_estimator(estimator)
+    return model.estimator_ if hasattr(model, "conformity_scores_") else None
+
+
+def certified_model(estimator: Any) -> Any:
+    """The model that a certificate is of: the one inside of calibrated intervals if there are any.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    estimator
+        That of :func:`final_estimator` where nothing was calibrated.
+
+    Examples
+    --------
+    >>> from fenchel import SVR
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import certified_model
+    >>> from fenchel.model_selection import ConformalRegressor
+    >>> model = ConformalRegressor(SVR(learn=False)).fit(*load_engel(return_X_y=True))
+    >>> certified_model(model).certificate_.relative_gap < 1e-6
+    True
+    """
+    inside = calibrated_estimator(estimator)
+    return final_estimator(estimator if inside is None else inside)
 
 
 def rows_for_final(estimator: Any, X: Any) -> Any:
@@ -184,6 +243,38 @@ def statistic_of(estimator: Any) -> str:
     model = final_estimator(estimator)
     elicited = getattr(getattr(model, "loss_", None), "statistic", "levels")
     return elicited if elicited in _STATISTICS else "levels"
+
+
+def prediction_name(estimator: Any) -> str:
+    """What the one number is that a model without levels predicts for a row.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    str
+        "mean" or "median" where the model or the one inside of calibrated intervals says so,
+        else "prediction".
+
+    Examples
+    --------
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import prediction_name
+    >>> from fenchel.model_selection import ConformalQuantileRegressor
+    >>> prediction_name(ConformalQuantileRegressor().fit(*load_engel(return_X_y=True)))
+    'median'
+    """
+    model = certified_model(estimator)
+    if hasattr(model, "predict_distribution") and levels_of(model) is None:
+        return "mean"  # of the distributions
+    levels = levels_of(model)
+    if levels is not None and position_of_level(levels, 0.5) is None:
+        return "prediction"
+    elicited = getattr(getattr(model, "loss_", None), "statistic", "")
+    return _SINGLE.get(elicited, "prediction")
 
 
 def level_losses(estimator: Any) -> list[Loss] | None:

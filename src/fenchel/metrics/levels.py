@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import betabinom, binom
 
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import check_levels, check_weights, shown
@@ -53,22 +53,36 @@ def quantile_coverage(
     return np.average(covered, axis=0, weights=weight)
 
 
-def calibration_band(levels: ArrayLike, n_samples: int, confidence: float = 0.95) -> FloatArray:
+def calibration_band(
+    levels: ArrayLike,
+    n_samples: int,
+    confidence: float = 0.95,
+    *,
+    n_calibration: int | None = None,
+) -> FloatArray:
     r"""Central interval of the observed level of a true quantile, level by level.
 
     .. math:: n \hat\tau_j \sim \mathrm{Binomial}(n, \tau_j)
 
     for a continuous target and rows that are independent of the fit. It is meant for one level
-    at a time, not for all of them together.
+    at a time, not for all of them together. What was calibrated on m other rows has itself a
+    level that is due to chance, so that
+
+    .. math:: n \hat\tau_j \sim \mathrm{BetaBinomial}
+              \bigl(n, \tau_j (m + 1), (1 - \tau_j)(m + 1)\bigr)
+
+    for split conformal intervals of coverage τ, where τ (m + 1) is a whole number.
 
     Parameters
     ----------
     levels : array-like of shape (n_levels,)
-        Nominal levels τ, in [0, 1].
+        Nominal levels τ, in [0, 1]; in (0, 1) with ``n_calibration``.
     n_samples : int
         Number n of rows.
     confidence : float, default=0.95
         Probability of the interval at each level, in (0, 1).
+    n_calibration : int, optional
+        Number m of rows that calibrated; by default levels are taken to be exact.
 
     Returns
     -------
@@ -80,18 +94,31 @@ def calibration_band(levels: ArrayLike, n_samples: int, confidence: float = 0.95
     ValueError
         If the confidence is not in (0, 1).
 
+    References
+    ----------
+    Vovk (2012), Conditional validity of inductive conformal predictors: given the rows that
+    calibrate, the coverage has a beta distribution.
+
     Examples
     --------
     >>> from fenchel.metrics import calibration_band
     >>> calibration_band([0.1, 0.5], 100)
     array([[0.05, 0.4 ],
            [0.16, 0.6 ]])
+
+    Of intervals that 100 rows calibrate:
+
+    >>> calibration_band([0.8], 100, n_calibration=100).ravel()
+    array([0.68, 0.9 ])
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be in (0, 1), got {shown(confidence)}")
     tail, levels = 0.5 * (1.0 - confidence), np.asarray(levels, dtype=np.float64)
-    ends = [binom.ppf(part, n_samples, levels) / n_samples for part in (tail, 1.0 - tail)]
-    return np.stack(ends)
+    counts = binom(n_samples, levels)
+    if n_calibration is not None:
+        size = n_calibration + 1.0
+        counts = betabinom(n_samples, size * levels, size * (1.0 - levels))
+    return np.stack([counts.ppf(part) / n_samples for part in (tail, 1.0 - tail)])
 
 
 def crossing_amounts(y_pred: ArrayLike, levels: ArrayLike) -> FloatArray:

@@ -149,6 +149,12 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         check_is_fitted(self)
         return [self.estimator_, *getattr(self._held_out, "models", [])]
 
+    @property
+    def is_weighted_(self) -> bool:
+        """Whether calibration rows have weights, so that new rows need theirs."""
+        check_is_fitted(self)
+        return self._weight is not None
+
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict with ``estimator_``.
 

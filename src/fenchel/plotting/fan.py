@@ -1,4 +1,4 @@
-"""The fan of conditional quantiles or expectiles, and the curve of a model without levels."""
+"""The fan of conditional quantiles or expectiles; curve and intervals of other models."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from fenchel._typing import FloatArray
 from fenchel._validation import check_levels, shown
 from fenchel.inspection import (
     FeatureTable,
-    feature_slice,
     final_estimator,
     levels_of,
-    partial_dependence,
     percent,
+    prediction_name,
     robust_range,
     statistic_of,
     target_name_of,
 )
-from fenchel.plotting import _style
+from fenchel.plotting import _along, _style
 from fenchel.plotting._checks import column, matrix, vector
 from fenchel.plotting._display import Display
 
@@ -30,6 +29,9 @@ KINDS = ("average", "typical")
 @dataclass(eq=False, repr=False)
 class FanDisplay(Display):
     """One curve for each level, and bands between the symmetric ones, over the data.
+
+    A model without levels has the curve of its prediction, and the band of its intervals where
+    it has some: of calibrated ones at their own coverage, of all others at 80 %.
 
     Make it by :meth:`from_estimator` or :meth:`from_predictions`; the constructor takes what is
     to be drawn.
@@ -42,6 +44,11 @@ class FanDisplay(Display):
         Predictions there.
     levels : ndarray of shape (n_curves,) or None
         Levels of the curves; None for models without levels.
+    interval : ndarray of shape (n_points, 2) or None
+        Lower and upper ends of the intervals of a model without levels. Infinite ends are not
+        drawn.
+    coverage : float or None
+        What the intervals are meant to hold.
     data : (ndarray, ndarray) or None
         Feature and target of the rows to scatter.
     feature_name, target_name : str
@@ -56,7 +63,9 @@ class FanDisplay(Display):
     lines_ : list
         The curves, in the order of the columns of ``curves``.
     bands_ : list
-        The bands between symmetric levels, outermost first.
+        The bands between symmetric levels, outermost first, or the one of the intervals.
+    ends_ : list
+        The finite end of intervals that are open at the other end, as a line.
     points_ : collection or None
         The scattered data.
 
@@ -79,6 +88,8 @@ class FanDisplay(Display):
     curves: FloatArray
     _: KW_ONLY
     levels: FloatArray | None = None
+    interval: FloatArray | None = None
+    coverage: float | None = None
     data: tuple[FloatArray, FloatArray] | None = None
     feature_name: str = "x"
     target_name: str = "y"
@@ -141,37 +152,31 @@ class FanDisplay(Display):
             raise ValueError(f"kind must be one of {KINDS}, got {shown(kind)}")
         alone = len(FeatureTable.of(X).names) == 1
         if kind == "average" and not alone:
-            made = partial_dependence(
-                estimator.predict,
-                X,
-                feature,
-                grid_resolution=grid_resolution,
-                subsample=subsample,
-                random_state=random_state,
-            )
-            predicted, grid, values, feature_name = made.curves, made.grid, made.values, made.name
-            note = f"averaged over the other features of {made.n_rows} rows"
+            sample = {"subsample": subsample, "random_state": random_state}
+            along = _along.average(estimator, X, feature, grid_resolution, **sample)
         else:
-            path = feature_slice(X, feature, grid_resolution)
-            predicted = estimator.predict(path.rows)
-            grid, values, feature_name, note = path.grid, path.values, path.name, path.note
+            along = _along.typical(estimator, X, feature, grid_resolution)
+        grid, note = along.grid, along.note
         model = final_estimator(estimator)
         levels = levels_of(model)
-        curves = _of_output(predicted, levels, output)
+        curves = _of_output(along.predicted, levels, output)
         targets = None if y is None else column(y, output)
         if targets is not None and kind == "average" and not alone:
             own = _of_output(estimator.predict(X), levels, output)
             targets = targets - _middle(own, levels)
-            targets = targets + np.interp(values, grid, _middle(curves, levels))
+            targets = targets + np.interp(along.values, grid, _middle(curves, levels))
             note = f"{note}, points adjusted for them"
+        label = type(model).__name__ if along.ends is None else prediction_name(model)
         return cls(
             grid,
             curves,
             levels=levels,
-            data=None if targets is None else (values, targets),
-            feature_name=feature_name,
+            interval=along.ends,
+            coverage=along.coverage,
+            data=None if targets is None else (along.values, targets),
+            feature_name=along.name,
             target_name=target_name or target_name_of(y, output),
-            label=type(model).__name__ if levels is None else statistic_of(model),
+            label=label if levels is None else statistic_of(model),
             note=note,
         ).plot(ax=ax)
 
@@ -233,31 +238,43 @@ class FanDisplay(Display):
     def _draw(self, ax: Any) -> None:
         self.bands_: list[Any] = []
         self.lines_: list[Any] = []
+        self.ends_: list[Any] = []
         self.points_: Any = None
         if self.data is not None:
             self.points_ = _style.scatter(ax, *self.data, label="data")
         if self.levels is None:
             self.lines_ = ax.plot(self.grid, self.curves[:, 0], color=_style.BLUE, lw=2, zorder=3)
             self.lines_[0].set_label(self.label)
+            self._intervals()
         else:
             self._fan(self.levels)
         self._label()
+
+    def _intervals(self) -> None:
+        """The band of the intervals, or their one end that is finite."""
+        if self.interval is None:
+            return
+        name = "interval" if self.coverage is None else f"{percent(self.coverage)} interval"
+        low, high = self.interval.T
+        finite = np.isfinite(self.interval).any(axis=0)
+        if finite.all():
+            self.bands_.append(self._band(low, high, label=name))
+        for end, which in ((low, "lower"), (high, "upper")):
+            if np.isfinite(end).any() and not finite.all():
+                style = {"color": _style.BLUE, "linestyle": _style.DASHES[1], "linewidth": 1.5}
+                label = f"{which} end of the {name}"
+                self.ends_ += self.ax_.plot(self.grid, end, zorder=3, label=label, **style)
+
+    def _band(self, low: FloatArray, high: FloatArray, **options: Any) -> Any:
+        return self.ax_.fill_between(
+            self.grid, low, high, color=_style.SKY, alpha=0.22, linewidth=0, zorder=1, **options
+        )
 
     def _fan(self, levels: FloatArray) -> None:
         order = np.argsort(levels)
         pairs = _pairs(levels)
         for low, high in pairs:
-            self.bands_.append(
-                self.ax_.fill_between(
-                    self.grid,
-                    self.curves[:, low],
-                    self.curves[:, high],
-                    color=_style.SKY,
-                    alpha=0.22,
-                    linewidth=0,
-                    zorder=1,
-                )
-            )
+            self.bands_.append(self._band(self.curves[:, low], self.curves[:, high]))
         distances = sorted({round(abs(float(level) - 0.5), 9) for level in levels} - {0.0})
         lines: dict[int, Any] = {}
         dashes = _style.DASHES
@@ -280,24 +297,40 @@ class FanDisplay(Display):
     def _label(self) -> None:
         ax = self.ax_
         ax.margins(x=0.02)
-        notes = [self.note, self._look()]
+        notes = [self.note, self._open(), self._look()]
         _style.label_axes(ax, self.feature_name, self.target_name, "; ".join(filter(None, notes)))
-        handles = [*self.lines_]
+        handles = [*self.lines_, *self.ends_]
         if self.levels is not None:  # the highest curve first, as they lie in the picture
             handles = [self.lines_[j] for j in np.argsort(self.levels)[::-1]]
+        else:
+            handles += self.bands_
         if self.points_ is not None:
             handles.append(self.points_)
         shown = [(handle, handle.get_label()) for handle in handles]
-        drawn = [np.column_stack([self.grid, curve]) for curve in self.curves.T]
+        drawn = [np.column_stack([self.grid, curve]) for curve in self._heights().T]
         if self.data is not None:
             drawn.append(np.column_stack(self.data))
         title = "" if self.levels is None else self.label
         _style.free_legend(ax, shown, title, np.concatenate(drawn))
 
+    def _heights(self) -> FloatArray:
+        """All that is drawn as lines, and the ends of bands."""
+        if self.interval is None:
+            return self.curves
+        finite = np.isfinite(self.interval).all(axis=0)
+        return np.column_stack([self.curves, self.interval[:, finite]])
+
+    def _open(self) -> str:
+        """That there is nothing to draw of intervals."""
+        if self.interval is None or np.isfinite(self.interval).any():
+            return ""
+        return "the intervals are infinitely wide"
+
     def _look(self) -> str:
         """Choose the axes so that a few values do not squeeze all others; what is not shown."""
         ax = self.ax_
-        x, y = (self.grid, self.curves.ravel()) if self.data is None else self.data
+        heights = self._heights()
+        x, y = (self.grid, heights.ravel()) if self.data is None else self.data
         along, up = robust_range(x), robust_range(y)
         inside = np.isfinite(x) & np.isfinite(y) if self.data is not None else np.zeros(0, bool)
         shown = inside.copy()
@@ -305,10 +338,10 @@ class FanDisplay(Display):
             _style.limit(ax.set_xlim, *along)
             if len(inside):
                 shown &= (x >= along[0]) & (x <= along[1])
-        if up is not None and min(np.nanmin(y), self.curves.min()) > 0.0 and _is_long(y):
+        if up is not None and min(np.nanmin(y), heights.min()) > 0.0 and _is_long(y):
             ax.set_yscale("log")
         elif up is not None:
-            within = self.curves
+            within = heights
             if along is not None:
                 within = within[(self.grid >= along[0]) & (self.grid <= along[1])]
             ends = min(up[0], float(within.min())), max(up[1], float(within.max()))

@@ -1,0 +1,98 @@
+"""Intervals of models whose predictions have no levels."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fenchel._threads import without_warnings
+from fenchel._typing import FloatArray
+from fenchel.inspection.models import (
+    final_estimator,
+    inner_estimator,
+    levels_of,
+    rows_for_final,
+)
+
+COVERAGE = 0.8  # of models that were given none
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """What a fitted model says of the spread of targets.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+    coverage : float
+        The share of new rows that the intervals are meant to hold.
+
+    Examples
+    --------
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import intervals_of
+    >>> from fenchel.model_selection import ConformalRegressor
+    >>> X, y = load_engel(return_X_y=True)
+    >>> found = intervals_of(ConformalRegressor(coverage=0.7).fit(X, y))
+    >>> found.coverage, found.ends(X).shape
+    (0.7, (235, 2))
+    """
+
+    estimator: Any
+    coverage: float
+
+    def ends(self, X: Any) -> FloatArray:
+        """Lower and upper ends, (n, 2), of rows that ``estimator.predict`` takes.
+
+        Infinite ends are not warned of: they are there to be seen.
+        """
+        model = final_estimator(self.estimator)
+        rows = rows_for_final(self.estimator, X)
+        with without_warnings(UserWarning):
+            return np.asarray(model.predict_interval(rows, self.coverage), dtype=np.float64)
+
+
+def intervals_of(estimator: Any) -> Intervals | None:
+    """Intervals of a model without levels, at its own coverage, or at 0.8 if it was given none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    Intervals or None
+        None for models of levels, whose curves are ends themselves; where there is no
+        ``predict_interval(X, coverage)``; for intervals that were calibrated with weights, as
+        new rows would need theirs; and where the target of the model is a transformed one.
+
+    Examples
+    --------
+    >>> from fenchel import SVR, HeteroscedasticRegressor
+    >>> from fenchel.datasets import load_mcycle
+    >>> from fenchel.inspection import intervals_of
+    >>> X, y = load_mcycle(return_X_y=True)
+    >>> intervals_of(HeteroscedasticRegressor().fit(X, y)).coverage
+    0.8
+    >>> intervals_of(SVR(learn=False).fit(X, y)) is None
+    True
+    """
+    model = final_estimator(estimator)
+    method = getattr(model, "predict_interval", None)
+    if levels_of(model) is not None or method is None:
+        return None
+    known = "coverage" in inspect.signature(method).parameters
+    if not known or getattr(model, "is_weighted_", False) or _has_other_units(estimator):
+        return None
+    return Intervals(estimator, float(getattr(model, "coverage", COVERAGE)))
+
+
+def _has_other_units(estimator: Any) -> bool:
+    """Whether the model inside has learned another target than ``estimator`` predicts."""
+    inner = inner_estimator(estimator)
+    return inner is not None and (hasattr(estimator, "regressor_") or _has_other_units(inner))
