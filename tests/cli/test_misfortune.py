@@ -1,4 +1,4 @@
-"""What is not the fault of the input: interrupts, standard output, and links."""
+"""What is not the fault of the input: interrupts, standard output, warnings, and links."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import pandas as pd
@@ -131,6 +132,44 @@ def test_outputs_follow_links(here):
     assert main([*FIT[:-2], "--quiet"]) == 0
     assert (here / "m.skops").is_symlink()
     assert type(fenchel.load(here / "there" / "m.skops")[-1]) is fenchel.QuantileRegressor
+
+
+def _process_err(*arguments):
+    running = process("-m", "fenchel", *arguments, stdout=subprocess.PIPE)
+    _, err = running.communicate(timeout=120)
+    assert running.returncode == 0
+    return err
+
+
+def test_warnings_are_sentences_without_source(here):
+    """In a process of its own: the tests' filters make errors of warnings."""
+    fit = ["engel", "--no-learn", "--alpha", "1e-3", "--coverage", "0.999", "--out", "m.skops"]
+    why = "coverage of {} needs at least {} calibration rows, got n_calibration_ = 235\n"
+    start = "fenchel: warning: "
+    every = f"{start}every interval is infinitely wide: a {why.format(0.999, 999)}"
+    assert _process_err("fit", *fit, "--plot", "m.png") == every
+    these = f"{start}235 of 235 intervals are infinitely wide: a "
+    assert _process_err("evaluate", "m.skops", "engel") == these + why.format(0.999, 999)
+    assert _process_err("predict", "m.skops", "engel") == these + why.format(0.999, 999)
+    narrow = ["m.skops", "engel", "--interval"]
+    assert _process_err("predict", *narrow, "0.9999") == these + why.format(0.9999, 9999)
+    assert _process_err("predict", *narrow, "0.8") == ""  # not of a coverage that is not asked for
+    assert _process_err("report", "m.skops", "engel", "--out", "m.html") == ""  # the page has it
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_others_are_sentences_said_once(here, capsys, monkeypatch):
+    def warned(*_, **__):
+        for number in (1, 2, 1):
+            warnings.warn(f"Number {number} is odd. Look\nat it.", UserWarning, stacklevel=1)
+        return []
+
+    monkeypatch.setattr(commands, "list_datasets", warned)
+    shown = warnings.showwarning
+    assert main(["datasets", "--json"]) == 0
+    sentences = [f"fenchel: warning: Number {k} is odd; Look at it\n" for k in (1, 2)]
+    assert capsys.readouterr().err == "".join(sentences)
+    assert warnings.showwarning is shown
 
 
 def test_few_labels_that_are_numbers_are_labels(here, capsys):

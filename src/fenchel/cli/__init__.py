@@ -50,8 +50,9 @@ def _run(arguments: Sequence[str] | None) -> int:
             raise InputError(f"the command line needs {package}: pip install 'fenchel[cli]'")
     from fenchel.cli.app import run  # noqa: PLC0415  (which needs these)
     from fenchel.cli.stdout import guarded  # noqa: PLC0415  (slow to import)
+    from fenchel.cli.warned import as_sentences  # noqa: PLC0415  (not needed before)
 
-    with guarded():
+    with guarded(), as_sentences():
         return run(list(sys.argv[1:] if arguments is None else arguments))
 
 

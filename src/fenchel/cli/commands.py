@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from fenchel._threads import without_warnings
 from fenchel.cli import checks, data_io, fitting, measures, models, on_disk, places, printing
 from fenchel.cli.errors import InputError, as_input_errors, listed, one_line
 from fenchel.cli.progress import shown
 from fenchel.cli.roles import Roles
 from fenchel.cli.settings import DENSITY, EXPECTILE, Settings
+from fenchel.cli.warned import warn
 from fenchel.datasets import list_datasets
 from fenchel.inspection import levels_of
 from fenchel.report import Training
@@ -67,7 +71,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
         fitted = fitting.fit(settings, X, y, show)
     fitted = replace(fitted, warnings=[*left_out, *fitted.warnings])
     X = X[columns.names]
-    with as_input_errors(f"the model fails on the rows of {table.label}: "):
+    with _after_the_fit(table.label):
         measured = measures.measure(fitted.pipeline, X, y)
     with places.noting_files(place, picture):
         if place is not None:
@@ -91,12 +95,22 @@ def fit_from_disk(path: Path, roles: Roles, settings: Settings, outputs: Outputs
     with shown(hidden=hidden, max_time=settings.max_time) as show:
         rows_known = on_disk.rows_of(path, names, target, roles.markers, show)
         fitted = on_disk.fit(settings, rows_known, target, show)
-        with as_input_errors(f"the model fails on the rows of {path.name}: "):
+        with _after_the_fit(path.name):
             measured = on_disk.measured(fitted.pipeline, rows_known, show)
     with places.noting_files(place):
         if place is not None:
             models.save_model(fitted, used, place, None)
         told(fitted, measured, path.name, [target], outputs)
+
+
+@contextlib.contextmanager
+def _after_the_fit(label: str) -> Iterator[None]:
+    """What fails is said to be the model's; of infinite intervals the fit has warned already."""
+    with (
+        as_input_errors(f"the model fails on the rows of {label}: "),
+        without_warnings(UserWarning),
+    ):
+        yield
 
 
 def told(
@@ -181,20 +195,24 @@ def predicted(
     with saved.used_on(table.label):
         X, messages = rows(saved, table, beside=kept)
         encoded = saved.pipeline[:-1].transform(X)
-        columns = measures.predictions(saved.pipeline, encoded, saved.targets)
-    if interval is not None:
-        try:
-            ends = saved.model.predict_interval(encoded, interval)
-        except ValueError as error:
-            told = one_line(error).replace("coverage=", "--interval ")
-            raise InputError(f"{told}{_other_intervals(saved, interval)}") from error
-        columns |= {"lower": ends[:, 0], "upper": ends[:, 1]}
+    ends = None if interval is None else _ends(saved, encoded, interval)
+    with saved.used_on(table.label):
+        columns = measures.predictions(saved.pipeline, encoded, saved.targets, ends)
     frame = pd.DataFrame(columns)
     for name in reversed(kept):
         if name in frame:
             raise InputError(f"--ids: {name!r} is the name of a column of predictions")
         frame.insert(0, name, table.frame[name].to_numpy())
     return frame, [*messages, *missing]
+
+
+def _ends(saved: models.Saved, encoded: Any, interval: float) -> Any:
+    """Lower and upper ends of the intervals of a coverage, (n, 2)."""
+    try:
+        return saved.model.predict_interval(encoded, interval)
+    except ValueError as error:
+        told = one_line(error).replace("coverage=", "--interval ")
+        raise InputError(f"{told}{_other_intervals(saved, interval)}") from error
 
 
 def _ids(
@@ -334,9 +352,3 @@ def _check_plot_feature(feature: str | None, columns: data_io.Columns) -> None:
             f"--plot-feature must be a column that is a number: one of "
             f"{', '.join(columns.numeric)}, got {feature}"
         )
-
-
-def warn(messages: list[str]) -> None:
-    """One line on stderr for each warning."""
-    for message in messages:
-        sys.stderr.write(f"fenchel: warning: {message}\n")

@@ -20,11 +20,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fenchel._typing import FloatArray
-from fenchel.cli import checks, commands, data_io, fitting, printing
+from fenchel.cli import checks, data_io, fitting, printing
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show, shown
 from fenchel.cli.roles import Roles
 from fenchel.cli.settings import Settings, parse_levels
+from fenchel.cli.warned import warn
 from fenchel.inspection import percent
 from fenchel.losses import Pinball
 from fenchel.metrics import crossing_loss, mean_loss
@@ -158,7 +159,7 @@ def compare(
     train, test = train_test_split(
         np.arange(len(X)), test_size=test_share, random_state=settings.seed
     )
-    commands.warn(left_out)
+    warn(left_out)
     levels = parse_levels(settings.levels)
     task = Task(X.iloc[train], y[train], X.iloc[test], columns.words, levels, settings)
     with shown(hidden=quiet or as_json) as show:

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from fenchel._typing import FloatArray
 from fenchel.certificate import Progress
 from fenchel.cli.data_io import Columns, sentences_of_tables
-from fenchel.cli.errors import InputError, as_input_errors, one_line
+from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.interrupts import Wish
 from fenchel.cli.progress import Show
 from fenchel.cli.settings import (
@@ -36,6 +36,7 @@ from fenchel.cli.settings import (
     parse_length_scale,
     parse_levels,
 )
+from fenchel.cli.warned import recorded
 from fenchel.functional import FunctionalRegressor
 from fenchel.kernels import DistanceQuantile, as_kernel, resolve
 from fenchel.model_selection import (
@@ -290,13 +291,10 @@ def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> F
             options["model__theta"] = curve_points(list(y))
         # of several models none may be worse than the others: there is no best so far
         listening = contextlib.nullcontext() if several else wish.listening()
-        with warnings.catch_warnings(record=True) as caught, listening:
-            warnings.simplefilter("always")
-            with sentences_of_tables():
-                pipeline.fit(X, targets, **options)
+        with recorded() as messages, listening, sentences_of_tables():
+            pipeline.fit(X, targets, **options)
         without_callbacks(pipeline)
         show("fitting", ticks.total, ticks.total)
-    messages = list(dict.fromkeys(one_line(w.message) for w in caught))
     if early:
         messages.append(f"{early} of the fits of the cross-validation stopped early")
     return Fit(pipeline, time.perf_counter() - started, messages, search, wish.is_there)

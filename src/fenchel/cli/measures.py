@@ -65,13 +65,25 @@ def output_names(model: Any) -> list[str]:
     return [f"{prefix}{level:g}" for level in levels]
 
 
-def predictions(pipeline: Any, rows: FloatArray, targets: list[str]) -> dict[str, FloatArray]:
-    """What a model says of encoded rows, by the names of the columns of a table."""
+def predictions(
+    pipeline: Any, rows: FloatArray, targets: list[str], ends: FloatArray | None = None
+) -> dict[str, FloatArray]:
+    """What a model says of encoded rows, by the names of the columns of a table.
+
+    With the ends of intervals of another coverage than its own, if there are any.
+    """
+    columns = _predictions(pipeline, rows, targets, ends)
+    return columns if ends is None else columns | {"lower": ends[:, 0], "upper": ends[:, 1]}
+
+
+def _predictions(
+    pipeline: Any, rows: FloatArray, targets: list[str], ends: FloatArray | None
+) -> dict[str, FloatArray]:
     model = pipeline[-1]
     if hasattr(model, "score_samples"):
         return {"density": np.exp(model.score_samples(rows))}
     if hasattr(model, "conformity_scores_"):
-        low, high = model.predict_interval(rows).T
+        low, high = (model.predict_interval(rows) if ends is None else ends).T
         names = output_names(certified(pipeline))
         middle = names[0] if len(names) == 1 else names[0][0] + f"{_MEDIAN:g}"
         return {"lower": low, middle: model.predict(rows), "upper": high}

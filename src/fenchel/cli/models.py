@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from fenchel.cli.errors import InputError, one_line, one_sentence
 from fenchel.cli.fitting import Fit, certified
 from fenchel.cli.measures import LOSS_NAMES
 from fenchel.cli.roles import Roles
+from fenchel.cli.warned import recorded
 from fenchel.persistence import load, load_metadata, save
 from fenchel.report import Training
 from fenchel.tables import TableEncoder
@@ -108,8 +108,7 @@ def load_any(path: str) -> Saved:
     """Read a model that fenchel saved, from the command line or from Python."""
     try:
         metadata = load_metadata(path)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with recorded() as messages:
             pipeline = load(path)
     except OSError as error:
         raise InputError(
@@ -117,7 +116,6 @@ def load_any(path: str) -> Saved:
         ) from error
     except (ValueError, MemoryError) as error:
         raise InputError(one_line(error)) from error
-    messages = list(dict.fromkeys(one_line(w.message) for w in caught))
     return Saved(path, pipeline, _encoder(pipeline, metadata), metadata, messages)
 
 

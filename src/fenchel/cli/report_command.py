@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from fenchel.cli import checks, commands, data_io, models, places, printing
-from fenchel.cli.errors import InputError, one_line
+from fenchel.cli.errors import InputError
+from fenchel.cli.warned import recorded, warn
 from fenchel.report import Training, make_report
 
 
@@ -18,8 +18,7 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
     name = _target(saved, table, target)
     y = data_io.target_values(table, [name])
     messages = list(saved.warnings)
-    with saved.used_on(table.label), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with saved.used_on(table.label), recorded() as caught:
         if saved.encoder is None:
             X = _rows_of(saved.pipeline, table.frame.drop(columns=[name]), table.label)
         else:
@@ -36,7 +35,7 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
             target_name=name,
             warnings=messages,
         )
-    commands.warn([*messages, *dict.fromkeys(one_line(w.message) for w in caught)])
+    warn([*messages, *caught])
     if place is not None:
         places.write_output(place, made.html.encode("utf-8"))
     if not quiet:
