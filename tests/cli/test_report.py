@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 
@@ -102,6 +103,23 @@ def test_labels_new_to_the_model_are_a_warning_on_the_page(folder, tmp_path, cap
     assert "80 rows have labels of $x_{" in capsys.readouterr().err
     page = Path(out).read_text(encoding="utf-8")
     assert "(&lt;i&gt;never seen&lt;/i&gt;)" in page
+
+
+def test_calibrated_intervals_are_those_of_evaluate(folder, tmp_path, capsys):
+    model, data = str(tmp_path / "c.skops"), str(folder / "<b>new.csv")
+    fit = ["fit", str(folder / "old.csv"), "--target", "</title>&amp;", "--no-learn", "--quiet"]
+    assert main([*fit, "--alpha", "1e-3", "--coverage", "0.8", "--out", model]) == 0
+    assert main(["evaluate", model, data, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert main(["report", model, data, "--out", str(tmp_path / "c.html"), "--quiet"]) == 0
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    numbers = [float(value) for value in re.findall(r'<data value="([^"]*)"', page)]
+    for name in ("coverage", "mean_width", "score"):
+        assert any(found["intervals"][name] == pytest.approx(number) for number in numbers)
+    for level in found["levels"]:
+        assert any(level["loss"] == pytest.approx(number) for number in numbers)
+    assert '<h2 id="certificate">' in page
+    assert "80 % intervals as a band" in page
 
 
 @pytest.mark.parametrize("with_names", [True, False])

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -109,6 +110,7 @@ def test_models_without_intervals_of_their_own():
         (ConformalRegressor(QuantileRegressor(0.9, learn=False)), "prediction"),
         (ConformalQuantileRegressor(QuantileRegressor(learn=False)), "median"),
         (ConformalQuantileRegressor(ExpectileRegressor(learn=False)), "mean"),
+        (ConformalQuantileRegressor(HistGradientBoostingRegressor(loss="quantile")), "median"),
         (HeteroscedasticRegressor(), "mean"),
     ],
 )

@@ -20,7 +20,7 @@ from fenchel.cli.roles import Roles
 from fenchel.cli.settings import DENSITY, EXPECTILE, Settings
 from fenchel.cli.warned import warn
 from fenchel.datasets import list_datasets
-from fenchel.inspection import levels_of
+from fenchel.inspection import certified_model, levels_of
 from fenchel.report import Training
 
 _MOST_TOLD = 5  # warnings on blocks of rows
@@ -269,7 +269,7 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
             messages += left_out
             measured = measures.measure(saved.pipeline, X, y)
     warn([*saved.warnings, *messages])
-    inner, name = fitting.certified(saved.pipeline), ", ".join(names)
+    inner, name = certified_model(saved.pipeline), ", ".join(names)
     if as_json:
         head = {"model": type(inner).__name__, "data": label, "target": name or None}
         printing.print_json({**head, **printing.measures_record(inner, measured)})

@@ -38,6 +38,7 @@ from fenchel.cli.settings import (
 )
 from fenchel.cli.warned import recorded
 from fenchel.functional import FunctionalRegressor
+from fenchel.inspection import certified_model
 from fenchel.kernels import DistanceQuantile, as_kernel, resolve
 from fenchel.model_selection import (
     ConformalQuantileRegressor,
@@ -121,18 +122,13 @@ class Fit:
     @property
     def model(self) -> Any:
         """The regressor with the certificate: inside of calibrated intervals, if there are any."""
-        return certified(self.pipeline)
+        return certified_model(self.pipeline)
 
     @property
     def learned(self) -> Any:
         """What was learned, by the model or once for all folds; None where nothing was."""
         ways = (getattr(each, "learned_", None) for each in (self.pipeline[-1], self.model))
         return next((learned for learned in ways if learned is not None), None)
-
-
-def certified(pipeline: Pipeline) -> Any:
-    """The model with a certificate at the end of a pipeline."""
-    return getattr(pipeline[-1], "estimator_", pipeline[-1])
 
 
 class _Ticks:

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from fenchel._typing import FloatArray
-from fenchel.cli.fitting import certified
-from fenchel.inspection import level_losses, levels_of, statistic_of
+from fenchel.inspection import certified_model, level_losses, levels_of, statistic_of
 from fenchel.metrics import (
     crossing_loss,
     d2_score,
@@ -84,7 +83,7 @@ def _predictions(
         return {"density": np.exp(model.score_samples(rows))}
     if hasattr(model, "conformity_scores_"):
         low, high = (model.predict_interval(rows) if ends is None else ends).T
-        names = output_names(certified(pipeline))
+        names = output_names(certified_model(pipeline))
         middle = names[0] if len(names) == 1 else names[0][0] + f"{_MEDIAN:g}"
         return {"lower": low, middle: model.predict(rows), "upper": high}
     if hasattr(model, "precision_model_"):
@@ -136,7 +135,7 @@ def _of_predictions(model: Any, prediction: FloatArray, y: FloatArray) -> Measur
 
 def _of_intervals(pipeline: Any, rows: Any, y: FloatArray) -> Measures:
     """Of calibrated intervals, and of the model in them."""
-    wrapper, model = pipeline[-1], certified(pipeline)
+    wrapper, model = pipeline[-1], certified_model(pipeline)
     ends, coverage = wrapper.predict_interval(rows), float(wrapper.coverage)
     found = {
         "coverage": float(interval_coverage(y, ends)),

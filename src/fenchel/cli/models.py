@@ -11,10 +11,11 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 from fenchel.cli.errors import InputError, one_line, one_sentence
-from fenchel.cli.fitting import Fit, certified
+from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES
 from fenchel.cli.roles import Roles
 from fenchel.cli.warned import recorded
+from fenchel.inspection import certified_model
 from fenchel.persistence import load, load_metadata, save
 from fenchel.report import Training
 from fenchel.tables import TableEncoder
@@ -126,7 +127,7 @@ def _encoder(pipeline: Any, metadata: dict[str, Any]) -> TableEncoder | None:
     encoder, kinds = pipeline[0], getattr(pipeline[0], "kinds_", None)
     known = (
         isinstance(encoder, TableEncoder)
-        and type(certified(pipeline)).__name__ in LOSS_NAMES
+        and type(certified_model(pipeline)).__name__ in LOSS_NAMES
         and isinstance(kinds, dict)
         and all(isinstance(each, str) for pair in kinds.items() for each in pair)
     )

@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
-from sklearn.pipeline import Pipeline
 
 from fenchel.cli.errors import listed, one_line
 from fenchel.cli.fitting import Fit
@@ -107,7 +106,7 @@ def _learned_record(learned: Any) -> dict[str, Any] | None:
 
 def importances(fit: Fit) -> Importances | None:
     """How much each column counts, where the model tells."""
-    return importances_of(Pipeline([("columns", fit.encoder), ("model", fit.model)]))
+    return importances_of(fit.pipeline)
 
 
 def _epsilon(model: Any) -> float | None:

@@ -267,13 +267,14 @@ def prediction_name(estimator: Any) -> str:
     >>> prediction_name(ConformalQuantileRegressor().fit(*load_engel(return_X_y=True)))
     'median'
     """
-    model = certified_model(estimator)
-    if hasattr(model, "predict_distribution") and levels_of(model) is None:
+    model, inside = final_estimator(estimator), certified_model(estimator)
+    levels = getattr(model, "levels_", getattr(inside, "levels_", None))
+    if levels is None and hasattr(inside, "predict_distribution"):
         return "mean"  # of the distributions
-    levels = levels_of(model)
     if levels is not None and position_of_level(levels, 0.5) is None:
         return "prediction"
-    elicited = getattr(getattr(model, "loss_", None), "statistic", "")
+    unknown = "" if levels is None else "quantiles"
+    elicited = getattr(getattr(inside, "loss_", None), "statistic", unknown)
     return _SINGLE.get(elicited, "prediction")
 
 

@@ -12,6 +12,8 @@ from fenchel._validation import check_dense
 from fenchel.inspection import (
     FeatureTable,
     Importances,
+    calibrated_estimator,
+    certified_model,
     final_estimator,
     importances_of,
     levels_of,
@@ -20,6 +22,7 @@ from fenchel.inspection import (
     target_name_of,
 )
 from fenchel.report._distance import Far, far_rows
+from fenchel.report._intervals import IntervalScores, interval_scores
 from fenchel.report._levels import Calibration, Crossings, calibration, crossings
 from fenchel.report._scores import Score, measures_of, scores
 from fenchel.report._training import Training
@@ -43,6 +46,7 @@ class Facts:
 
     estimator: Any
     model: Any  # the regressor inside
+    certified: Any  # the one inside of calibrated intervals, or the same
     data: str
     target: str
     n_rows: int
@@ -56,6 +60,7 @@ class Facts:
     scores: list[Score]
     calibration: tuple[Calibration, ...]
     crossings: Crossings | None
+    intervals: IntervalScores | None
     far: Far | None
     columns: list[Column]
     importances: Importances | None
@@ -98,6 +103,7 @@ def gather(
     return Facts(
         estimator=estimator,
         model=model,
+        certified=certified_model(model),
         data=data,
         target=target_name_of(y) if target is None else target,
         n_rows=len(targets),
@@ -113,13 +119,20 @@ def gather(
         if curves is None or kind == "expectiles"
         else calibration(curves, predictions[scored], targets[scored, 0]),
         crossings=None if curves is None or len(curves) < 2 else crossings(model, predictions),
-        far=far_rows(model, rows_for_final(estimator, X)),
+        intervals=interval_scores(estimator, model, X, targets, scored),
+        far=far_rows(certified_model(model), _rows_for_certified(estimator, X)),
         columns=[_column(*column) for column in zip(table.names, table.columns, strict=True)],
         importances=importances_of(estimator),
         predictions=predictions,
         targets=targets,
         warnings=list(warnings),
     )
+
+
+def _rows_for_certified(estimator: Any, X: Any) -> Any:
+    """Rows as the model with the certificate sees them."""
+    rows, inside = rows_for_final(estimator, X), calibrated_estimator(estimator)
+    return rows if inside is None else rows_for_final(inside, rows)
 
 
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:

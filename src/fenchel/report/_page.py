@@ -8,9 +8,16 @@ from typing import Any
 from fenchel.inspection import has_moved_offsets, model_title, percent, short_name
 from fenchel.report import _html as h
 from fenchel.report._facts import Column, Facts
+from fenchel.report._intervals import IntervalScores
 from fenchel.report._levels import CONFIDENCE
 from fenchel.report._pictures import MOST_FANS, Picture
-from fenchel.report._words import about_certificate, about_distance, about_rows, warnings_of
+from fenchel.report._words import (
+    about_certificate,
+    about_distance,
+    about_intervals,
+    about_rows,
+    warnings_of,
+)
 
 _MOST_COLUMNS = 30
 _NAME = 80
@@ -30,6 +37,7 @@ def page(facts: Facts, drawn: list[Picture]) -> str:
         *_head(title, facts),
         *_fitted(facts),
         *_scores(facts),
+        *_intervals(facts),
         *_importances(facts, drawn),
         *_pictures(facts, drawn),
         *_calibration(facts, drawn),
@@ -55,8 +63,10 @@ def _head(title: str, facts: Facts) -> Iterator[h.Html]:
 
 
 def _fitted(facts: Facts) -> Iterator[h.Html]:
-    model, training = facts.model, facts.training
-    rows: list[tuple[object, object]] = [("model", type(model).__name__)]
+    model, training = facts.certified, facts.training
+    rows: list[tuple[object, object]] = [("model", type(facts.model).__name__)]
+    if model is not facts.model:
+        rows.append(("around", type(model).__name__))
     if facts.levels is not None:
         levels = ", ".join(percent(float(t)) for t in facts.levels)
         rows.append((f"levels of its {facts.statistic}", levels))
@@ -75,13 +85,14 @@ def _fitted(facts: Facts) -> Iterator[h.Html]:
         value = getattr(model, f"{name}_", getattr(model, name, None))  # as learned, as given
         if value is not None:
             rows.append((name, f"{value:.4g}" if isinstance(value, float) else str(value)))
-    rows += [*_learned(model), *_offsets(model), *_carried(facts)]
+    rows += [*_learned(facts), *_offsets(model), *_carried(facts)]
     yield h.element("h2", "What was fitted", id="fitted")
     yield h.pairs(rows)
 
 
-def _learned(model: Any) -> Iterator[tuple[object, object]]:
-    learned = getattr(model, "learned_", None)
+def _learned(facts: Facts) -> Iterator[tuple[object, object]]:
+    ways = (getattr(each, "learned_", None) for each in (facts.model, facts.certified))
+    learned = next((each for each in ways if each is not None), None)
     if learned is not None:
         rows = h.count(learned.n_rows)
         yield "learned", h.joined(["from ", rows, " rows of the fit"])
@@ -95,15 +106,17 @@ def _offsets(model: Any) -> Iterator[tuple[object, object]]:
 
 
 def _carried(facts: Facts) -> Iterator[tuple[object, object]]:
-    support = getattr(facts.model, "support_", None)
+    model, n_rows = facts.certified, facts.n_training
+    support = getattr(model, "support_", None)
     if support is not None:
-        of = "" if facts.n_training is None else f" of {facts.n_training} rows"
+        known = n_rows is not None and model is facts.model  # which else may have seen fewer
+        of = f" of {n_rows} rows" if known else ""
         yield "support vectors", h.joined([h.count(len(support)), of])
-    feature_map = getattr(facts.model, "feature_map_", None)
+    feature_map = getattr(model, "feature_map_", None)
     if feature_map is not None:
         yield "rank", h.count(feature_map.rank_)
-    if hasattr(facts.model, "kernel_error_"):
-        error = facts.model.kernel_error_
+    if hasattr(model, "kernel_error_"):
+        error = model.kernel_error_
         yield "kernel error", h.number(error, f"{error:.1e}")
 
 
@@ -133,6 +146,43 @@ def _scores(facts: Facts) -> Iterator[h.Html]:
     ]
     head = ("mean", "model", "constant", "explained", "gain", "value of the constant")
     yield h.table(head, rows, f"Scores on {_scored(facts)}")
+
+
+def _intervals(facts: Facts) -> Iterator[h.Html]:
+    found = facts.intervals
+    if found is None:
+        return
+    yield h.element("h2", "Intervals", id="intervals")
+    for sentence in about_intervals(found):
+        yield h.element("p", sentence)
+    share = (
+        h.number(found.coverage, percent(found.coverage)),
+        h.percent(found.observed),
+        h.joined([h.percent(found.low), " to ", h.percent(found.high)]),
+        "within" if found.inside else "outside",
+    )
+    head = ("coverage asked for", "observed", f"{percent(CONFIDENCE)} band", "")
+    yield h.table(head, [share], f"Share of {_scored(facts)} inside of their intervals")
+    score = h.number(found.score)
+    rows: list[tuple[object, object]] = [(f"pinball loss of the {found.side} end", score)]
+    if found.two_sided:
+        rows = [("mean width", h.number(found.width)), ("mean interval score", score)]
+    if found.calibrated is not None:
+        rows.append(("calibrated by", found.calibrated.method))
+        rows.append(("rows that calibrate", h.count(found.calibrated.n_rows)))
+    yield h.pairs(rows)
+    if found.levels:
+        yield _levels_inside(found)
+
+
+def _levels_inside(found: IntervalScores) -> h.Html:
+    squared = "squared " if found.has_expectiles else ""
+    rows = (
+        (h.number(c.level, percent(c.level)), h.percent(c.observed), h.number(c.loss))
+        for c in found.levels
+    )
+    head = ("level", "at or below", f"mean {squared}pinball loss")
+    return h.table(head, rows, "Levels of the model inside, before they are calibrated")
 
 
 def _importances(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
@@ -217,7 +267,7 @@ def _certificate(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
     sentences = about_certificate(facts)
     if not sentences:
         return
-    model, certificate = facts.model, facts.model.certificate_
+    model, certificate = facts.certified, facts.certified.certificate_
     yield h.element("h2", "Certificate", id="certificate")
     for sentence in sentences:
         yield h.element("p", sentence)
@@ -238,7 +288,7 @@ def _certificate(facts: Facts, drawn: list[Picture]) -> Iterator[h.Html]:
 
 
 def _distances(facts: Facts) -> Iterator[h.Html]:
-    if facts.far is None and not hasattr(facts.model, "kernel_"):
+    if facts.far is None and not hasattr(facts.certified, "kernel_"):
         return
     yield h.element("h2", "Extrapolation", id="extrapolation")
     yield h.element("p", about_distance(facts))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fenchel.inspection import FeatureTable
+from fenchel.inspection import FeatureTable, percent
 from fenchel.inspection.tables import some_rows
 from fenchel.kernels import Precomputed
 from fenchel.plotting import (
@@ -68,8 +68,7 @@ def _importances(facts: Facts) -> Iterator[Picture]:
 def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
     table = FeatureTable.of(X)
     numeric = _numeric(facts)
-    inside = facts.levels is None and hasattr(facts.model, "levels_")  # levels of no column
-    if inside or isinstance(getattr(facts.model, "kernel_", None), Precomputed):
+    if isinstance(getattr(facts.certified, "kernel_", None), Precomputed):
         return
     rows = some_rows(facts.n_rows, MOST_ROWS)
     sampled = f"all {len(rows)} rows"
@@ -89,15 +88,25 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
         )
         name = table.names[j]
         what = "predictions" if facts.levels is None else f"{len(facts.levels)} {facts.statistic}"
+        spread = _spread(facts)
         others = (
             " The title says what is done with the other features." if len(table.names) > 1 else ""
         )
         yield Picture(
             "pictures",
             svg,
-            f"{what} of {facts.target} along {name}, over the rows as points",
-            f"Along {name}: {what} as curves, and {sampled} as points.{others}",
+            f"{what} of {facts.target} along {name}{spread}, over the rows as points",
+            f"Along {name}: {what} as curves{spread}, and {sampled} as points.{others}",
         )
+
+
+def _spread(facts: Facts) -> str:
+    """How intervals are drawn, if there are some."""
+    found = facts.intervals
+    if found is None or found.n_infinite:
+        return ""
+    shown = "as a band" if found.two_sided else "as one end"
+    return f", {percent(found.coverage)} intervals {shown}"
 
 
 def _numeric(facts: Facts) -> list[int]:
@@ -155,11 +164,11 @@ def _support(facts: Facts, X: Any) -> Iterator[Picture]:
 
 
 def _convergence(facts: Facts) -> Iterator[Picture]:
-    history = getattr(facts.model, "history_", None)
+    history = getattr(facts.certified, "history_", None)
     if history is None or len(history) < _STEPS:
         return
     svg = _drawn(
-        lambda ax: ConvergenceDisplay.from_estimator(facts.model, against="iteration", ax=ax)
+        lambda ax: ConvergenceDisplay.from_estimator(facts.certified, against="iteration", ax=ax)
     )
     yield Picture(
         "certificate",

@@ -25,7 +25,7 @@ class Report:
     Attributes
     ----------
     facts : Facts
-        Scores, calibration, crossings, distances, and what they are of.
+        Scores, calibration, intervals, crossings, distances, and what they are of.
     html : str
         The page: one HTML document with its pictures inside, without scripts, that loads
         nothing.
@@ -75,7 +75,8 @@ def make_report(
 
     with the pinball loss of each level for quantiles, its square for expectiles, and squared and
     absolute errors for other models. Beside these: calibration of quantiles with a binomial
-    band, crossings and what forbids them, the certificate in words, the share of rows far from
+    band, coverage, width and score of intervals with a band that knows how many rows calibrated
+    them, crossings and what forbids them, the certificate in words, the share of rows far from
     those of the fit in the distance of the kernel, pictures, and warnings. What does not apply
     to a model is left out.
 

@@ -10,7 +10,8 @@ from fenchel.inspection import percent
 from fenchel.positive import HeteroscedasticRegressor
 from fenchel.report._distance import QUANTILE
 from fenchel.report._facts import Facts
-from fenchel.report._levels import LEAST_ROWS, too_far_out
+from fenchel.report._intervals import IntervalScores
+from fenchel.report._levels import CONFIDENCE, LEAST_ROWS, too_far_out
 
 _ROUNDING = 1e-15
 FAR_SHARE = 0.05  # of the rows, from which on the report warns
@@ -51,12 +52,13 @@ def about_rows(facts: Facts) -> str:
 
 def about_certificate(facts: Facts) -> list[str]:
     """The certificate as a statistician would put it; nothing for models without one."""
-    certificate = getattr(facts.model, "certificate_", None)
+    model = facts.certified
+    certificate = getattr(model, "certificate_", None)
     if certificate is None:
         return []
     unit = (
         "one nat a row"  # a log-likelihood, which has no zero to be relative to
-        if isinstance(facts.model, HeteroscedasticRegressor)
+        if isinstance(model, HeteroscedasticRegressor)
         else "the objective of the best constant model"
     )
     sentences = [
@@ -67,8 +69,10 @@ def about_certificate(facts: Facts) -> list[str]:
         "It is a statement on the optimization. How well the model predicts new rows is measured "
         "by scores, not by a certificate.",
     ]
-    error = getattr(facts.model, "kernel_error_", 0.0)
-    if error > 1e-8 and facts.model.certified_kernel_ == "features":
+    if model is not facts.model:
+        sentences.append("It is of the model inside, which intervals were calibrated around.")
+    error = getattr(model, "kernel_error_", 0.0)
+    if error > 1e-8 and model.certified_kernel_ == "features":
         sentences.append(
             f"It holds for the kernel as it was computed with, which leaves out {error:.2g} of "
             "the trace of the given kernel."
@@ -85,6 +89,35 @@ def _small(share: float) -> str:
     parts = 1.0 / share
     unit = 10.0 ** (math.floor(math.log10(parts)) - 1)
     return f"one part in {math.floor(parts / unit) * unit:,.0f}"
+
+
+_HELD_OUT = {
+    "split": "rows that the model was not fitted to",
+    "cv+": "rows, each by a model without its fold",
+    "jackknife+": "rows, each by a model without it",
+}
+
+
+def about_intervals(found: IntervalScores) -> list[str]:
+    """How intervals were made, and what the numbers on them are."""
+    share, calibrated = percent(found.coverage), found.calibrated
+    how = f"Intervals hold {share} of new rows if the model is right: they were not calibrated."
+    chance = "of the rows"
+    if calibrated is not None:
+        how = (
+            f"Intervals were calibrated to hold {share} of new rows like those of the fit, on "
+            f"average over rows, on {calibrated.n_rows} {_HELD_OUT[calibrated.method]}."
+        )
+        chance = "of these rows and of those that calibrate"
+    return [
+        f"{how} The band holds the observed share of {percent(CONFIDENCE)} of samples of this "
+        f"size if they do: it is due to the choice {chance}.",
+        "The interval score is the width, and for a target outside "
+        f"{2.0 / (1.0 - found.coverage):.4g} times its distance from the interval; smaller is "
+        "better."
+        if found.two_sided
+        else f"Only {found.side} ends were asked for, so that there is no width.",
+    ]
 
 
 def about_distance(facts: Facts) -> str:
@@ -108,8 +141,8 @@ def about_distance(facts: Facts) -> str:
 
 def warnings_of(facts: Facts) -> list[str]:
     """All that a reader must know before trusting the numbers."""
-    found = [*_of_fit(facts.model), *_of_levels(facts), *_of_rows(facts), *_of_scores(facts)]
-    return [*found, *facts.warnings]
+    found = [*_of_fit(facts.certified), *_of_levels(facts), *_of_rows(facts), *_of_scores(facts)]
+    return [*found, *_of_intervals(facts), *facts.warnings]
 
 
 def _of_fit(model: Any) -> list[str]:
@@ -176,3 +209,28 @@ def _of_scores(facts: Facts) -> list[str]:
             f"Not calibrated on these rows, by more than chance explains at a level: {levels}."
         )
     return found
+
+
+def _of_intervals(facts: Facts) -> list[str]:
+    found = facts.intervals
+    if found is None:
+        has_some = facts.levels is None and hasattr(facts.model, "predict_interval")
+        lacking = (
+            "The intervals of this model are not measured: they need weights of new rows, or are "
+            "of a transformed target."
+        )
+        return [lacking] if has_some else []
+    share = percent(found.coverage)
+    if found.n_infinite:
+        few = "" if found.calibrated is None else f" than {found.calibrated.n_rows}"
+        return [
+            f"Intervals of {found.n_infinite} of {found.n_rows} rows are infinitely wide: a "
+            f"coverage of {share} needs more calibration rows{few}."
+        ]
+    if found.inside or facts.kind_of_rows in ("training", "mixed"):
+        return []
+    than = "more" if found.observed > found.high else "fewer"
+    return [
+        f"Intervals for {share} of new rows hold {percent(found.observed, 3)} of these rows, "
+        f"{than} than chance explains."
+    ]
