@@ -88,7 +88,7 @@ def test_bands_are_averaged_as_the_prediction_is(ax):
         rows = np.column_stack([np.full(80, display.grid[k]), X[:, 1]])
         ends = model.predict_interval(rows).mean(axis=0)
         np.testing.assert_allclose(display.interval[k], ends, rtol=1e-9)
-    fine = FanDisplay.from_estimator(model, X, y, grid_resolution=60, ax=ax)
+    fine = FanDisplay.from_estimator(model, X, y, grid_resolution=40, ax=ax)
     for points, ends in zip(fine.grid, fine.interval, strict=True):
         rows = np.column_stack([np.full(80, points), X[:, 1]])
         np.testing.assert_allclose(ends, model.predict_interval(rows).mean(axis=0), rtol=1e-9)
