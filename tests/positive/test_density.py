@@ -136,6 +136,9 @@ def test_default_landmarks_in_ten_columns():
 def test_bad_input():
     X = mixture(50)
     X[[7, 9]] = 8.0
+    ends = r"support must be a pair \(low, high\) with low < high, each a number or an array"
+    with pytest.raises(ValueError, match=ends):
+        DensityEstimator(support=[(0, 1), (0, 1)]).fit(np.full((9, 2), 0.5))
     with pytest.raises(ValueError, match="support must contain all rows of X, got row 7"):
         DensityEstimator(support=(-5.0, 5.0)).fit(X)
     with pytest.raises(ValueError, match="alpha must be a finite number > 0 or None, got 0"):

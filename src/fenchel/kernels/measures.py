@@ -181,7 +181,13 @@ def as_measure(domain: Any, dimension: int, name: str = "domain") -> Measure:
         if any(end.shape not in ((), (1,), (dimension,)) for end in ends):
             shapes = " and ".join(str(end.shape) for end in ends)
             raise ValueError(f"{name} must have {dimension} coordinates, got shapes {shapes}")
-        measure = Box(*(np.broadcast_to(end, dimension) for end in ends))
+        low, high = (np.broadcast_to(end, dimension) for end in ends)
+        if not np.all(low < high):
+            raise ValueError(
+                f"{name} must be a pair (low, high) with low < high, each a number or an array "
+                f"of a number for each column, got {shown(domain)}"
+            )
+        measure = Box(low, high)
     if measure.dimension != dimension:
         raise ValueError(f"{name} must have {dimension} coordinates, got {measure.dimension}")
     return measure
