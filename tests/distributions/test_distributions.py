@@ -167,6 +167,12 @@ def test_scoringrules_agree():
         )
 
 
+def test_variances_on_a_grid_that_reaches_far():
+    made = GridDistribution([0.0, 1.0, 2.0, 1e9, 1e9 + 1.0], [[0.0, 1.0, 0.0, 0.0, 0.0]])
+    assert made.mean()[0] == pytest.approx(1.0, rel=1e-12)
+    assert made.var()[0] == pytest.approx(1.0 / 6.0, rel=1e-12)
+
+
 def test_quantiles_are_those_given_and_tails_go_through_the_outermost_two():
     levels = np.array([0.05, 0.2, 0.5, 0.7, 0.9])
     made = DISTRIBUTIONS["quantiles"]

@@ -58,7 +58,7 @@ class GridDistribution(Distribution):
                 f"density must be >= 0 and of shape (n, {len(self.grid)}), one column for each "
                 f"point of the grid, got shape {values.shape}"
             )
-        self._step, self._centre = np.diff(self.grid), float(self.grid.mean())
+        self._step = np.diff(self.grid)
         whole = (0.5 * self._step * (values[:, 1:] + values[:, :-1])).sum(axis=1)
         if not np.all((whole > 0.0) & np.isfinite(whole)):
             raise ValueError("density must have a finite integral > 0 in each row")
@@ -79,18 +79,18 @@ class GridDistribution(Distribution):
 
     def mean(self) -> FloatArray:
         """Return the means, (n,)."""
-        return self._centre + self._moment(1)
+        return self._moment(1, np.zeros(len(self)))
 
     def var(self) -> FloatArray:
         """Return the variances, (n,)."""
-        return np.maximum(self._moment(2) - self._moment(1) ** 2, 0.0)
+        return self._moment(2, self.mean())
 
-    def _moment(self, power: int) -> FloatArray:
-        """Means of a power of the distance to the centre of the grid."""
+    def _moment(self, power: int, centre: FloatArray) -> FloatArray:
+        """Means of a power of the distance to a centre for each row."""
         middles = 0.5 * (self.grid[1:] + self.grid[:-1])
-        ends = self.density * (self.grid - self._centre) ** power
+        ends = self.density * (self.grid - centre[:, None]) ** power
         inside = 0.5 * (self.density[:, 1:] + self.density[:, :-1])
-        inside = inside * (middles - self._centre) ** power
+        inside = inside * (middles - centre[:, None]) ** power
         # Simpson's rule is exact for polynomials of degree three
         cells = self._step * (ends[:, 1:] + ends[:, :-1] + 4.0 * inside) / 6.0
         return np.asarray(cells.sum(axis=1))
