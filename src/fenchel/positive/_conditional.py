@@ -10,10 +10,12 @@ from sklearn.utils import check_array
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import Number, said_of, shown
 from fenchel.distributions import GridDistribution
+from fenchel.positive._panels import pieces_of
 from fenchel.positive._quadrature import decay_range
 from fenchel.positive.model import PSDModel
 
-_GRID = 1025
+_SHARE = 1.0 / 32.0  # of a length scale from a point to the next
+_EQUAL = 1024  # cells where there is no length scale
 _AT_ONCE = 2**14  # rows of the grid whose features are made at once
 
 
@@ -38,12 +40,16 @@ def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistr
             "support must be bounded for a conditional distribution with a kernel that does not "
             f"decay, got {shown(model.feature_map_.kernel_)}"
         )
-    grid = np.linspace(ends[0][place], ends[1][place], _GRID)
-    density = np.empty((len(given), _GRID))
-    size = max(1, _AT_ONCE // _GRID)
+    pieces = pieces_of(model.feature_map_, place, float(ends[0][place]), float(ends[1][place]))
+    cells = [piece.edges(_SHARE, _EQUAL) for piece in pieces]
+    grid = np.concatenate(cells)
+    density = np.empty((len(given), len(grid)))
+    size = max(1, _AT_ONCE // len(grid))
     for start in range(0, len(given), size):
         rows = given[start : start + size]
         density[start : start + size] = _along(model, rows, grid, place)
+    gaps = np.cumsum([len(each) for each in cells])[:-1]
+    density[:, gaps - 1] = density[:, gaps] = 0.0  # what is left there would fill the gap
     nowhere = np.flatnonzero(~(density.max(axis=1) > 0.0))
     if len(nowhere):
         raise ValueError(

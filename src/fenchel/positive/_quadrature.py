@@ -64,7 +64,7 @@ def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
     may_be = _MAY_BE_ROUNDING if len(landmarks) else 0.0  # others are made without solving
     inside = landmarks[(landmarks > low) & (landmarks < high)]
     cuts = np.unique(np.concatenate([np.linspace(low, high, _PANELS + 1), inside]))
-    nodes, fine, coarse = _clenshaw_curtis(_ORDER)
+    nodes, fine, coarse = clenshaw_curtis(_ORDER)
     r = feature_map.rank_
     matrix, doubt = np.zeros((r, r)), np.zeros((r, r))
     starts, sizes, used = cuts[:-1], np.diff(cuts), 0
@@ -102,7 +102,7 @@ def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
     return Rule(0.5 * (matrix + matrix.T), doubt[None])
 
 
-def _clenshaw_curtis(order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def clenshaw_curtis(order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Nodes on [-1, 1], weights, and those of the rule of half the order at the same nodes."""
 
     def weights(n: int) -> FloatArray:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import shown
-from fenchel.distributions.gridded import within_cell
 from fenchel.features import FeatureMap
 from fenchel.kernels import Box, as_box, as_scalar_kernel
-from fenchel.positive._forms import product_form, root_of
+from fenchel.positive._forms import MixtureForm, ProductForm, product_form, root_of
+from fenchel.positive._panels import Panels, Piece, pieces_of
 from fenchel.positive._quadrature import decay_range
 
-_GRID = 4097
-_COARSE = 513
-_LEFT = 1e-10  # share of a density that is not seen in samples
-_WORK = 3e10
+_SHARE = 1.0  # of a length scale in a panel: Gaussian kernels are polynomials there to 1e-6
+_EQUAL, _FEW_EQUAL = 512, 64  # panels where there is no length scale, of one column and of more
 _CHUNK = 2**22
+_AT_ONCE = 2**14  # points in the plane
 
 
 def sample_by_conditionals(
@@ -41,65 +40,104 @@ def sample_by_conditionals(
     random = check_random_state(random_state)
     uniform = random.uniform(size=(n_samples, d))
     low, high = _range(feature_map, measure)
+    columns = zip(range(d), low.tolist(), high.tolist(), strict=True)
+    pieces = [pieces_of(feature_map, *each) for each in columns]
     if d == 1:
-        grid = np.linspace(low[0], high[0], _GRID)
-        return _inverse(grid, values(grid[:, None])[None], uniform[:, 0])[:, None]
+        landmarks = getattr(feature_map, "landmarks_", np.zeros((0, 1)))[:, 0]
+        panels = Panels.between([_with_kinks(piece, landmarks) for piece in pieces[0]])
+        return panels.quantiles(values(panels.points[:, None])[None], uniform[:, 0])[:, None]
     if d == 2 and as_scalar_kernel(feature_map.kernel_).factor([0, 1]) is None:
-        return _in_the_plane(values, low, high, uniform)
+        return _in_the_plane(values, [_panels(each) for each in pieces], uniform)
     form = product_form(feature_map, factor, "sample in more than one dimension")
+    copies = len(form.landmarks) // len(feature_map.landmarks_)  # of a sum of kernels
     inner = form.coefficients @ form.coefficients.T
     rows = np.empty((n_samples, d))
     given = np.ones((1, len(inner)))  # products of kernel values of the coordinates drawn so far
     for j in range(d):
         later = list(range(j + 1, d))
         weights = inner * form.integrals(later, measure) if later else inner
-        root = root_of(weights, _LEFT)
-        work = len(given) * root.size
-        count = int(np.clip(_WORK / max(work, 1), _COARSE, _GRID)) // 2 * 2 + 1
-        grid = np.linspace(low[j], high[j], count)
-        along = form.along([j], grid[:, None])
-        rows[:, j] = _conditional(grid, along, given, root, uniform[:, j])
+        parts = [_part_of(form, j, piece, weights, copies) for piece in pieces[j]]
+        rows[:, j] = _conditional(_panels(pieces[j]), parts, given, uniform[:, j])
         given = given * form.along([j], rows[:, [j]])
         given = given / given.max(axis=1, keepdims=True)
     return rows
 
 
+def _with_kinks(piece: Piece, landmarks: FloatArray) -> FloatArray:
+    """Edges of panels that end at landmarks too, where kernels may have kinks."""
+    inside = landmarks[(landmarks > piece.low) & (landmarks < piece.high)]
+    return np.unique(np.concatenate([piece.edges(_SHARE, _EQUAL), inside]))
+
+
+def _panels(pieces: list[Piece]) -> Panels:
+    return Panels.between([piece.edges(_SHARE, _FEW_EQUAL) for piece in pieces])
+
+
 def _in_the_plane(
-    values: Callable[[FloatArray], FloatArray],
-    low: FloatArray,
-    high: FloatArray,
-    uniform: FloatArray,
+    values: Callable[[FloatArray], FloatArray], panels: list[Panels], uniform: FloatArray
 ) -> FloatArray:
-    """Two coordinates by values alone: the first by sums over a grid, the second given it."""
-    first, second = (np.linspace(a, b, _COARSE) for a, b in zip(low, high, strict=True))
-    ends = np.full(_COARSE, 1.0)
-    ends[[0, -1]] = 0.5
-    sums = np.array([values(_beside(x, second)) @ ends for x in first])
+    """Two coordinates by values alone: the first by sums over panels, the second given it."""
+    first, second = panels
+    across, size = second.points, max(1, _AT_ONCE // len(second.points))
     rows = np.empty_like(uniform)
-    rows[:, 0] = _inverse(first, sums[None], uniform[:, 0])
-    for row, share in zip(rows, uniform[:, 1], strict=True):
-        row[1] = _inverse(second, values(_beside(row[0], second))[None], share[None])[0]
+
+    def beside(some: FloatArray) -> FloatArray:
+        """Values at some first coordinates with all second ones."""
+        pairs = [np.repeat(some, len(across)), np.tile(across, len(some))]
+        return values(np.stack(pairs, axis=1)).reshape(len(some), -1)
+
+    ends = first.points
+    sums = [beside(ends[k : k + size]) @ second.weights for k in range(0, len(ends), size)]
+    rows[:, 0] = first.quantiles(np.concatenate(sums)[None], uniform[:, 0])
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        found = beside(rows[part, 0])
+        rows[part, 1] = second.quantiles(found, uniform[part, 1])
     return rows
 
 
-def _beside(x: float, second: FloatArray) -> FloatArray:
-    """Points of one first coordinate."""
-    return np.stack([np.full_like(second, x), second], axis=1)
+class _Part(NamedTuple):
+    """What the density of a coordinate is made of in a piece: ||(given * along) root||²."""
+
+    near: IntArray
+    """The landmarks that are seen there."""
+    along: FloatArray
+    """Values of the coordinate's factors at the points, (points, near)."""
+    root: FloatArray
+    """Of their weights, (near, q)."""
+
+    @property
+    def work(self) -> int:
+        """Numbers that a row needs."""
+        return len(self.along) * max(self.root.shape)
+
+    def values(self, given: FloatArray) -> FloatArray:
+        """At the points, for each row of what is given of the landmarks."""
+        products = (given[:, None, self.near] * self.along).reshape(-1, len(self.near)) @ self.root
+        return np.square(products, out=products).sum(axis=1).reshape(len(given), -1)
+
+
+def _part_of(
+    form: ProductForm | MixtureForm, column: int, piece: Piece, weights: FloatArray, copies: int
+) -> _Part:
+    shift = len(weights) // copies * np.arange(copies)
+    near = (shift[:, None] + piece.landmarks).ravel()
+    along = form.along([column], _panels([piece]).points[:, None])[:, near]
+    return _Part(near, along, root_of(weights[np.ix_(near, near)]))
 
 
 def _conditional(
-    grid: FloatArray, along: FloatArray, given: FloatArray, factor: FloatArray, uniform: FloatArray
+    panels: Panels, parts: list[_Part], given: FloatArray, uniform: FloatArray
 ) -> FloatArray:
     """Draw one coordinate for each row of ``given``, a single row counting for all."""
-    if len(given) == 1:
-        return _inverse(grid, np.square((along * given) @ factor).sum(axis=1)[None], uniform)
-    drawn = np.empty(len(given))
-    size = max(1, _CHUNK // (len(grid) * max(factor.shape)))
+    most = max(len(panels.points), *(part.work for part in parts))
+    size, drawn = max(1, _CHUNK // most), np.empty(len(uniform))
     for start in range(0, len(given), size):
-        part = slice(start, start + size)
-        products = (given[part, None, :] * along).reshape(-1, along.shape[1]) @ factor
-        density = np.square(products, out=products).sum(axis=1).reshape(-1, len(grid))
-        drawn[part] = _inverse(grid, density, uniform[part])
+        rows = slice(start, start + size) if len(given) > 1 else slice(None)
+        density = np.concatenate(
+            [part.values(given[start : start + size]) for part in parts], axis=1
+        )
+        drawn[rows] = panels.quantiles(density, uniform[rows])
     return drawn
 
 
@@ -112,22 +150,3 @@ def _range(feature_map: FeatureMap, measure: Box) -> tuple[FloatArray, FloatArra
             f"{feature_map.kernel_!r}"
         )
     return ends
-
-
-def _inverse(grid: FloatArray, density: FloatArray, uniform: FloatArray) -> FloatArray:
-    """Invert distribution functions of piecewise linear densities, a row of values for each."""
-    step = grid[1] - grid[0]
-    cells = 0.5 * step * (density[:, 1:] + density[:, :-1])
-    cumulated = np.concatenate([np.zeros((len(cells), 1)), np.cumsum(cells, axis=1)], axis=1)
-    if len(cells) == 1:
-        target = uniform * cumulated[0, -1]
-        cell = np.searchsorted(cumulated[0], target, side="right") - 1
-        row = np.zeros(len(uniform), dtype=np.intp)
-    else:
-        target = uniform * cumulated[:, -1]
-        cell = (cumulated <= target[:, None]).sum(axis=1) - 1
-        row = np.arange(len(uniform))
-    cell = np.clip(cell, 0, len(grid) - 2)
-    left, right = density[row, cell], density[row, cell + 1]
-    rest = np.maximum(target - cumulated[row, cell], 0.0)
-    return np.asarray(grid[cell] + within_cell(left, right, step, rest))

@@ -223,9 +223,12 @@ class PSDModel:
         """Draw rows with density f / ∫ f, (n_samples, d).
 
         Coordinate by coordinate, each given those before it: the conditional densities are
-        exact, and each is inverted on a fine grid as a piecewise linear density. Matérn kernels
-        are sums of Gaussian ones for this, to four digits. In two dimensions any kernel will do:
-        the first coordinate's density is a sum over a grid.
+        exact, and their distribution functions are inverted to 1e-6, as integrals of polynomials
+        of degree 8 in panels of at most a length scale. These lie where landmarks are, so that
+        it does not matter how far apart some of them are. Matérn kernels are sums of Gaussian
+        ones for this in more than one dimension, to four digits. In two dimensions any kernel
+        will do: the first coordinate's density is a sum over panels. Where a kernel does not
+        decay, or its length scale is not known, panels are equal parts of the domain.
 
         Parameters
         ----------
