@@ -205,6 +205,59 @@ def test_densities_have_no_target(capsys):
     assert "Density on 2 columns: old.csv, 300 rows" in capsys.readouterr().out
 
 
+def test_densities_are_of_rows_without_missing_values(capsys):
+    whole = pd.read_csv("old.csv")[:40]
+    holes = whole.astype(object)
+    holes.loc[40] = ["", 0.5]
+    holes.loc[41] = [0.5, ""]
+    holes.to_csv("holes.csv", index=False)
+    whole.to_csv("whole.csv", index=False)
+    said = "2 rows, the first of them 41, are left out of holes.csv: a value is missing"
+    assert main(["fit", "holes.csv", "--model", "density", "--out", "m.skops", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"fenchel: warning: {said}\n"
+    found, expected = json.loads(out), fit_json(capsys, "whole.csv", "--model", "density")
+    assert found["n_rows"] == 40
+    assert found["levels"] == expected["levels"]
+    assert main(["evaluate", "m.skops", "holes.csv", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"fenchel: warning: {said}\n"
+    assert json.loads(out)["levels"] == expected["levels"]
+    assert main(["predict", "m.skops", "holes.csv"]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"fenchel: warning: {said.replace('left out of', 'without a density in')}\n"
+    density = pd.read_csv(io.StringIO(out))["density"]
+    assert density.isna().to_numpy().nonzero()[0].tolist() == [40, 41]
+    pd.DataFrame({"x": [1.0, None], "y": [None, 2.0]}).to_csv("none.csv", index=False)
+    for command in (
+        ["fit", "none.csv", "--model", "density"],
+        ["evaluate", "m.skops", "none.csv"],
+    ):
+        assert main(command) == 2
+        assert "none.csv has no row without missing values" in capsys.readouterr().err
+    assert main(["predict", "m.skops", "none.csv"]) == 0
+    assert "2 rows, the first of them 1, are without a density" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [["red", "blue"], ["true", "false"], ["2020-01-01", "2020-02-03"], ["only", "only"]],
+    ids=["words", "flags", "dates", "one word"],
+)
+def test_densities_are_of_numbers(cells, capsys):
+    frame = pd.read_csv("old.csv")[:40]
+    frame["other"] = cells * 20
+    frame.to_csv("mixed.csv", index=False)
+    assert main(["fit", "mixed.csv", "--model", "density"]) == 2
+    assert capsys.readouterr().err == (
+        "fenchel: the column 'other' of mixed.csv is no number, and --model density is of "
+        "numbers: leave it out with --drop, or name the columns with --columns\n"
+    )
+    for options in (["--drop", "other"], ["--columns", "x,y"]):
+        assert main(["fit", "mixed.csv", "--model", "density", *FIXED, *options]) == 0
+        assert "Density on 2 columns" in capsys.readouterr().out
+
+
 def test_curves_have_several_targets(capsys):
     random = np.random.default_rng(0)
     x, days = random.uniform(size=60), np.array([1.0, 2.0, 4.0, 8.0])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fenchel._threads import without_warnings
@@ -61,7 +62,11 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     used = roles.record(table.names, targets, names, table.label)
     y = data_io.target_values(table, targets)
     X, columns = data_io.features_of(table, names)
-    X, y, left_out = data_io.with_targets(X, y, table.label)
+    if settings.model == DENSITY:
+        data_io.check_numbers(table, names)
+        X, left_out = data_io.whole_rows(X, columns.names, table.label)
+    else:
+        X, y, left_out = data_io.with_targets(X, y, table.label)
     if picture is not None:
         _check_plot_feature(outputs.plot_feature, columns)
     hidden = outputs.quiet or outputs.as_json
@@ -198,6 +203,12 @@ def predicted(
     ends = None if interval is None else _ends(saved, encoded, interval)
     with saved.used_on(table.label):
         columns = measures.predictions(saved.pipeline, encoded, saved.targets, ends)
+    if saved.has_density:
+        gaps = data_io.has_gaps(X)
+        columns["density"] = np.where(gaps, np.nan, columns["density"])
+        messages += data_io.notices(
+            gaps, f"without a density in {table.label}: a value is missing"
+        )
     frame = pd.DataFrame(columns)
     for name in reversed(kept):
         if name in frame:
@@ -265,7 +276,10 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
         y = data_io.target_values(table, names)
         with saved.used_on(label):
             X, messages = rows(saved, table, beside=names)
-            X, y, left_out = data_io.with_targets(X, y, label)
+            if saved.has_density:
+                X, left_out = data_io.whole_rows(X, X.columns.tolist(), label)
+            else:
+                X, y, left_out = data_io.with_targets(X, y, label)
             messages += left_out
             measured = measures.measure(saved.pipeline, X, y)
     warn([*saved.warnings, *messages])
@@ -319,7 +333,7 @@ def rows(
     ``beside`` are columns that have another use.
     """
     encoder: Any = saved.encoder
-    X, messages = data_io.select(table, encoder)
+    X, messages = data_io.select(table, encoder, saved.has_density)
     known = {*encoder.feature_names_in_, *saved.targets, *saved.ids, *saved.dropped, *beside}
     others = [name for name in table.names if name not in known]
     if others:

@@ -252,22 +252,56 @@ def _check_values(frame: pd.DataFrame, label: str) -> None:
 
 def with_targets(X: pd.DataFrame, y: Any, label: str) -> tuple[Any, Any, list[str]]:
     """The rows whose targets are known, and what is to be said of the others."""
-    if y is None:
-        return X, y, []
     gaps = y.isna().to_numpy()
     gaps = gaps if gaps.ndim == 1 else gaps.any(axis=1)
-    count, row = int(gaps.sum()), int(np.argmax(gaps)) + 1
-    if not count:
-        return X, y, []
-    if count == len(gaps):
+    if gaps.all():
         raise InputError(f"{label} has no row in which all targets are known")
-    return X[~gaps], y[~gaps], [left_out(count, row, label)]
+    return X[~gaps], y[~gaps], notices(gaps, _without_target(label))
+
+
+def whole_rows(X: pd.DataFrame, names: list[str], label: str) -> tuple[Any, list[str]]:
+    """The rows in which nothing is missing of some columns, and what is to be said of the others.
+
+    A density takes no others: a value that is filled in is no observation.
+    """
+    gaps = has_gaps(X[names])
+    if gaps.all():
+        raise InputError(f"{label} has no row without missing values")
+    return X[~gaps], notices(gaps, f"left out of {label}: a value is missing")
+
+
+def has_gaps(X: pd.DataFrame) -> NDArray[np.bool_]:
+    """In which rows a value is missing, (n,)."""
+    return np.asarray(X.isna().to_numpy().any(axis=1))
+
+
+def notices(gaps: NDArray[np.bool_], words: str) -> list[str]:
+    """A sentence on rows with gaps, if there are any."""
+    count, row = int(gaps.sum()), int(np.argmax(gaps)) + 1
+    return [f"{_counted(count, row)} {words}"] if count else []
 
 
 def left_out(count: int, row: int, label: str) -> str:
     """Words for rows without a target, and for the first of them."""
-    where = f"row {row} is" if count == 1 else f"{count} rows, the first of them {row}, are"
-    return f"{where} left out of {label}: the target is missing"
+    return f"{_counted(count, row)} {_without_target(label)}"
+
+
+def _without_target(label: str) -> str:
+    return f"left out of {label}: the target is missing"
+
+
+def _counted(count: int, row: int) -> str:
+    return f"row {row} is" if count == 1 else f"{count} rows, the first of them {row}, are"
+
+
+def check_numbers(table: Table, names: list[str]) -> None:
+    """Refuse columns whose density has no meaning: all that are no numbers."""
+    others = [name for name in names if not is_number(table.frame[name])]
+    if others:
+        raise InputError(
+            f"the column {others[0]!r} of {table.label} is no number, and --model density is of "
+            "numbers: leave it out with --drop, or name the columns with --columns"
+        )
 
 
 def features_of(table: Table, names: list[str]) -> tuple[pd.DataFrame, Columns]:
@@ -309,12 +343,18 @@ def prepare(features: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     return pd.DataFrame(made, index=features.index, columns=features.columns)
 
 
-def select(table: Table, encoder: TableEncoder) -> tuple[pd.DataFrame, list[str]]:
-    """Return the columns that a model reads, whatever their order, and what to say of them."""
+def select(
+    table: Table, encoder: TableEncoder, whole: bool = False
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return the columns that a model reads, whatever their order, and what to say of them.
+
+    With ``whole`` nothing is said of rows with missing values, which are not used.
+    """
     columns = Columns(encoder.kinds_)
     read = [name for name in columns.names if name in table.frame.columns]
     table = table.with_labels([name for name in columns.words if name in read])
     _check_values(table.frame[read], table.label)
+    gaps = has_gaps(table.frame[read]) & whole
     with sentences_of_tables():
-        notices = encoder.notices(table.frame, table.label)
-    return prepare(table.frame[columns.names], columns), notices
+        found = encoder.notices(table.frame[~gaps | gaps.all()], table.label)
+    return prepare(table.frame[columns.names], columns), [] if gaps.all() else found
