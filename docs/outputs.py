@@ -82,11 +82,6 @@ def agree(shown: str, printed: str) -> bool:
     return left == right and all(_close(one, other) for one, other in numbers)
 
 
-def _form(text: str) -> list[int]:
-    """How many characters its numbers have: more or fewer digits are another output."""
-    return [len(number) for number in _NUMBER.findall(text)]
-
-
 def _close(shown: str, printed: str) -> bool:
     mantissa, _, exponent = shown.partition("e")
     digits = len(mantissa.partition(".")[2])
@@ -101,11 +96,9 @@ def with_outputs(text: str, name: str) -> str:
     pieces, end = [], 0
     for block, printed in zip(blocks, printed_by(blocks, name), strict=True):
         pieces += [text[end : block.start], f"```python\n{block.code}```\n"]
-        if printed and not (agree(block.shown, printed) and _form(block.shown) == _form(printed)):
+        if printed:
             lines = [line.rstrip() for line in printed.splitlines()]
             pieces.append("\n```text\n" + "\n".join(lines) + "\n```\n")
-        elif printed:
-            pieces.append(f"\n```text\n{block.shown}```\n")
         end = block.stop
     return "".join([*pieces, text[end:]])
 
