@@ -123,10 +123,17 @@ def test_learning_on_disk_is_learning_in_memory():
     """Of so few rows all are in the sample, and the same of them are chosen by content."""
     model = QuantileRegressor(LEVELS, tol=1e-3)
     expected = clone(model).fit(X, Y)
-    found = clone(model).fit(table().drop_columns("w"), "y")
+    with pytest.warns(UserWarning, match="offsets are those of the fit.*not in memory"):
+        found = clone(model).fit(table().drop_columns("w"), "y")
     assert found.alpha_ == expected.alpha_
     np.testing.assert_array_equal(found.kernel_.theta, expected.kernel_.theta)
     np.testing.assert_array_equal(found.feature_importances_ > 0.01, [True, True, False])
+
+
+def test_many_rows_for_each_feature_need_no_offsets_of_held_out_rows(recwarn):
+    given = {"kernel": Gaussian(0.7), "alpha": 1e-3, "rank": 4, "refit_offsets": "held_out"}
+    QuantileRegressor(LEVELS, **given).fit(table().drop_columns("w"), "y")
+    assert not any("offsets" in str(each.message) for each in recwarn)
 
 
 def test_arrays_in_files(tmp_path):

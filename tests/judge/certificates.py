@@ -162,8 +162,8 @@ def judge(named: Named, fresh: np.ndarray | None = None, *, warned: bool = False
 def _may_move(model: Any) -> bool:
     """Whether the offsets are those of held-out or training rows, which were asked for."""
     which = getattr(model, "refit_offsets", None)
-    learned = model.learned_ is not None and model.fit_intercept if which == "auto" else False
-    return which in ("held_out", "train") or bool(learned)
+    learning = which == "auto" and bool(model.learn) and model.fit_intercept
+    return which in ("held_out", "train") or bool(learning)
 
 
 def _formula(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from fenchel.solvers import Solution, WarmStart
 _FOLDS = 5
 _ALL_FOLDS = 2000  # rows up to which each fold is held out; of more, the rows of one are enough
 
-_NEAR = 1e-2  # relative gap: what is left moves levels by less than the choice of rows does
+_NEAR = 1e-2  # of the loss of the best constant: less than the choice of rows is worth
 
 
 def held_out_shift(
@@ -43,16 +43,21 @@ def held_out_shift(
     """
     fold_of = folds_by_content(rows, problem.targets, _FOLDS)
     n_used = 1 if problem.n_rows > _ALL_FOLDS else _FOLDS
+    near = _NEAR * solution.certificate.unit
     inside, residuals, n_fits = [], [], 0
     for k in range(n_used):
         held, outside = np.flatnonzero(fold_of == k), np.flatnonzero(fold_of != k)
         if len(held) == 0 or len(outside) == 0:
             continue
         n_fits += 1
-        part = problem.subset(outside)
+        part = replace(problem, radius=None).subset(outside)  # the penalty of the fit in a ball
+        if part.baseline == 0.0:  # a constant without loss, of which there is no relative gap
+            inside.append(held)
+            residuals.append(problem.targets[held] - part.best_constant)
+            continue
         start = WarmStart(solution.dual[outside], solution.offset, problem.alpha)
         found = solve(part, start)
-        if not found.status.converged and found.certificate.relative_gap > _NEAR:
+        if not (found.status.converged or found.certificate.gap <= near):
             continue
         push = np.zeros((problem.n_rows, problem.n_outputs))
         source = found.dual if found.source is None else found.source

@@ -38,6 +38,10 @@ from fenchel.regression._held_out import HalfTime, InTime, held_out_shift, why_n
 from fenchel.regression._prepared import Prepared
 from fenchel.solvers import Solution, WarmStart
 
+_FLEXIBLE = (
+    0.02  # features for a row: of fewer, levels of the rows of the fit are those of new ones
+)
+_ELSEWHERE = "the rows are not in memory"
 _NOT_MOVED = (
     "offsets are those of the fit, not of held-out rows: {}; on new rows the curves are closer to "
     "each other than their levels should be"
@@ -174,13 +178,15 @@ class LevelRegressor(KernelRegressor):
             moved = offset - solution.offset
         elif which == "held_out" and inputs.in_memory:
             if getattr(watch, "reason", None) is None:
-                # as near to their optima as the fit of all rows, whose certificate may be farther
-                # from its own where features leave something out
-                reached = solution.history[-1].relative_gap if solution.history else 0.0
+                # as near to their optima as the fit of all rows is to that of its features
+                gaps = [each.relative_gap for each in solution.history[-1:]]
+                reached = min([solution.certificate.relative_gap, *gaps])
                 solve = partial(self._solve, InTime(watch), max(1.0, reached / float(self.tol)))
                 moved = held_out_shift(problem, solution, inputs.rows, loss, solve)
             if moved is None:
                 warnings.warn(_NOT_MOVED.format(why_not(watch)), ConvergenceWarning, stacklevel=6)
+        elif which == "held_out" and inputs.feature_map.rank_ > _FLEXIBLE * problem.n_rows:
+            warnings.warn(_NOT_MOVED.format(_ELSEWHERE), UserWarning, stacklevel=6)
         return super()._moved(prepared, problem, solution, watch) if moved is None else moved
 
     def _solved(

@@ -75,8 +75,10 @@ class QuantileRegressor(LevelRegressor):
         ("held_out", see the notes), or of the training rows ("train"). "auto" is the former where
         something was left to be learned; with numbers for all and without intercept it is None.
         With ``non_crossing`` they move so that curves stay in order, and "train" is not
-        allowed. No row enters ``support_``, and the certificate is that of the fit, with the
-        offsets ``certified_offset_``.
+        allowed. Rows that are not in memory have the offsets of the fit in place of those of
+        held-out rows, and with fewer than 50 rows a feature a warning says so. No row enters
+        ``support_``, and the certificate is that of the fit, with the offsets
+        ``certified_offset_``.
     non_crossing : {None, "train"}, default=None
         "train" adds the constraint that neighbouring levels are in order at every training row
         of positive weight: :math:`h_j(x_i) + b_j \le h_{j+1}(x_i) + b_{j+1}` for levels in
