@@ -350,6 +350,17 @@ def test_categories_dates_and_holes_are_those_of_the_encoder(tmp_path):
     np.testing.assert_allclose(found.predict(frame), values, atol=1e-10)
 
 
+def test_weights_that_an_encoder_has_made_a_feature_of():
+    """Columns of the fit would be others than those of new rows."""
+    model = make_pipeline(TableEncoder(), clone(MODEL))
+    name = f"{MODEL.__class__.__name__.lower()}__sample_weight"
+    with pytest.raises(ValueError, match="sample_weight must not be a column that an encoder"):
+        model.fit(table(), "y", **{name: "w"})
+    model.fit(table().drop_columns("w"), "y", **{name: W})
+    expected = clone(MODEL).fit(X, Y, W).predict(X)
+    np.testing.assert_allclose(model.predict(table().drop_columns("w")), expected, atol=1e-8)
+
+
 def test_a_cell_of_another_kind_says_in_which_rows(monkeypatch):
     model = make_pipeline(TableEncoder(), clone(MODEL)).fit(_trips(), "y")
     bad = _trips().to_pandas()

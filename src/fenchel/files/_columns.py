@@ -66,6 +66,11 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None, told: Told | None = 
     if not names:
         raise ValueError(f"{table.label} must have a column beside {' and '.join(beside)}")
     for name in beside:
+        if not table.features_named and name in table.features:
+            raise ValueError(
+                f"sample_weight must not be a column that an encoder makes a feature of, got "
+                f"{name!r}: give the weights as an array or .npy, and a table without this column"
+            )
         table.check_name(name)
     targets, weights = _given(y, "y", table), _given(sample_weight, "sample_weight", table)
     spool, n = Spool(len(names)), 0
