@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -147,3 +149,26 @@ def test_before_the_conditions_are_met_no_model_is_claimed():
     assert first.primal == first.relative_gap == np.inf
     assert np.isfinite(last.primal)
     assert np.isfinite(first.dual)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NonCrossingQuantileRegressor([0.1, 0.5, 0.9], gap_rank=8, tol=1e-9),
+        NonNegativeRegressor(rank=12, tol=1e-9),
+        HeteroscedasticRegressor(rank=12, tol=1e-9),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_order_of_rows_does_not_matter_where_features_are_few(model):
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(60, 3))
+    y = np.exp(0.5 * rows[:, 0]) + 0.2 * rng.uniform(size=60)
+    order = rng.permutation(60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of what few features leave out
+        expected = clone(model).fit(rows, y)
+        found = clone(model).fit(rows[order], y[order])
+    pivots = expected.feature_map_.pivots_
+    np.testing.assert_array_equal(order[found.feature_map_.pivots_], pivots)
+    np.testing.assert_allclose(found.predict(rows), expected.predict(rows), atol=1e-4)
