@@ -124,12 +124,6 @@ class Fit:
         """The regressor with the certificate: inside of calibrated intervals, if there are any."""
         return certified_model(self.pipeline)
 
-    @property
-    def learned(self) -> Any:
-        """What was learned, by the model or once for all folds; None where nothing was."""
-        ways = (getattr(each, "learned_", None) for each in (self.pipeline[-1], self.model))
-        return next((learned for learned in ways if learned is not None), None)
-
 
 class _Ticks:
     """Callback of scikit-learn that shows how many paths of a search are done."""

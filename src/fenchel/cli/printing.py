@@ -20,6 +20,7 @@ from fenchel.inspection import (
     Importances,
     has_moved_offsets,
     importances_of,
+    learned_of,
     model_title,
     percent,
     short_name,
@@ -50,7 +51,7 @@ def fit_record(fit: Fit, measures: Measures, label: str, targets: list[str]) -> 
         },
         "columns": fit.encoder.description_,
         "alpha": float(model.alpha_),
-        "learned": _learned_record(fit.learned),
+        "learned": _learned_record(learned_of(fit.pipeline)),
         "epsilon": _epsilon(model),
         "level_gamma": getattr(model, "level_gamma", None),
         "kernel": repr(model.kernel_),
@@ -304,7 +305,7 @@ def _clipped(text: str, room: int = _LABELS) -> str:
 
 def _facts(fit: Fit, measures: Measures) -> list[tuple[str, str]]:
     model, search = fit.model, fit.search
-    facts = [*_intervals(measures, fit.pipeline[-1]), *_strength(model, fit.learned)]
+    facts = [*_intervals(measures, fit.pipeline[-1]), *_strength(model, learned_of(fit.pipeline))]
     if search is not None:
         what = "alpha and width" if len(search.widths) > 1 else "alpha"
         facts.append((what, f"chosen by {search.folds}-fold cross-validation"))

@@ -120,6 +120,32 @@ def certified_model(estimator: Any) -> Any:
     return final_estimator(estimator if inside is None else inside)
 
 
+def learned_of(estimator: Any) -> Any:
+    """What a fitted model has learned, or once for the folds of calibrated intervals.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, bare or inside pipelines and searches.
+
+    Returns
+    -------
+    Learned or None
+        None where nothing was learned.
+
+    Examples
+    --------
+    >>> from fenchel import SVR
+    >>> from fenchel.datasets import load_engel
+    >>> from fenchel.inspection import learned_of
+    >>> learned_of(SVR(learn=False).fit(*load_engel(return_X_y=True))) is None
+    True
+    """
+    ways = final_estimator(estimator), certified_model(estimator)
+    found = (getattr(each, "learned_", None) for each in ways)
+    return next((each for each in found if each is not None), None)
+
+
 def rows_for_final(estimator: Any, X: Any) -> Any:
     """Rows as the model inside pipelines and searches sees them.
 

@@ -29,7 +29,7 @@ from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Loss
-from fenchel.solvers.loop import reason_of
+from fenchel.solvers.loop import reason_of, time_left
 
 DEFAULT_STRENGTH = 1e-3
 """Alpha in units of the problem, where it is neither given nor learned; and where that starts."""
@@ -333,7 +333,7 @@ class EarlyEnd:
         if self.watch is not None:
             spent = time.perf_counter() - self.started
             progress = Progress(self.n_calls, spent, value, np.nan, np.nan)
-            left = getattr(self.watch, "seconds_left", lambda: np.inf)()
+            left = time_left(self.watch)
             answer = self.watch(progress)
             if answer:
                 self.reason = reason_of(answer)

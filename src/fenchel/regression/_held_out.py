@@ -13,6 +13,7 @@ from fenchel.learning import folds_by_content
 from fenchel.losses import Loss
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart
+from fenchel.solvers.loop import time_left
 
 _FOLDS = 5
 _ALL_FOLDS = 2000  # rows up to which each fold is held out; of more, the rows of one are enough
@@ -113,9 +114,3 @@ def why_not(watch: Callback | None) -> str:
         return str(reason)
     late = time_left(watch) <= 0.0
     return "max_time is over" if late else "no fit to a part of the rows has converged"
-
-
-def time_left(watch: Callback | None) -> float:
-    """Of a callback, infinite where it has no limit."""
-    left: Callable[[], float] = getattr(watch, "seconds_left", lambda: np.inf)
-    return left()

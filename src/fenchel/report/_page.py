@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fenchel.inspection import has_moved_offsets, model_title, percent, short_name
+from fenchel.inspection import has_moved_offsets, learned_of, model_title, percent, short_name
 from fenchel.report import _html as h
 from fenchel.report._facts import Column, Facts
 from fenchel.report._intervals import IntervalScores
@@ -91,8 +91,7 @@ def _fitted(facts: Facts) -> Iterator[h.Html]:
 
 
 def _learned(facts: Facts) -> Iterator[tuple[object, object]]:
-    ways = (getattr(each, "learned_", None) for each in (facts.model, facts.certified))
-    learned = next((each for each in ways if each is not None), None)
+    learned = learned_of(facts.model)
     if learned is not None:
         rows = h.count(learned.n_rows)
         yield "learned", h.joined(["from ", rows, " rows of the fit"])

@@ -126,8 +126,7 @@ class Loop(Generic[Found]):
     @property
     def seconds_left(self) -> float:
         """For solvers that cannot be stopped on their way: infinite where there is no limit."""
-        left = getattr(self.callback, "seconds_left", None)
-        return float("inf") if left is None else float(left())
+        return time_left(self.callback)
 
     @property
     def reached(self) -> bool:
@@ -225,6 +224,12 @@ def _said(progress: Progress) -> str:
         loss = f"held-out loss {progress.primal:.3f}"
         return f"learning, evaluation {progress.iteration}: {loss} {after}"
     return f"step {progress.iteration}: relative gap {progress.relative_gap:.2e} {after}"
+
+
+def time_left(callback: Callback | None) -> float:
+    """Seconds that a callback leaves to those who ask it, infinite where it has no limit."""
+    left = getattr(callback, "seconds_left", None)
+    return float("inf") if left is None else float(left())
 
 
 def reason_of(answer: object) -> str:
