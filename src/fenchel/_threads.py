@@ -60,6 +60,18 @@ class _OneThread:
         self._before: list[tuple[LibController, int]] = []
         self._limited = False
 
+    def add(self, holder: object) -> None:
+        """Limit the libraries: at once where they are, as within another holder."""
+        self.holders.add(holder)
+        if not self._limited:
+            self.settle()
+
+    def discard(self, holder: object) -> None:
+        """Let go of the libraries, if nobody else holds them."""
+        self.holders.discard(holder)
+        if not self.holders:
+            self.settle()
+
     def settle(self) -> None:
         """Bring the libraries in line with the holders."""
         with self._lock:
@@ -71,6 +83,9 @@ class _OneThread:
                 self._limited = True
             elif not self.holders and self._before:
                 self._limited = False
+                if self.holders:  # one that came in between, and may have been told it is limited
+                    self._limited = True
+                    return
                 for library, number in self._before:
                     _set(library, number)
                 self._before = []
@@ -107,8 +122,7 @@ class threads_that_pay:
     def __enter__(self) -> None:
         if self._holds:
             try:
-                _one_thread.holders.add(self)
-                _one_thread.settle()
+                _one_thread.add(self)
             except BaseException:  # an interrupt in the middle of it
                 self.__exit__()
                 raise
@@ -116,8 +130,7 @@ class threads_that_pay:
     def __exit__(self, *error: object) -> None:
         if self._holds:
             try:
-                _one_thread.holders.discard(self)
-                _one_thread.settle()
+                _one_thread.discard(self)
             except BaseException:  # likewise
                 _one_thread.holders.discard(self)
                 _one_thread.settle()

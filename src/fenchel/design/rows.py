@@ -80,9 +80,8 @@ class RowBlocks:
 
     def sum(self, task: Callable[[slice], Sums]) -> tuple[FloatArray, ...]:
         """Add up, entry by entry, what ``task`` returns for each block."""
-        if self.n_rows <= self.block_rows:
-            whole = task(slice(0, self.n_rows))
-            return tuple(np.asarray(each, dtype=np.float64) for each in whole)
+        if self.n_rows <= self.block_rows:  # what many calls for few rows consist of
+            return tuple([np.asarray(each, np.float64) for each in task(slice(0, self.n_rows))])
 
         def run(part: slice) -> list[FloatArray]:
             blocks = self._within(part)

@@ -168,7 +168,9 @@ def fit_feature_map(
     if may_be_rough and _PROBE < len(X) <= kernel_rows.rows and not _unproved(kernel):
         stored = len(X) <= kernel_rows.stored
         # landmarks chosen for a few rows suit these better than all rows: enough if rough there
-        probes = [(X[:: len(X) // _FEW + 1], _PROBE, _ROUGH), (X, _PROBE, _ROUGH)]
+        probes = [(X, _PROBE, _ROUGH)]
+        if len(X) >= _FEW:
+            probes.insert(0, (X[:: len(X) // _FEW + 1], _PROBE, _ROUGH))
         if not stored and len(X) >= _MANY_ROWS:
             probes.append((X, _MANY_COLUMNS, _SMOOTH))
         for rows, columns, share in probes:

@@ -191,8 +191,8 @@ class BoxQuadratic(Loss):
         n, p = residual.shape
         uncoupled = self.epsilon == 0.0 or p == 1
         run = compiled.envelope_separable if uncoupled else compiled.envelope_coupled
-        found = Envelope.empty(n, (p,) if uncoupled else (p, p))
-        found = found.until(run(anchor, residual, step, self._sides(p), *found))
+        room = Envelope.room(n, (p,) if uncoupled else (p, p))
+        found = Envelope.of(room, run(anchor, residual, step, self._sides(p), *room))
         if uncoupled and self.epsilon > 0.0 and self.n_outputs != 1:
             return found._replace(jacobian=found.jacobian[:, :, None])
         return found

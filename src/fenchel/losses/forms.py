@@ -14,6 +14,8 @@ Step: TypeAlias = float | FloatArray
 ROUNDING = 1e-12
 """Share of its bounds by which a point may leave a domain: that of what a prox returns."""
 
+Room: TypeAlias = tuple[FloatArray, FloatArray, IntArray, FloatArray]
+
 
 class Envelope(NamedTuple):
     """The proximal dual of a block of rows, see :meth:`Loss.envelope`.
@@ -37,17 +39,17 @@ class Envelope(NamedTuple):
     jacobian: FloatArray
     """(m, p) or (m, p, p): generalized Jacobian of the prox on the active rows."""
 
-    @classmethod
-    def empty(cls, n_rows: int, block: tuple[int, ...]) -> Envelope:
+    @staticmethod
+    def room(n_rows: int, block: tuple[int, ...]) -> Room:
         """Return room for what compiled loops find, with Jacobians of a shape for each row."""
         active = np.empty(n_rows, dtype=np.intp)
-        dual = np.empty((n_rows, block[0]))
-        return cls(dual, np.empty(n_rows), active, np.empty((n_rows, *block)))
+        return np.empty((n_rows, block[0])), np.empty(n_rows), active, np.empty((n_rows, *block))
 
-    def until(self, n_active: int) -> Envelope:
-        """Return the same with the first of the active rows only."""
-        dual, value, active, jacobian = self
-        return Envelope(dual, value, active[:n_active], jacobian[:n_active])
+    @classmethod
+    def of(cls, room: Room, n_active: int) -> Envelope:
+        """Return what was found there, with so many active rows."""
+        dual, value, active, jacobian = room
+        return cls(dual, value, active[:n_active], jacobian[:n_active])
 
 
 class Box(NamedTuple):

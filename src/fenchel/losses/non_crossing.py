@@ -120,8 +120,8 @@ class NonCrossing(Loss):
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:
         n, p = residual.shape
-        found = Envelope.empty(n, (p, p))
-        return found.until(_ordered.envelope(anchor, residual, step, self._box, *found))
+        room = Envelope.room(n, (p, p))
+        return Envelope.of(room, _ordered.envelope(anchor, residual, step, self._box, *room))
 
     def balanced(self, dual: FloatArray, weight: FloatArray) -> FloatArray:
         """Move the part in the box towards a corner of it, and keep the multipliers.

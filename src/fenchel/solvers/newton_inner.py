@@ -54,6 +54,8 @@ class Point(NamedTuple):
     """Σ c_i β_i, (p,)."""
     pull: FloatArray | None
     """Φᵀ (c β), where the pass over the rows brought it."""
+    made: FloatArray | None = None
+    """Residuals that the pass made, where all rows are one block."""
 
 
 class Gradient(NamedTuple):
@@ -95,10 +97,13 @@ class Inner:
             directions = design.directions(self.space.weights(function))
         dual = self._room()
         kinks: dict[int, tuple[IntArray, FloatArray]] = {}
+        made: FloatArray | None = None
 
         def task(rows: slice) -> tuple[FloatArray | float, ...]:
+            nonlocal made
             weight = problem.weight[rows]
             mine = self._residual(rows, directions, offset) if residual is None else residual[rows]
+            made = mine
             envelope = problem.loss.at(rows).envelope(self.anchor[rows], mine, self.step)
             dual[rows] = envelope.dual
             stiffness = self.step * weight[envelope.active]
@@ -120,9 +125,9 @@ class Inner:
             found = Kinks(*kinks[0])
         else:
             active, jacobians = zip(*(kinks[start] for start in sorted(kinks)), strict=True)
-            found = Kinks(np.concatenate(active), np.concatenate(jacobians))
+            found, made = Kinks(np.concatenate(active), np.concatenate(jacobians)), None
         pulled = pull[0] if pull else None
-        return Point(function, offset, residual, dual, objective, found, pushed, pulled)
+        return Point(function, offset, residual, dual, objective, found, pushed, pulled, made)
 
     def _room(self) -> FloatArray:
         if self.spare:
@@ -223,7 +228,11 @@ class Inner:
         bend += self.ridge * float(move.offset @ move.offset)
         fixed = 0.5 * (point.function.dot(point.function) + self.ridge * float(away @ away))
 
+        weighted = None if point.made is None else problem.weight[:, None] * change
+
         def falling(rows: slice, dual: FloatArray) -> float:
+            if weighted is not None:  # a single block: memory for it costs nothing
+                return float(np.vdot(dual, weighted))
             return float(np.dot(problem.weight[rows], np.einsum("ij,ij->i", dual, change[rows])))
 
         def ray(size: float) -> tuple[float, float]:
@@ -246,13 +255,15 @@ class Inner:
             assert move.prediction is not None
             return point.residual, move.prediction
         problem, design = self.problem, self.problem.design
-        here = np.empty((problem.n_rows, problem.n_outputs))
+        known = point.made is not None
+        here = np.empty((problem.n_rows, problem.n_outputs)) if point.made is None else point.made
         change = np.empty_like(here)
-        at = design.directions(self.space.weights(point.function))
+        at = None if known else design.directions(self.space.weights(point.function))
         to = design.directions(self.space.weights(move.function))
 
         def task(rows: slice) -> None:
-            here[rows] = self._residual(rows, at, point.offset)
+            if not known:
+                here[rows] = self._residual(rows, at, point.offset)
             design.predict(rows, to, out=change[rows])
             change[rows] += move.offset
 
