@@ -87,6 +87,11 @@ class Stale(Plain):
         return Plain(self.features[: len(rows)], self.coupling)
 
 
+class Elsewhere(Plain):
+    def from_subset(self, rows, weights):
+        return 2.0 * weights
+
+
 class Bent(Plain):
     def hessian(self, rows, jacobian):
         return 1.1 * super().hessian(rows, jacobian)
@@ -103,6 +108,7 @@ class Unequal(Plain):
         (OneSided, "squared_norm of a function is"),
         (Lopsided, "must be symmetric"),
         (Stale, "subset: values"),
+        (Elsewhere, "from_subset: values"),
         (Bent, "hessian: entries"),
         (Unequal, "diagonal: entries"),
     ],

@@ -198,3 +198,16 @@ def test_the_model_of_none_is_ridge_regression_that_learns():
     model = ConformalRegressor(**given).fit(X, Y)
     assert model.estimator_.learned_ is not None
     np.testing.assert_array_equal(model.predict_interval(NEW), expected.predict_interval(NEW))
+
+
+def test_jackknife_plus_is_of_fitted_functions_where_the_penalty_is_next_to_nothing():
+    # there a dual point of a small gap stands for a function far from the certified one
+    random = np.random.default_rng(2)
+    rows = np.exp(random.normal(size=(60, 3)))
+    y = rows[:, 0] * rows[:, 1] + rows[:, 2] + 0.1 * random.normal(size=60)
+    given = {"kernel": Gaussian(8.0), "alpha": 1e-8, "learn": False}
+    ridge, expectile = (
+        ConformalRegressor(each, method="jackknife+").fit(rows, y).conformity_scores_
+        for each in (KernelRidge(**given), ExpectileRegressor(0.5, refit_offsets=None, **given))
+    )
+    assert 0.5 <= np.median(expectile) / np.median(ridge) <= 2.0

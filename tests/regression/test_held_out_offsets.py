@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from fenchel import ExpectileRegressor, QuantileRegressor
+from fenchel import ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.certificate import Status
 from fenchel.features import KernelRows
 from fenchel.kernels import Gaussian
@@ -61,6 +61,23 @@ def test_definition(estimator, gamma, features, n_used, monkeypatch):
     np.testing.assert_array_equal(model.certified_offset_, plain.offset_)
     assert model.certificate_ == plain.certificate_
     np.testing.assert_allclose(model.predict(X) - shift, plain.predict(X), atol=1e-12)
+
+
+def test_functions_have_their_own_offsets_where_the_penalty_is_next_to_nothing():
+    # there a dual point of a small gap stands for a function far from the certified one
+    random = np.random.default_rng(2)
+    rows = np.exp(random.normal(size=(200, 3)))
+    y = rows[:, 0] * rows[:, 1] + rows[:, 2] + 0.1 * random.normal(size=200)
+    given = {"kernel": Gaussian(8.0), "alpha": 2e-8, "learn": False}
+    model = ExpectileRegressor(0.5, refit_offsets="held_out", **given).fit(rows, y)
+    folds = folds_by_content(rows, y[:, None], 5)
+    residual = np.empty(200)
+    for held in (folds == k for k in range(5)):
+        ridge = KernelRidge(kernel=Gaussian(8.0), alpha=2e-8, learn=False)
+        residual[held] = y[held] - ridge.fit(rows[~held], y[~held]).predict(rows[held])
+    moved = model.offset_[0] - model.certified_offset_[0]
+    assert abs(moved - residual.mean()) <= 0.1 * abs(residual.mean())
+    assert model.score(rows, y) >= 0.99
 
 
 def test_folds_are_of_contents():

@@ -199,6 +199,10 @@ class Design:
         """Return the design of some of the rows."""
         raise NotImplementedError(f"{type(self).__name__} must define subset")
 
+    def from_subset(self, rows: IntArray, weights: FloatArray) -> FloatArray:
+        """Weights of the function that has ``weights`` in the design of some of the rows."""
+        return weights
+
     def low_rank(self) -> Design | None:
         """Return the same rows with a kernel of low rank near theirs, where that is a start."""
         return None

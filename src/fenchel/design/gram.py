@@ -116,6 +116,9 @@ class Gram(ByValues):
     def subset(self, rows: IntArray) -> Gram:
         return Gram(self.kernel_values.subset(rows), self.coupling)
 
+    def from_subset(self, rows: IntArray, weights: FloatArray) -> FloatArray:
+        return self.pull(rows, weights)
+
     def _with(self, coupling: FloatArray) -> Gram:
         return Gram(self.kernel_values, coupling)
 

@@ -86,6 +86,9 @@ class Masked(Design):
     def subset(self, rows: IntArray) -> Masked:
         return Masked(self.complete.subset(rows), self.mask[rows])
 
+    def from_subset(self, rows: IntArray, weights: FloatArray) -> FloatArray:
+        return self.complete.from_subset(rows, weights)
+
     def left_out(self, push: FloatArray, residual: FloatArray) -> float:
         return self.complete.left_out(self.mask * push, residual)
 

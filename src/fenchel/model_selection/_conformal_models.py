@@ -185,17 +185,14 @@ class LeaveOneOutKernel(_OneFeatureMap):
         for i in told(range(n), "row"):
             near = start._replace(dual=np.delete(start.dual, i, axis=0))
             with without_warnings(UserWarning):  # on the feature map, the full fit has spoken
-                left = _without(model, prepared, i, near)
+                left, weights = _without(model, prepared, i, near)
             if not left.status_.converged:
                 failures.append(left.status_.message)
-            where = np.searchsorted(inputs.kept, left.support_)
-            weights = left.dual_coef_ @ left.coupling_
             if gram:
-                everywhere = np.zeros((n, weights.shape[1]))
-                everywhere[where] = weights
-                weights = everywhere
-            else:
-                weights = inputs.features[where].T @ weights
+                weights = np.insert(weights, i, 0.0, axis=0)
+            elif len(weights) != inputs.features.shape[1]:  # this fit took more features
+                where = np.searchsorted(inputs.kept, left.support_)
+                weights = inputs.features[where].T @ (left.dual_coef_ @ left.coupling_)
             self.weights[:, :, i] = weights[:, used].T
             self.offsets[:, i] = left.offset_[used]
         if failures:
@@ -224,13 +221,13 @@ new rows, a few rows at a time, (m, n).
 """
 
 
-def _without(model: Any, prepared: Any, i: int, start: WarmStart) -> Any:
-    """The model fitted without row i, on the features of all."""
-    others = np.delete(np.arange(len(prepared.inputs.kept)), i)
+def _without(model: Any, prepared: Any, i: int, start: WarmStart) -> tuple[Any, FloatArray]:
+    """The model fitted without row i, on the features of all, and its weights of these."""
+    part = prepared.only(np.delete(np.arange(len(prepared.inputs.kept)), i))
     left = clone(model)
     left.check_parameters()
-    left.fit_prepared(prepared.only(others), start)
-    return left
+    left.fit_prepared(part, start)
+    return left, part.weights
 
 
 def leave_one_out(

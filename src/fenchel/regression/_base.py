@@ -254,6 +254,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             self._keep_map(prepared.inputs, named=True)
             self._keep(problem, solution)
             self._remember(prepared, problem)
+            prepared.weights = problem.design.feature_weights(solution.weights)
             self.certified_offset_ = offset + prepared.shift
             self.offset_ = self.certified_offset_ + moved
             self.alpha_, self.norm_ = problem.alpha, problem.norm(solution.weights)

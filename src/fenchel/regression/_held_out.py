@@ -60,11 +60,10 @@ def held_out_shift(
         found = solve(part, start)
         if not (found.status.converged or found.certificate.gap <= near):
             continue
-        push = np.zeros((problem.n_rows, problem.n_outputs))
-        source = found.dual if found.source is None else found.source
-        push[outside] = part.weight[:, None] * source
         design = problem.design
-        values = design.predict(held, design.directions(design.link(push)))
+        # a dual point that is feasible to the tolerance may stand for a function far from these
+        weights = design.from_subset(outside, found.weights)
+        values = design.predict(held, design.directions(weights))
         inside.append(held)
         residuals.append(problem.targets[held] - values - found.offset)
     if not inside:

@@ -26,6 +26,8 @@ class Prepared:
     """Taken off the features, as the shift off the targets."""
     once: bool = False
     """Whether they are of use to nobody after a fit."""
+    weights: FloatArray | None = None
+    """Of the function of the last fit, on these features or kernel rows."""
     _wider: Prepared | None = None
 
     def wider(self, share: float) -> Prepared | None:

@@ -129,8 +129,11 @@ class _Trial:
         push = self.random.standard_normal((len(rows), self.p))
         whole = np.zeros((self.n, self.p))
         whole[rows] = push
-        expected = (self.kernel @ whole.ravel()).reshape(self.n, self.p)[rows]
-        self.near(part.values(part.link(push)), expected, "subset: values")
+        image = (self.kernel @ whole.ravel()).reshape(self.n, self.p)
+        weights = part.link(push)
+        self.near(part.values(weights), image[rows], "subset: values")
+        everywhere = self.design.values(self.design.from_subset(rows, weights))
+        self.near(everywhere, image, "from_subset: values")
 
     def check_optional(self) -> None:
         """What solvers make use of where it is there."""
