@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
+from fenchel.design.content import distinct_rows, row_keys
 from fenchel.design.factored import Factored
 from fenchel.design.gram import Gram
 from fenchel.design.kernel_values import KernelValues
@@ -27,8 +28,10 @@ __all__ = [
     "RowBlocks",
     "SparseRows",
     "Streamed",
+    "distinct_rows",
     "fewer_rows",
     "multiply_rows",
+    "row_keys",
     "row_products",
     "subtract_from",
 ]

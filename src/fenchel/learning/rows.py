@@ -13,13 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design import RowBlocks
-
-_GRID = 2.0**20  # values are told apart by so many steps of their column's range
-_LOOKED_AT = 4  # times the rows that are asked for, at first
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
-
-Keys = npt.NDArray[np.uint64]
+from fenchel.design import distinct_rows, row_keys
 
 
 @dataclass(frozen=True)
@@ -65,7 +59,7 @@ def rows_by_content(
     -------
     Rows
     """
-    table, X, targets, weight = _distinct(X, targets, weight, n_rows)
+    table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
     fold = _dealt(table, n_folds)
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
@@ -84,18 +78,7 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
     >>> sample_by_content(X, X, 10).shape
     (10, 1)
     """
-    return _distinct(X, targets, np.ones(len(X)), n_rows)[1]
-
-
-def _distinct(
-    X: FloatArray, targets: FloatArray, weight: FloatArray, n_rows: int
-) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
-    """Keys of at most so many distinct rows, and these."""
-    found = _chosen(X, targets, weight, n_rows, (X, targets))
-    keys = np.sort(found[0][:, 1])
-    if (keys[1:] == keys[:-1]).any():  # a few values are far from all others
-        found = _chosen(X, targets, weight, n_rows, (_ranked(X), _ranked(targets)))
-    return found
+    return distinct_rows(X, targets, np.ones(len(X)), n_rows)[1]
 
 
 def folds_by_content(X: FloatArray, targets: FloatArray, n_folds: int) -> IntArray:
@@ -112,90 +95,12 @@ def folds_by_content(X: FloatArray, targets: FloatArray, n_folds: int) -> IntArr
     >>> bool(fold[0] == fold[2]), np.bincount(np.unique(fold))
     (True, array([1, 1]))
     """
-    features, of_targets = _keys(_ranked(X)), _keys(_ranked(targets))
-    table = np.column_stack([features, _mixed(features + _ODD * of_targets)])
+    table = row_keys(X, targets)
     distinct, place = np.unique(table, axis=0, return_inverse=True)
     return _dealt(distinct, n_folds)[place.ravel()]  # numpy 2.0 gives it a second axis
 
 
-def _chosen(
-    X: FloatArray,
-    targets: FloatArray,
-    weight: FloatArray,
-    n_rows: int,
-    told: tuple[FloatArray, FloatArray],
-) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
-    """Keys of at most so many rows, and these; keys are of what ``told`` says of each row.
-
-    They are those with the smallest keys of features, and of targets where these are equal; of
-    many rows only some are looked at, more of them where they turn out to be repeats.
-    """
-    features, of_targets = (_keys(values) for values in told)
-    size = _LOOKED_AT * n_rows
-    while True:
-        some = np.arange(len(X))
-        if size < len(X):
-            some = np.flatnonzero(features <= np.partition(features, size)[size])
-        by_features = features[some]
-        by_all = _mixed(by_features + _ODD * of_targets[some])
-        order = np.lexsort((by_all, by_features))
-        new = np.ones(len(order), dtype=bool)
-        new[1:] = np.diff(by_all[order]) != 0
-        count = np.cumsum(new)
-        if count[-1] >= n_rows or len(some) == len(X):
-            break
-        size *= 4
-    order = order[count <= n_rows]
-    table, some = np.column_stack([by_features[order], by_all[order]]), some[order]
-    return _merged(table, X[some], targets[some], weight[some])
-
-
-def _ranked(values: FloatArray) -> FloatArray:
-    """Each value as its number among the different values of its column."""
-    ranks = [np.unique(column, return_inverse=True)[1] for column in values.T]
-    return np.column_stack(ranks).astype(np.float64)
-
-
-def _keys(values: FloatArray) -> Keys:
-    """A number for each row that tells what it holds, in units of the columns' ranges.
-
-    Constant columns do not change it.
-    """
-    low = values.min(axis=0)
-    span = values.max(axis=0) - low
-    keys = np.zeros(len(values), dtype=np.uint64)
-
-    def task(rows: slice) -> None:
-        mine = keys[rows]
-        for j in np.flatnonzero(span > 0.0):
-            steps = np.rint(_GRID * ((values[rows, j] - low[j]) / span[j])).astype(np.uint64)
-            mine[...] = _mixed(mine * _ODD + steps + np.uint64(1))
-
-    RowBlocks(len(values), values.shape[1]).map(task)
-    return keys
-
-
-def _mixed(keys: Keys) -> Keys:
-    """Spread keys over all numbers, by the finalizer of SplitMix64 (Steele et al., 2014)."""
-    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return keys ^ (keys >> np.uint64(31))
-
-
-def _merged(
-    table: Keys, X: FloatArray, targets: FloatArray, weight: FloatArray
-) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
-    """Equal rows as one, in an order that knows nothing but what they hold."""
-    columns = [*targets.T, *X.T, table[:, 1], table[:, 0]]
-    order = np.lexsort(columns)
-    table, X, targets, weight = table[order], X[order], targets[order], weight[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(X, axis=0) != 0).any(axis=1) | (np.diff(targets, axis=0) != 0).any(axis=1)
-    first = np.flatnonzero(new)
-    return table[first], X[first], targets[first], np.add.reduceat(weight, first)
-
-
-def _dealt(table: Keys, n_folds: int) -> npt.NDArray[np.intp]:
+def _dealt(table: npt.NDArray[np.uint64], n_folds: int) -> npt.NDArray[np.intp]:
     """Fold of each row: groups of equal keys, in their order, to the fold with the fewest rows."""
     for column in (0, 1):
         _, group, counts = np.unique(table[:, column], return_inverse=True, return_counts=True)

@@ -1,0 +1,161 @@
+"""Rows by what they hold: neither their order nor units nor repeats play a part."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fenchel._typing import FloatArray
+from fenchel.design.rows import RowBlocks
+
+_GRID = 2.0**20  # values are told apart by so many steps of their column's range
+_HALF_OF_ALL = 0.5 * np.finfo(float).max
+_LOOKED_AT = 4  # times the rows that are asked for, at first
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
+
+Keys = npt.NDArray[np.uint64]
+
+
+def row_keys(X: FloatArray, targets: FloatArray) -> Keys:
+    """Two numbers for each row, (n, 2): one tells its features, the other its targets too.
+
+    They are of the ranks of values in their columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    targets : ndarray of shape (n, p)
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import row_keys
+    >>> X = np.array([[1.0], [5.0], [1.0]])
+    >>> keys = row_keys(X, np.array([[0.0], [0.0], [2.0]]))
+    >>> bool(keys[0, 0] == keys[2, 0]), bool(keys[0, 1] == keys[2, 1])
+    (True, False)
+    """
+    features, of_targets = _keys(_ranked(X)), _keys(_ranked(targets))
+    return np.column_stack([features, _mixed(features + _ODD * of_targets)])
+
+
+def distinct_rows(
+    X: FloatArray, targets: FloatArray, weight: FloatArray, n_rows: int
+) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
+    """Keys of at most ``n_rows`` distinct rows, and these, in an order that says nothing.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    targets : ndarray of shape (n, p)
+        There may be none, p = 0.
+    weight : ndarray of shape (n,)
+    n_rows : int
+
+    Returns
+    -------
+    keys : ndarray of shape (m, 2)
+        See :func:`row_keys`; in steps of the columns' ranges where these tell all rows apart.
+    X : ndarray of shape (m, d)
+    targets : ndarray of shape (m, p)
+    weight : ndarray of shape (m,)
+        Sums of those of equal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design import distinct_rows
+    >>> X = np.array([[1.0], [5.0], [1.0]])
+    >>> _, rows, _, weight = distinct_rows(X, X[:, :0], np.ones(3), 10)
+    >>> sorted(zip(rows[:, 0].tolist(), weight.tolist()))
+    [(1.0, 2.0), (5.0, 1.0)]
+    """
+    found = _chosen(X, targets, weight, n_rows, (X, targets))
+    keys = np.sort(found[0][:, 1])
+    if (keys[1:] == keys[:-1]).any():  # a few values are far from all others
+        found = _chosen(X, targets, weight, n_rows, (_ranked(X), _ranked(targets)))
+    return found
+
+
+def _chosen(
+    X: FloatArray,
+    targets: FloatArray,
+    weight: FloatArray,
+    n_rows: int,
+    told: tuple[FloatArray, FloatArray],
+) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
+    """Keys of at most so many rows, and these; keys are of what ``told`` says of each row.
+
+    They are those with the smallest keys of features, and of targets where these are equal; of
+    many rows only some are looked at, more of them where they turn out to be repeats.
+    """
+    features, of_targets = (_keys(values) for values in told)
+    size = _LOOKED_AT * n_rows
+    while True:
+        some = np.arange(len(X))
+        if size < len(X):
+            some = np.flatnonzero(features <= np.partition(features, size)[size])
+        by_features = features[some]
+        by_all = _mixed(by_features + _ODD * of_targets[some])
+        order = np.lexsort((by_all, by_features))
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = np.diff(by_all[order]) != 0
+        count = np.cumsum(new)
+        if count[-1] >= n_rows or len(some) == len(X):
+            break
+        size *= 4
+    order = order[count <= n_rows]
+    table, some = np.column_stack([by_features[order], by_all[order]]), some[order]
+    return _merged(table, X[some], targets[some], weight[some])
+
+
+def _ranked(values: FloatArray) -> FloatArray:
+    """Each value as its number among the different values of its column."""
+    ranks = [np.unique(column, return_inverse=True)[1] for column in values.T]
+    return np.column_stack([values[:, :0], *ranks]).astype(np.float64)  # there may be no column
+
+
+def _keys(values: FloatArray) -> Keys:
+    """A number for each row that tells what it holds, in units of the columns' ranges.
+
+    Constant columns do not change it.
+    """
+    low, high = values.min(axis=0), values.max(axis=0)
+    part = np.where(0.5 * high - 0.5 * low > _HALF_OF_ALL, 0.5, 1.0)  # ranges may overflow
+    low, span = part * low, part * high - part * low
+    keys = np.zeros(len(values), dtype=np.uint64)
+
+    def task(rows: slice) -> None:
+        mine = keys[rows]
+        for j in np.flatnonzero(span > 0.0):
+            steps = np.rint(_GRID * ((part[j] * values[rows, j] - low[j]) / span[j]))
+            mine[...] = _mixed(mine * _ODD + steps.astype(np.uint64) + np.uint64(1))
+
+    RowBlocks(len(values), values.shape[1]).map(task)
+    return keys
+
+
+def _mixed(keys: Keys) -> Keys:
+    """Spread keys over all numbers, by the finalizer of SplitMix64 (Steele et al., 2014)."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def _merged(
+    table: Keys, X: FloatArray, targets: FloatArray, weight: FloatArray
+) -> tuple[Keys, FloatArray, FloatArray, FloatArray]:
+    """Equal rows as one, of rows in the order of their keys."""
+    if (table[1:] != table[:-1]).any(axis=1).all():
+        return table, X, targets, weight
+    columns = [*targets.T, *X.T, table[:, 1], table[:, 0]]
+    order = np.lexsort(columns)
+    table, X, targets, weight = table[order], X[order], targets[order], weight[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (X[1:] != X[:-1]).any(axis=1) | (targets[1:] != targets[:-1]).any(axis=1)
+    first = np.flatnonzero(new)
+    return table[first], X[first], targets[first], np.add.reduceat(weight, first)

@@ -1,0 +1,42 @@
+"""Distinct rows, and numbers that tell rows by what they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel.design import distinct_rows, row_keys
+
+
+@pytest.mark.parametrize("size", [1.0, 1.5e308, 1e-320])
+@pytest.mark.parametrize("n_targets", [0, 2])
+def test_distinct_rows_are_those_of_numpy(size, n_targets):
+    rng = np.random.default_rng(0)
+    X = size * (rng.integers(-2, 3, (200, 3)) / 2.0)
+    targets = rng.integers(0, 2, (200, n_targets)).astype(float)
+    weight = rng.integers(1, 4, 200).astype(float)
+    _, rows, found, share = distinct_rows(X, targets, weight, 10_000)
+    expected, place = np.unique(np.hstack([X, targets]), axis=0, return_inverse=True)
+    whole = np.hstack([rows, found])
+    order = np.lexsort(whole.T[::-1])
+    np.testing.assert_array_equal(whole[order], expected)
+    np.testing.assert_array_equal(share[order], np.bincount(place.ravel(), weight))
+
+
+def test_some_of_the_rows_are_the_same_whatever_their_order_and_repeats():
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    some = np.random.default_rng(1).integers(0, 5000, 20_000)
+    again = np.concatenate([X[some], X])
+    one, other = (
+        distinct_rows(each, each[:, :0], np.ones(len(each)), 50)[1] for each in (X, again)
+    )
+    assert one.shape == (50, 2)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_keys_tell_features_and_targets():
+    X = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [1.0, 2.0]])
+    keys = row_keys(X, np.array([[0.0], [1.0], [0.0], [0.0]]))
+    assert len(np.unique(keys[:, 0])) == 2
+    assert len(np.unique(keys[:, 1])) == 3
+    np.testing.assert_array_equal(keys[0], keys[3])
