@@ -9,6 +9,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import RowBlocks
+from fenchel.features.middle import Middle, middle_of
 from fenchel.kernels import BetweenCurves, Callable, OnColumns, ScalarKernel, for_threads
 
 ROUNDING = 64 * np.finfo(float).eps
@@ -38,6 +39,11 @@ class Gram:
         """Rows with what is the same for all columns done, and the kernel of these."""
         ours = isinstance(self.kernel, ScalarKernel)
         return self.kernel.reduced(self.X) if ours else (self.X, self.kernel)
+
+    @cached_property
+    def middle(self) -> Middle:
+        """What tells entries of the diagonal apart that are equal."""
+        return middle_of(self.X, self.given)
 
     @property
     def in_pieces(self) -> bool:

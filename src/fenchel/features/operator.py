@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import Having, declared
 from fenchel.design import Design, Operator
 from fenchel.features.gram import PROBES, Gram
+from fenchel.features.middle import Middle
 from fenchel.features.pivoted_cholesky import BLOCK, PivotedCholesky, blocked, greedy
 from fenchel.kernels import OperatorKernel
 
@@ -109,6 +111,24 @@ class OperatorCholesky(PivotedCholesky):
         return self._solved(flat).reshape(values.shape)
 
 
+class _PairMiddle(Middle):
+    """The middle of rows, each of which is there with every output."""
+
+    def __init__(self, X: FloatArray, n_outputs: int) -> None:
+        super().__init__(X)
+        self._n_outputs = n_outputs
+
+    @cached_property
+    def distance(self) -> FloatArray:
+        """Squared distance of each row, for each output, (n p,)."""
+        return np.repeat(Middle(self.X).distance, self._n_outputs)
+
+    def told(self, some: IntArray) -> FloatArray:
+        """What rows hold, and the output, (m, d + 1)."""
+        points, outputs = np.divmod(some, self._n_outputs)
+        return np.column_stack([self.X[points], outputs])
+
+
 class _OperatorGram(Gram):
     """The matrix of an operator kernel: entry i p + l stands for row i and output l."""
 
@@ -117,6 +137,11 @@ class _OperatorGram(Gram):
         self.diagonal = np.array(kernel.diag(X), dtype=np.float64).ravel()
         self.largest = float(self.diagonal.max())
         self.check(self.diagonal)
+
+    @cached_property
+    def middle(self) -> Middle:
+        """That of rows, whose outputs are told apart by their numbers."""
+        return _PairMiddle(self.X, self.kernel.n_outputs)
 
     def block(self, rows: Any, pivots: Any) -> FloatArray:
         """K between flat indices, writeable; ``slice(None)`` is all of them."""

@@ -17,6 +17,7 @@ from fenchel._validation import NONE, Number, declared
 from fenchel.design import RowBlocks
 from fenchel.features.base import FeatureMap
 from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
+from fenchel.features.pivots import candidates, largest, slack
 from fenchel.features.triangular import solve_rows
 from fenchel.kernels import OperatorKernel, Precomputed, stacked
 
@@ -39,6 +40,12 @@ class PivotedCholesky(FeatureMap):
     ``tol`` times the largest diagonal entry. Smooth kernels need few rows however many there
     are (a Gaussian kernel in one dimension a dozen), rough ones all of them. No (n, n) array
     is formed unless the rank may be n.
+
+    Of rows whose residuals are equal, as all are at first where a kernel has a constant
+    diagonal, the one nearest to the middle is chosen: to the mean of up to 1000 distinct rows, in
+    units of their deviations. So neither the order of rows, nor units of columns, nor repeats
+    play a part. Of sparse rows the middle is zero; of a given Gram matrix it is the row with
+    the largest sum.
 
     Parameters
     ----------
@@ -94,13 +101,13 @@ class PivotedCholesky(FeatureMap):
         gram = self._gram(X)
         level = self._relative_level() * max(gram.largest, 0.0)
         if given and cap == n:
-            features, pivots, left = _dense(X, level)
+            features, pivots, left = _dense(gram, X, level)
         else:
             features, pivots, left = greedy(gram, min(cap, BLOCK), level)
             if left.max() <= level:
                 gram.check_rest(features)
             elif cap == n <= _DENSE_ROWS and len(pivots) < cap:
-                features, pivots, left = _dense(self.kernel_(X), level)
+                features, pivots, left = _dense(gram, self.kernel_(X), level)
             elif len(pivots) < cap:
                 features, pivots, left = blocked(gram, cap, level, (features, pivots, left))
         self.pivots_ = pivots
@@ -237,17 +244,11 @@ def greedy(
     It ends where no residual is above ``level``, one number or one for each row.
     """
     first, _, left = (None, None, gram.diagonal.copy()) if start is None else start
-    bar = np.broadcast_to(level, left.shape)
     n = len(left)
     columns = np.empty((cap, n))  # features as rows: each step streams through them once
     pivots = np.empty(cap, dtype=np.intp)
     # what a step reads beside rows streams by; smaller blocks cost more in calls
     rank, blocks = 0, RowBlocks(n, gram.X.shape[1] + 1)
-
-    def largest(rows: slice) -> tuple[float, int]:
-        mine = left[rows]
-        row = int(np.argmax(np.where(mine > bar[rows], mine, 0.0) if np.ndim(level) else mine))
-        return float(mine[row]), rows.start + row
 
     def step(rows: slice) -> float:
         column = columns[rank, rows]
@@ -260,11 +261,10 @@ def greedy(
         return float(left[rows].min())  # NaN stays
 
     while rank < cap:
-        # of equal ones the first
-        size, pivot = max(blocks.map(largest), key=lambda found: (found[0], -found[1]))
-        if size <= bar[pivot]:
+        pivot = largest(gram, left, level, blocks)
+        if pivot is None:
             break
-        root, before = np.sqrt(size), columns[:rank, pivot].copy()
+        root, before = np.sqrt(left[pivot]), columns[:rank, pivot].copy()
         kernel_values = _columns(gram, np.array([pivot]), in_pieces=n > blocks.block_rows)
         gram.check(np.array(blocks.map(step)))
         columns[rank, pivots[:rank]] = 0.0
@@ -337,19 +337,16 @@ def blocked(
     chosen = pivots
     blocks = RowBlocks(n, gram.X.shape[1] + 2 * BLOCK)
     while rank < cap:
-        size = min(_CANDIDATES, n)
-        large = np.where(left > level, left, 0.0) if np.ndim(level) else left
-        block = np.argpartition(large, n - size)[n - size :]
-        block = block[(left > level)[block]]
+        block = candidates(gram, left, level, _CANDIDATES)
         if len(block) == 0:
             break
-        mine = features[block, :rank]
+        mine, most = features[block, :rank], float(left[block].max())
         inner, order = _small_factor(
             gram.block(block, block) - mine @ mine.T,
-            max(float(np.min(level)), _SHARE * float(left[block].max())),
+            min(BLOCK, cap - rank),
+            max(float(np.min(level)), _SHARE * most),
+            slack(gram, most),
         )
-        order = order[: min(BLOCK, cap - rank)]
-        inner = inner[: len(order), : len(order)]
         block, mine = block[order], mine[order]
         new = slice(rank, rank + len(block))
         _extend_columns(_columns(gram, block), features, left, inner, mine, blocks)
@@ -388,19 +385,67 @@ def _extend_columns(
     blocks.map(step)
 
 
-def _small_factor(matrix: FloatArray, level: float) -> tuple[FloatArray, IntArray]:
-    """Pivoted Cholesky factor (rank, rank) of a small matrix, down to ``level``."""
-    factor, order, rank, _ = lapack.dpstrf(matrix, tol=level, lower=1)
-    rank = max(int(rank), 1)
-    return np.tril(factor[:rank, :rank]), (order[:rank] - 1).astype(np.intp)
+def _small_factor(
+    matrix: FloatArray, cap: int, level: float, slack: float
+) -> tuple[FloatArray, IntArray]:
+    """Pivoted Cholesky factor (rank, rank) of a small matrix, down to ``level``.
+
+    Of residuals that differ by no more than ``slack`` the first is the pivot.
+    """
+    cap = min(cap, len(matrix))
+    columns, order = np.zeros((cap, len(matrix))), np.zeros(cap, dtype=np.intp)
+    left = matrix.diagonal().copy()
+    order = order[: _small_columns(matrix, left, level, slack, columns, order)]
+    rank = len(order)
+    return np.tril(columns[:rank, order].T), order
 
 
-def _dense(K: FloatArray, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
-    """The whole matrix at once, by LAPACK."""
-    diagonal = K.diagonal()
-    factor, order, rank, _ = lapack.dpstrf(K.T, tol=level, lower=1)  # leaves K alone
-    order = order - 1
-    features = np.empty((len(K), rank))
+@njit(cache=True, nogil=True, error_model="numpy")
+def _small_columns(
+    matrix: FloatArray,
+    left: FloatArray,
+    level: float,
+    slack: float,
+    columns: FloatArray,
+    order: IntArray,
+) -> int:
+    """Write columns, as rows, and their pivots; return how many."""
+    for k in range(len(columns)):
+        largest = left.max()
+        if k > 0 and largest <= level:
+            return k
+        pivot = 0
+        while left[pivot] < largest - slack:
+            pivot += 1
+        order[k] = pivot
+        root = np.sqrt(left[pivot])
+        column = columns[k]
+        column[:] = matrix[pivot]
+        for j in range(k):
+            share = columns[j, pivot]
+            for i in range(len(column)):
+                column[i] -= share * columns[j, i]
+        _take_off(column, root, left)
+        for j in range(k + 1):  # the residual of a pivot is zero
+            left[order[j]] = 0.0
+        for j in range(k):
+            column[order[j]] = 0.0
+        column[pivot] = root
+    return len(columns)
+
+
+def _dense(gram: Gram, K: FloatArray, level: float) -> tuple[FloatArray, IntArray, FloatArray]:
+    """The whole matrix at once, by LAPACK, whose first pivot is the first of equal ones."""
+    diagonal, n = K.diagonal(), len(K)
+    given = np.arange(n)
+    swapped = [0, largest(gram, diagonal, level, RowBlocks(n, 1)) or 0]
+    given[swapped] = given[swapped[::-1]]
+    work = np.array(K.T, order="F")  # leaves K alone
+    work[swapped] = work[swapped[::-1]]
+    work[:, swapped] = work[:, swapped[::-1]]
+    factor, order, rank, _ = lapack.dpstrf(work, tol=level, lower=1, overwrite_a=1)
+    order = given[order - 1]
+    features = np.empty((n, rank))
     features[order] = np.tril(factor)[:, :rank]  # what stands beyond the rank is unfinished
     left = diagonal - np.einsum("ij,ij->i", features, features)
     rest = order[rank:]

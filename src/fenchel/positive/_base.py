@@ -184,15 +184,7 @@ class PositiveEstimator(_Parameters, KernelEstimator):
         """The pivoted Cholesky factorization that products of two features need."""
         rank = self.rank or MOST_FEATURES
         cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank, self.random_state)
-        if self.given_gram:
-            return cholesky, cholesky.fit_transform(rows)
-        # the first of equal diagonals is a pivot: a model is not to depend on the order of rows
-        order = np.lexsort(rows.T)
-        ordered = cholesky.fit_transform(rows[order])
-        features = np.empty_like(ordered)
-        features[order] = ordered
-        cholesky.pivots_ = order[cholesky.pivots_]
-        return cholesky, features
+        return cholesky, cholesky.fit_transform(rows)
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
         """Features of new rows, validated."""
