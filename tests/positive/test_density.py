@@ -111,7 +111,7 @@ def test_numbers_are_rows_of_one_column():
 
 
 def test_default_landmarks_in_ten_columns():
-    """Greedy pivots are rows at the rim of the data, centres of clusters are not."""
+    """All greedy pivots but the first are rows at the rim, centres of clusters are not."""
     random = np.random.default_rng(0)
     sides = np.where(random.random((2, 500)) < 0.5, -1.0, 1.0)
     X, new = np.sqrt(0.3) * random.standard_normal((2, 500, 10))
@@ -122,7 +122,7 @@ def test_default_landmarks_in_ten_columns():
         greedy.fit(X)
     peer = max(KernelDensity(bandwidth=h).fit(X).score(new) for h in (0.4, 0.5, 0.6)) / 500
     assert default.feature_map_.rank_ == 50
-    assert default.score(new) > greedy.score(new) + 1.0
+    assert default.score(new) > greedy.score(new) + 0.2
     assert default.score(new) > peer
     few = DensityEstimator(tol=1e-3, rank=7).fit(X)
     assert few.feature_map_.rank_ == 7
