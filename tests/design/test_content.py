@@ -40,3 +40,17 @@ def test_keys_tell_features_and_targets():
     assert len(np.unique(keys[:, 0])) == 2
     assert len(np.unique(keys[:, 1])) == 3
     np.testing.assert_array_equal(keys[0], keys[3])
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_rows_that_are_near_count_as_one_unless_they_are_most(far):
+    X = np.repeat(np.arange(50.0), 2)[:, None] + np.tile([0.0, 1e-9], 50)[:, None]
+    if far:
+        X[-1] = 1e12
+    order = np.random.default_rng(0).permutation(100)
+    one, other = (
+        distinct_rows(each, each[:, :0], np.ones(100), 20, exact=False)[1]
+        for each in (X, X[order])
+    )
+    np.testing.assert_array_equal(one, other)
+    assert len(one) == (20 if far else 40)

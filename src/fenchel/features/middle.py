@@ -34,7 +34,7 @@ class Middle:
     def distance(self) -> FloatArray:
         """Squared distance of each row, (n,)."""
         X = self.X
-        sample = distinct_rows(X, X[:, :0], np.ones(len(X)), _SAMPLE)[1]
+        sample = distinct_rows(X, X[:, :0], np.ones(len(X)), _SAMPLE, exact=False)[1]
         size = np.abs(sample).max(axis=0)
         size[size == 0.0] = 1.0
         sample = sample / size  # squares of large numbers overflow
