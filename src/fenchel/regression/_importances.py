@@ -18,15 +18,23 @@ _SAMPLE = 128
 class Importances:
     """Attributes of models that keep a few of their training rows."""
 
-    _sample: FloatArray | None
+    _sample: tuple[FloatArray, ...] | None
 
     def _evaluate(self, X: Any) -> FloatArray:
         """All outputs for validated rows."""
         raise NotImplementedError
 
     def _keep_sample(self, rows: FloatArray | None, targets: FloatArray) -> None:
-        """Keep a few rows, or none where these are not features."""
-        self._sample = None if rows is None else sample_by_content(rows, targets, _SAMPLE)
+        """Keep a few rows, or none where these are not features.
+
+        Where there are only a few, they are looked at when they are asked for.
+        """
+        if rows is None:
+            self._sample = None
+        elif len(rows) <= _SAMPLE:
+            self._sample = rows.copy(), targets.copy()
+        else:
+            self._sample = (sample_by_content(rows, targets, _SAMPLE),)
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -41,7 +49,10 @@ class Importances:
             raise AttributeError(
                 "feature_importances_ needs features, and X was sparse or held kernel values"
             )
-        effects = total_effects(self._evaluate, self._sample)
+        sample = self._sample[0]
+        if len(self._sample) > 1:
+            sample = sample_by_content(sample, self._sample[1], _SAMPLE)
+        effects = total_effects(self._evaluate, sample)
         return effects / (effects.sum() or 1.0)
 
     @property
