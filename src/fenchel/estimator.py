@@ -210,14 +210,16 @@ class Searchable:
         known = copied.get_params(deep=False)
         for name in [name for name in parameters if name.endswith("length_scale")]:
             kernel_name = f"{name.removesuffix('length_scale')}kernel"
-            if kernel_name not in known:
-                continue
-            given = parameters.get(kernel_name, known[kernel_name])
-            kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
-            parameters[kernel_name] = _scaled(kernel, parameters.pop(name))
-        if "learn" in known:
-            parameters.setdefault("learn", False)
-        return copied.set_params(**parameters)
+            if kernel_name in known:
+                given = parameters.get(kernel_name, known[kernel_name])
+                kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
+                parameters[kernel_name] = _scaled(kernel, parameters.pop(name))
+        fixed = {"learn": False} if "learn" in known else {}
+        return copied.set_params(**fixed | parameters)
+
+    def chosen(self, **parameters: Any) -> Self:
+        """Return an unfitted copy with parameters that a search has chosen, for all rows."""
+        return self.with_parameters(**parameters)
 
 
 def _scaled(kernel: Any, scale: Any) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +19,7 @@ from fenchel._validation import (
     BOOLEAN,
     NONE,
     POSITIVE,
+    OneOf,
     check_magnitude,
     check_weights,
     declared,
@@ -26,10 +29,17 @@ from fenchel.estimator import KernelEstimator
 from fenchel.features import FeatureMap, default_kernel
 from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
 from fenchel.learning import DEFAULT_STRENGTH, GROWTH, LEARNING, Data, Learned, Learning, learn
+from fenchel.learning.held_out import why_not
 from fenchel.solvers import Solver
 
 FEW_ROWS = 16
 """Rows on which what is not allowed is found before time is spent."""
+
+NOT_MOVED = (
+    "offsets are those of the fit, not of held-out rows: {}; on new rows the curves are closer to "
+    "each other than their levels should be"
+)
+"""What a warning says where offsets stay although they should not."""
 
 
 @parameters
@@ -216,6 +226,55 @@ class LearningEstimator(KernelEstimator):
         return self.with_parameters(**known)
 
 
-__all__ = ["FEW_ROWS", "LearningEstimator"]
+@parameters
+class HeldOutOffsets(LearningEstimator):
+    """Base class of those whose offsets move to the levels of held-out rows after the fit.
+
+    Examples
+    --------
+    >>> from fenchel import QuantileRegressor
+    >>> QuantileRegressor([0.1, 0.9]).chosen(alpha=1e-3).refit_offsets
+    'held_out'
+    """
+
+    constraints = declared(refit_offsets=NONE | OneOf(("auto", "held_out")))
+
+    _: KW_ONLY
+    refit_offsets: str | None = "auto"
+
+    def _refitted(self) -> str | None:
+        """The rows whose levels the offsets are, if they are not those of the fit."""
+        if self.refit_offsets != "auto":
+            return self.refit_offsets
+        return "held_out" if self._was_open and self._has_offset() else None
+
+    def _has_offset(self) -> bool:
+        """Whether there are offsets that may move."""
+        return bool(getattr(self, "fit_intercept", True))
+
+    def _held_out(
+        self, watch: Callback | None, shift: Callable[[], FloatArray | None]
+    ) -> FloatArray | None:
+        """The shift to held-out rows; a warning says where there is none."""
+        moved = shift() if getattr(watch, "reason", None) is None else None
+        if moved is None:
+            warnings.warn(NOT_MOVED.format(why_not(watch)), ConvergenceWarning, stacklevel=7)
+        return moved
+
+    def with_learned(self, times_rows: float = 1.0) -> Self:
+        copy = super().with_learned(times_rows)
+        return copy if self.learned_ is None else copy._moving()
+
+    def chosen(self, **parameters: Any) -> Self:
+        return super().chosen(**parameters)._moving()
+
+    def _moving(self) -> Self:
+        """Itself, with offsets of held-out rows unless something else was asked for."""
+        if self.refit_offsets == "auto" and self._has_offset():
+            self.refit_offsets = "held_out"
+        return self
+
+
+__all__ = ["FEW_ROWS", "NOT_MOVED", "HeldOutOffsets", "LearningEstimator"]
 
 __dir__ = __all__.copy

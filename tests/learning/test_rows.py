@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from fenchel.learning.rows import rows_by_content
+from fenchel.kernels import SparsePoints
+from fenchel.learning.rows import folds_by_content, rows_by_content
 
 
 def table(n=300, d=3, p=2, seed=0):
@@ -121,3 +123,26 @@ def test_many_repeats_leave_as_many_different_rows():
     assert len(again.X) == 50
     np.testing.assert_array_equal(again.X, once.X)
     np.testing.assert_array_equal(again.weight, once.weight)
+
+
+def test_folds_of_sparse_rows():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((200, 6)) < 0.3, rng.normal(size=(200, 6)), 0.0)
+    X[150:] = X[:50]  # with other targets
+    y = rng.normal(size=(200, 1))
+
+    def folds(rows, targets):
+        return folds_by_content(SparsePoints(sparse.csr_array(rows)), targets, 5)
+
+    found, order = folds(X, y), rng.permutation(200)
+    assert np.bincount(found).max() <= 60
+    assert np.bincount(found).min() >= 30
+    np.testing.assert_array_equal(found[150:], found[:50])
+    np.testing.assert_array_equal(folds(X[order], y[order]), found[order])
+    np.testing.assert_array_equal(folds(np.array([3.7, 1e-6, 2e5, 1, 2, 3]) * X, 9.0 * y), found)
+    one = sparse.csr_array(X)
+    explicit = sparse.csr_array((X.ravel(), np.tile(np.arange(6), 200), np.arange(0, 1201, 6)))
+    assert explicit.nnz > one.nnz
+    np.testing.assert_array_equal(folds(explicit, y), found)
+    # as dense rows are dealt: which are together, groups of equal rows aside, is by chance
+    assert len(set(zip(found, folds_by_content(X, y, 5), strict=True))) == 25

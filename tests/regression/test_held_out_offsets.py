@@ -14,8 +14,8 @@ from fenchel.certificate import Status
 from fenchel.features import KernelRows
 from fenchel.kernels import Gaussian
 from fenchel.learning import Learning, folds_by_content
+from fenchel.learning import held_out as _held_out
 from fenchel.losses import Pinball, SquaredPinball
-from fenchel.regression import _held_out
 
 LEVELS = [0.1, 0.5, 0.9]
 RNG = np.random.default_rng(3)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse, sparray
 
 from fenchel._typing import FloatArray
 from fenchel.design.rows import RowBlocks
@@ -16,14 +19,15 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volu
 Keys = npt.NDArray[np.uint64]
 
 
-def row_keys(X: FloatArray, targets: FloatArray) -> Keys:
+def row_keys(X: FloatArray | sparray, targets: FloatArray) -> Keys:
     """Two numbers for each row, (n, 2): one tells its features, the other its targets too.
 
     They are of the ranks of values in their columns.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
+    X : ndarray or sparse array of shape (n, d)
+        Of sparse rows, the values that are not zero.
     targets : ndarray of shape (n, p)
 
     Returns
@@ -39,7 +43,8 @@ def row_keys(X: FloatArray, targets: FloatArray) -> Keys:
     >>> bool(keys[0, 0] == keys[2, 0]), bool(keys[0, 1] == keys[2, 1])
     (True, False)
     """
-    features, of_targets = _keys(_ranked(X)), _keys(_ranked(targets))
+    features = _sparse_keys(X) if issparse(X) else _keys(_ranked(np.asarray(X)))
+    of_targets = _keys(_ranked(targets))
     return np.column_stack([features, _mixed(features + _ODD * of_targets)])
 
 
@@ -143,6 +148,19 @@ def _keys(values: FloatArray) -> Keys:
 
     RowBlocks(len(values), values.shape[1]).map(task)
     return keys
+
+
+def _sparse_keys(X: Any) -> Keys:
+    """The same by the values that are not zero, as ranks that go on from column to column."""
+    columns = X.tocsc(copy=True)
+    columns.eliminate_zeros()
+    of = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
+    order = np.lexsort((columns.data, of))
+    new = np.ones(len(order), dtype=np.uint64)
+    new[1:] = (np.diff(columns.data[order]) != 0) | (np.diff(of[order]) != 0)
+    keys = np.zeros(columns.shape[0], dtype=np.uint64)
+    np.add.at(keys, columns.indices[order], _mixed(np.cumsum(new, dtype=np.uint64)))
+    return _mixed(keys)
 
 
 def _mixed(keys: Keys) -> Keys:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import distinct_rows, row_keys
+from fenchel.kernels import SparsePoints
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
     return distinct_rows(X, targets, np.ones(len(X)), n_rows)[1]
 
 
-def folds_by_content(X: FloatArray, targets: FloatArray, n_folds: int) -> IntArray:
+def folds_by_content(X: FloatArray | SparsePoints, targets: FloatArray, n_folds: int) -> IntArray:
     """Fold of each row: equal rows are in one, and so are those with equal features.
 
     Unless there are too few different ones.
@@ -95,7 +96,7 @@ def folds_by_content(X: FloatArray, targets: FloatArray, n_folds: int) -> IntArr
     >>> bool(fold[0] == fold[2]), np.bincount(np.unique(fold))
     (True, array([1, 1]))
     """
-    table = row_keys(X, targets)
+    table = row_keys(X.matrix if isinstance(X, SparsePoints) else X, targets)
     distinct, place = np.unique(table, axis=0, return_inverse=True)
     return _dealt(distinct, n_folds)[place.ravel()]  # numpy 2.0 gives it a second axis
 

@@ -6,10 +6,9 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
@@ -30,11 +29,13 @@ from fenchel.kernels import (
     level_coupling,
     output_coupling,
 )
+from fenchel.learning.held_out import HalfTime, InTime, held_out_shift
+from fenchel.learning_estimator import NOT_MOVED, HeldOutOffsets
 from fenchel.losses import Loss
 from fenchel.metrics import crossing_loss, d2_score
 from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor
-from fenchel.regression._held_out import HalfTime, InTime, held_out_shift, why_not
+from fenchel.regression._held_out import residuals_of_parts
 from fenchel.regression._prepared import Prepared
 from fenchel.solvers import Solution, WarmStart
 
@@ -42,14 +43,10 @@ _FLEXIBLE = (
     0.02  # features for a row: of fewer, levels of the rows of the fit are those of new ones
 )
 _ELSEWHERE = "the rows are not in memory"
-_NOT_MOVED = (
-    "offsets are those of the fit, not of held-out rows: {}; on new rows the curves are closer to "
-    "each other than their levels should be"
-)
 
 
 @parameters
-class LevelRegressor(KernelRegressor):
+class LevelRegressor(HeldOutOffsets, KernelRegressor):
     """Several levels of one statistic, learned together, for one target or several.
 
     Outputs are pairs of a level and a column of y: all columns at the first level come first.
@@ -69,7 +66,6 @@ class LevelRegressor(KernelRegressor):
     level_gamma: float = 1.0
     coupling: ArrayLike | None = None
     epsilon: float = 0.0
-    refit_offsets: str | None = "auto"
 
     def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
         """The loss that elicits the statistic of each target at these levels."""
@@ -158,12 +154,6 @@ class LevelRegressor(KernelRegressor):
         loss = self._level_loss(self.levels_, self._n_columns(n_targets))
         return loss.insensitive(float(self.epsilon))
 
-    def _refitted(self) -> str | None:
-        """The rows whose levels the offsets are, if they are not those of the fit."""
-        if self.refit_offsets != "auto":
-            return self.refit_offsets
-        return "held_out" if self._was_open and self.fit_intercept else None
-
     def _moved(
         self, prepared: Prepared, problem: Problem, solution: Solution, watch: Callback | None
     ) -> FloatArray:
@@ -177,17 +167,28 @@ class LevelRegressor(KernelRegressor):
             offset = replace(problem, loss=loss).minimizing_offset(solution.weights)
             moved = offset - solution.offset
         elif which == "held_out" and inputs.in_memory:
-            if getattr(watch, "reason", None) is None:
-                # as near to their optima as the fit of all rows is to that of its features
-                gaps = [each.relative_gap for each in solution.history[-1:]]
-                reached = min([solution.certificate.relative_gap, *gaps])
-                solve = partial(self._solve, InTime(watch), max(1.0, reached / float(self.tol)))
-                moved = held_out_shift(problem, solution, inputs.rows, loss, solve)
-            if moved is None:
-                warnings.warn(_NOT_MOVED.format(why_not(watch)), ConvergenceWarning, stacklevel=6)
+            shift = partial(self._shift, prepared, problem, solution, watch, loss)
+            moved = self._held_out(watch, shift)
         elif which == "held_out" and inputs.feature_map.rank_ > _FLEXIBLE * problem.n_rows:
-            warnings.warn(_NOT_MOVED.format(_ELSEWHERE), UserWarning, stacklevel=6)
+            warnings.warn(NOT_MOVED.format(_ELSEWHERE), UserWarning, stacklevel=6)
         return super()._moved(prepared, problem, solution, watch) if moved is None else moved
+
+    def _shift(
+        self,
+        prepared: Prepared,
+        problem: Problem,
+        solution: Solution,
+        watch: Callback | None,
+        loss: Loss,
+    ) -> FloatArray | None:
+        """From the offsets of the fit to those of held-out rows."""
+        # as near to their optima as the fit of all rows is to that of its features
+        gaps = [each.relative_gap for each in solution.history[-1:]]
+        reached = min([solution.certificate.relative_gap, *gaps])
+        solve = partial(self._solve, InTime(watch), max(1.0, reached / float(self.tol)))
+        residuals = residuals_of_parts(problem, solution, solve)
+        rows, weight = prepared.inputs.rows, problem.sample_weight
+        return held_out_shift(rows, problem.targets, weight, loss, residuals)
 
     def _solved(
         self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
@@ -195,12 +196,6 @@ class LevelRegressor(KernelRegressor):
         if watch is not None and self._refitted() == "held_out":
             watch = HalfTime(watch)
         return super()._solved(prepared, start, watch)
-
-    def with_learned(self, times_rows: float = 1.0) -> Self:
-        copy = super().with_learned(times_rows)
-        if copy.refit_offsets == "auto" and self.learned_ is not None:
-            copy.refit_offsets = "held_out"
-        return copy
 
     def _kernel_rows(self) -> KernelRowLimits:
         """Fewer where outputs are coupled: each step is then in all of them at once."""

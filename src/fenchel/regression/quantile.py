@@ -6,13 +6,13 @@ from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
-from sklearn.isotonic import isotonic_regression
 
 from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import NONE, OneOf, declared
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
+from fenchel.learning.held_out import in_order
 from fenchel.losses import Loss, NonCrossing, Pinball
 from fenchel.metrics import central_interval
 from fenchel.problem import Problem
@@ -73,7 +73,8 @@ class QuantileRegressor(LevelRegressor):
         Whether offsets are moved after the fit to the quantiles of their levels of residuals
         y_i - h_j(x_i) - b_j, by weight: of rows that fits to the others have not seen
         ("held_out", see the notes), or of the training rows ("train"). "auto" is the former where
-        something was left to be learned; with numbers for all and without intercept it is None.
+        something was left to be learned, or was chosen by a search; with numbers for all and
+        without intercept it is None.
         With ``non_crossing`` they move so that curves stay in order, and "train" is not
         allowed. Rows that are not in memory have the offsets of the fit in place of those of
         held-out rows, and with fewer than 50 rows a feature a warning says so. No row enters
@@ -287,8 +288,7 @@ class QuantileRegressor(LevelRegressor):
     ) -> FloatArray:
         moved = super()._moved(prepared, problem, solution, watch)
         if self.non_crossing is not None:  # what moves a higher level by no less keeps the order
-            order = np.argsort(self.levels_)
-            moved[order] = isotonic_regression(moved[order])
+            moved = in_order(moved, self.levels_)
         refitted = self._refitted() == "train" or bool(moved.any())
         self._shares = refitted or problem.loss.epsilon == 0.0
         return moved

@@ -1,0 +1,117 @@
+"""Offsets from rows that a fit has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
+
+from fenchel._typing import FloatArray, IntArray
+from fenchel.certificate import Callback, Progress
+from fenchel.learning.rows import folds_by_content
+from fenchel.losses import Loss
+from fenchel.solvers.loop import time_left
+
+_FOLDS = 5
+_ALL_FOLDS = 2000  # rows up to which each fold is held out; of more, the rows of one are enough
+
+NEAR = 1e-2
+"""Relative gap of fits that say enough of held-out rows: the choice of rows is worth more."""
+
+Residuals = Callable[[IntArray, IntArray], FloatArray | None]
+"""From held-out rows and all others to the residuals (m, p) of the former, by a fit of the latter.
+
+None where that fit stops far from its optimum.
+"""
+
+
+def held_out_shift(
+    rows: FloatArray, targets: FloatArray, weight: FloatArray, loss: Loss, residuals: Residuals
+) -> FloatArray | None:
+    r"""What to add to offsets for the least loss on rows that fits have not seen, (p,).
+
+    .. math:: \operatorname*{argmin}_\delta \sum_F \sum_{i \in F} s_i\,
+              \ell(y_i - h_{-F}(x_i) - b_{-F} - \delta)
+
+    over five folds F of rows by what they hold, with :math:`h_{-F}, b_{-F}` the fit to the rows
+    outside of F; of more than 2000 rows F is one of the five. Levels of training rows are too
+    near to each other where a function can come near to these rows. A fold without residuals is
+    left out; None where that is so for all. Where all rows are in one fold, being equal, there
+    is nothing to add.
+
+    ``rows`` and ``targets`` are what folds are told by, and ``loss`` is the one to minimize.
+    """
+    fold_of = folds_by_content(rows, targets, _FOLDS)
+    n_used = 1 if len(fold_of) > _ALL_FOLDS else _FOLDS
+    inside, found, n_fits = [], [], 0
+    for k in range(n_used):
+        held, outside = np.flatnonzero(fold_of == k), np.flatnonzero(fold_of != k)
+        if len(held) == 0 or len(outside) == 0:
+            continue
+        n_fits += 1
+        own = residuals(held, outside)
+        if own is not None:
+            inside.append(held)
+            found.append(own)
+    if not inside:
+        return None if n_fits else np.zeros(loss.n_outputs or targets.shape[1])
+    return loss.minimizing_offset(np.concatenate(found), weight[np.concatenate(inside)])
+
+
+def in_order(shift: FloatArray, levels: FloatArray, room: FloatArray | float = 0.0) -> FloatArray:
+    """The shifts of levels next to the given ones that leave curves in order, (p,).
+
+    A higher level moves up by no less than the one below it, up to the ``room`` (p - 1,) that
+    there is between the two at all x, in increasing order of the levels.
+    """
+    order = np.argsort(levels)
+    raised = np.zeros(len(order))
+    raised[1:] = np.cumsum(np.broadcast_to(room, len(order) - 1))
+    moved = np.empty(len(order))
+    moved[order] = isotonic_regression(shift[order] + raised) - raised
+    return moved
+
+
+@dataclass(frozen=True)
+class InTime:
+    """A callback that tells nobody of certificates, and stops when the time of another is over."""
+
+    watch: Callback | None
+
+    def __call__(self, progress: Progress) -> bool:
+        return self.seconds_left() <= 0.0
+
+    def seconds_left(self) -> float:
+        """Of the other one."""
+        return time_left(self.watch)
+
+
+@dataclass
+class HalfTime:
+    """A callback that hands on to another one, and stops when half of its time is over."""
+
+    watch: Callback
+
+    def __post_init__(self) -> None:
+        self._kept = 0.5 * time_left(self.watch)
+
+    def __call__(self, progress: Progress) -> object:
+        answer = self.watch(progress)
+        if not answer and self.seconds_left() <= 0.0:
+            return "max_time is over, but for what held-out rows need; increase max_time or tol"
+        return answer
+
+    def seconds_left(self) -> float:
+        """Of the half."""
+        left = time_left(self.watch)
+        return left if np.isinf(left) else max(left - self._kept, 0.0)
+
+
+def why_not(watch: Callback | None) -> str:
+    """Why there are no offsets of held-out rows."""
+    if (reason := getattr(watch, "reason", None)) is not None:
+        return str(reason)
+    late = time_left(watch) <= 0.0
+    return "max_time is over" if late else "no fit to a part of the rows has converged"
