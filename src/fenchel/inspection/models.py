@@ -28,6 +28,7 @@ _TITLES = {
     "ConformalQuantileRegressor": "Calibrated intervals",
 }
 _SINGLE = {"mean": "mean", "expectiles": "mean", "quantiles": "median"}  # by the statistic
+_MOVED = ("offset_", "gap_constants_")  # which may be others than those that are certified
 _WRAPPED = ("best_estimator_", "regressor_")  # of searches, of TransformedTargetRegressor
 
 
@@ -329,7 +330,7 @@ def level_losses(estimator: Any) -> list[Loss] | None:
 
 
 def has_moved_offsets(estimator: Any) -> bool:
-    """Whether ``offset_`` is another than the one that ``certificate_`` is of.
+    """Whether ``offset_``, or a constant beside it, is not the one that ``certificate_`` is of.
 
     See ``refit_offsets`` of :class:`~fenchel.QuantileRegressor`.
 
@@ -343,8 +344,10 @@ def has_moved_offsets(estimator: Any) -> bool:
     True
     """
     model = final_estimator(estimator)
-    certified = getattr(model, "certified_offset_", None)
-    return certified is not None and bool(np.any(model.offset_ != certified))
+    names = [name for name in _MOVED if hasattr(model, f"certified_{name}")]
+    return any(
+        np.any(getattr(model, name) != getattr(model, f"certified_{name}")) for name in names
+    )
 
 
 def model_title(estimator: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
-from fenchel._typing import ArrayLike, FloatArray
+from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import NOT_NEGATIVE, declared, shown
 from fenchel.certificate import Callback
 from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
@@ -60,6 +60,22 @@ class Prepared:
     def positive(self) -> KeptRows:
         """The rows with the features of the non-negative functions."""
         return self.inputs if self.second is None else self.second
+
+    def part(self, rows: IntArray) -> Prepared:
+        """Some rows with their targets, as features, units and the kernel of all have them."""
+
+        def some(inputs: KeptRows) -> KeptRows:
+            return inputs._replace(
+                kept=inputs.kept[rows],
+                weight=inputs.weight[rows],
+                rows=inputs.rows[rows],
+                features=inputs.features[rows],
+            )
+
+        second = None if self.second is None else some(self.second)
+        return Prepared(
+            some(self.inputs), self.targets[rows], self.shift, self.scale, second=second
+        )
 
 
 @parameters
@@ -149,17 +165,26 @@ class PositiveEstimator(_Parameters, KernelEstimator):
         self.dual_coef_ = np.zeros((inputs.n_rows, solution.dual.shape[1]))
         self.dual_coef_[inputs.kept] = share[:, None] * solution.dual
         self._keep(prepared, solution)
+        self._move(prepared, solution, watch)
         self._keep_end(solution, stacklevel=7)
         return Start(solution.dual, solution.multipliers)
+
+    def _move(self, prepared: Prepared, solution: PSDSolution, watch: Callback | None) -> None:
+        """Change what is kept to what other rows say: here nothing."""
 
     def _solve(
         self, prepared: Prepared, start: Start | None, watch: Callback | None
     ) -> PSDSolution:
+        """Solve the problem of a fit."""
+        return self._solve_to(float(self.tol), prepared, start, watch)
+
+    def _solve_to(
+        self, tol: float, prepared: Prepared, start: Start | None, watch: Callback | None
+    ) -> PSDSolution:
         """Solve the problem, from a point where its shape fits."""
         problem = replace(self._problem(prepared), shared=prepared.squares)
         fits = start is not None and start.dual.shape == (len(problem.weight), problem.n_outputs)
-        tol, limit = float(self.tol), int(self.max_iter)
-        solver = self._chosen_solver(prepared)
+        solver, limit = self._chosen_solver(prepared), int(self.max_iter)
         return solve(problem, solver, tol, limit, start if fits else None, watch)
 
     def _chosen_solver(self, prepared: Prepared) -> Any:
@@ -233,7 +258,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
         """What does not depend on strengths: rows with weight, kernel, features."""
-        self._learned = None
+        self._learned, self._was_open = None, False
         return self._prepared(*self._validated(X, y), sample_weight)
 
     def _prepared_for_fit(
