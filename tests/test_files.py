@@ -388,7 +388,11 @@ def test_labels_of_rows_that_pandas_writes_are_no_feature(tmp_path):
 
 
 SEARCHES = [
-    (MODEL, {"alpha": [1e-1, 1e-3], "length_scale": [0.4, 0.7]}, None),
+    (
+        clone(MODEL).set_params(refit_offsets=None),  # else those of held-out rows, in memory only
+        {"alpha": [1e-1, 1e-3], "length_scale": [0.4, 0.7]},
+        None,
+    ),
     (KernelRidge(kernel=Gaussian(0.7)), {"alpha": 4}, "neg_mean_absolute_error"),
 ]
 
@@ -407,6 +411,11 @@ def test_a_search_is_that_of_the_rows_in_memory(model, grid, scoring, tmp_path):
     assert found.n_early_stops_ == 0
     assert 0.0 <= max(found.cv_results_[f"split{k}_relative_gap"].max() for k in range(3)) < 1e-6
     np.testing.assert_allclose(found.predict(place), expected.predict(X), atol=1e-3)
+
+
+def test_the_choice_of_a_search_warns_of_offsets_too(tmp_path):
+    with pytest.warns(UserWarning, match="not of held-out rows: the rows are not in memory"):
+        PathSearchCV(MODEL, {"alpha": [1e-1]}, cv=2).fit(written(tmp_path / "t.parquet"), "y")
 
 
 def test_searches_that_files_are_not_for():

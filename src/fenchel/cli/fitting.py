@@ -269,7 +269,7 @@ def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> F
                 warnings.simplefilter("ignore")  # the final fit speaks for itself
                 found = _search(settings, estimator, X, targets, ticks)
             search, early = _summary(settings, found), found.n_early_stops_
-            estimator = estimator.with_parameters(**found.best_params_)
+            estimator = estimator.chosen(**found.best_params_)
         steps = _Steps(show, wish)
         model = calibrated(settings, estimator.set_params(callback=steps), _n_rows(X))
         several = getattr(model, "method", "split") != "split"

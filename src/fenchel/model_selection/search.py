@@ -101,7 +101,10 @@ class PathSearchCV(
     curves κ or ε runs likewise for each alpha, each start extrapolated from the last two.
 
     A search takes the place of learning: candidates, and the final fit, are of estimators with
-    ``learn=False``, whose length scales are read off the data by rules.
+    ``learn=False``, whose length scales are read off the data by rules. As where something was
+    learned, the final fit has offsets of held-out rows if ``refit_offsets`` of the estimator is
+    "auto": by fits of its own, with the choice, since folds of the search may be of any kind.
+    Candidates have the offsets of their fits.
 
     Parameters
     ----------
@@ -272,7 +275,7 @@ class PathSearchCV(
         self.alpha_ = self.best_params_.get("alpha", estimator.alpha)
         if self.refit:
             task = report.begin("refit")
-            best = estimator.with_parameters(**self.best_params_)
+            best = estimator.chosen(**self.best_params_)
             self.best_estimator_ = best.fit(**given.arguments)
             report.end(task)
             for name in ("n_features_in_", "feature_names_in_", "alpha_"):
