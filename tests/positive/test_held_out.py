@@ -154,6 +154,13 @@ def test_a_fit_that_is_stopped_keeps_its_offsets_and_says_so():
     assert not has_moved_offsets(model)
 
 
+def test_who_watches_plays_no_part():
+    given = {"refit_offsets": "held_out", "kernel": Gaussian(1.0), "alpha": 1e-3}
+    alone = NonCrossingQuantileRegressor(LEVELS, **given).fit(X, Y)
+    watched = NonCrossingQuantileRegressor(LEVELS, callback=lambda progress: None, **given)
+    np.testing.assert_array_equal(watched.fit(X, Y).predict(X), alone.predict(X))
+
+
 def test_without_time_offsets_stay_and_a_warning_says_so():
     model = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out", max_time=1e-9)
     with pytest.warns(ConvergenceWarning) as told:

@@ -56,7 +56,11 @@ _Coverage = Annotated[
     typer.Option(help="Calibrate intervals that hold this share of new rows, such as 0.8."),
 ]
 _NonCrossing = Annotated[
-    bool, typer.Option("--non-crossing", help="Quantiles that cross nowhere.")
+    bool,
+    typer.Option(
+        "--non-crossing",
+        help="Quantiles that cross nowhere; their levels are those of held-out rows too.",
+    ),
 ]
 _Rank = Annotated[
     int | None,
@@ -124,7 +128,8 @@ _Cv = Annotated[
     int | None,
     typer.Option(
         help="Choose alpha, and one length scale unless it is given, by cross-validation "
-        "with so many folds. This takes the place of learning."
+        "with so many folds. This takes the place of learning; levels are then moved to "
+        "those of held-out rows, as where something is learned."
     ),
 ]
 _Seed = Annotated[

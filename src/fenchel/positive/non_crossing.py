@@ -374,7 +374,7 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
         part, new = prepared.part(outside), prepared.part(held)
         start = Start(solution.dual[outside], solution.multipliers)
         tol = max(float(self.tol), _ENOUGH, solution.certificate.relative_gap)
-        found = self._solve_to(tol, part, start, None if watch is None else InTime(watch))
+        found = self._solve_to(tol, part, start, InTime(watch))  # the same steps if watched or not
         if not (found.status.converged or found.certificate.relative_gap <= NEAR):
             return None
         return np.asarray(new.targets - self._problem(new).predictions(found.model))
