@@ -191,11 +191,14 @@ def fit_quantiles(model: str, X: np.ndarray, y: np.ndarray, quick: bool) -> Any:
     """A search, fitted."""
     if model == "NW":
         return tuned(KernelQuantiles(LEVELS), {"bandwidth": BANDWIDTHS["quantiles"]}, X, y)
+    own: dict[str, Any] = {"refit_offsets": None}  # those of the fit, as the others have them
     made = {
-        "PNM": QuantileRegressor(LEVELS, level_gamma=np.inf, non_crossing="train", tol=1e-4),
+        "PNM": QuantileRegressor(
+            LEVELS, level_gamma=np.inf, non_crossing="train", tol=1e-4, **own
+        ),
         "NCM": NonNegativeGaps(LEVELS),
         "GLM": ExponentialGaps(LEVELS),
-        "PSD": NonCrossingQuantileRegressor(LEVELS),
+        "PSD": NonCrossingQuantileRegressor(LEVELS, **own),
     }
     first, second = grids("quantiles", model in ("PNM", "PSD"), quick)
     if model == "PNM":  # three functions of one kernel and strength
