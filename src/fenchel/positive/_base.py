@@ -61,21 +61,11 @@ class Prepared:
         """The rows with the features of the non-negative functions."""
         return self.inputs if self.second is None else self.second
 
-    def part(self, rows: IntArray) -> Prepared:
-        """Some rows with their targets, as features, units and the kernel of all have them."""
-
-        def some(inputs: KeptRows) -> KeptRows:
-            return inputs._replace(
-                kept=inputs.kept[rows],
-                weight=inputs.weight[rows],
-                rows=inputs.rows[rows],
-                features=inputs.features[rows],
-            )
-
-        second = None if self.second is None else some(self.second)
-        return Prepared(
-            some(self.inputs), self.targets[rows], self.shift, self.scale, second=second
-        )
+    def only(self, rows: IntArray) -> Prepared:
+        """Some of these rows, with the units and the features of all."""
+        second = None if self.second is None else self.second.only(rows)
+        inputs, targets = self.inputs.only(rows), self.targets[rows]
+        return Prepared(inputs, targets, self.shift, self.scale, second=second)
 
 
 @parameters

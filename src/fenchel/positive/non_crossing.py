@@ -371,7 +371,7 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
         outside: IntArray,
     ) -> FloatArray | None:
         """Of held-out rows by a fit to all others, None where it stops far from its optimum."""
-        part, new = prepared.part(outside), prepared.part(held)
+        part, new = prepared.only(outside), prepared.only(held)
         start = Start(solution.dual[outside], solution.multipliers)
         tol = max(float(self.tol), _ENOUGH, solution.certificate.relative_gap)
         found = self._solve_to(tol, part, start, InTime(watch))  # the same steps if watched or not
