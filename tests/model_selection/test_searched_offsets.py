@@ -82,8 +82,8 @@ def test_intervals_hold_new_rows():
             search = PathSearchCV(quantiles, {"alpha": 5}, cv=2).fit(*sample(200, seed))
             low, high = search.predict_interval(rows, 0.8).T
             shares.append(np.mean((low <= y) & (y <= high)))
-    assert np.mean(held[None]) < 0.7
-    assert 0.76 < np.mean(held["auto"]) < 0.86
+    off = {offsets: abs(np.mean(shares) - 0.8) for offsets, shares in held.items()}
+    assert off["auto"] < min(0.05, off[None])
 
 
 def test_sparse_rows():
