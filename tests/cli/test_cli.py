@@ -41,13 +41,6 @@ def run(*arguments, cwd):
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty working folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def houses():
     """A table with words, true and false, and numbers; price depends on all of them."""

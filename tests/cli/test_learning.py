@@ -25,13 +25,6 @@ LEVELS = [0.1, 0.5, 0.9]
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty working folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def towns(here):
     """A table in which the price depends on a column of words and one of numbers of three."""
     random = np.random.default_rng(0)

@@ -36,13 +36,6 @@ sys.exit(main())
 """
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    """An empty working folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def process(*arguments, **options):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     return subprocess.Popen(

@@ -13,13 +13,6 @@ import pytest
 from fenchel.cli import main
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """An empty working folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
 def houses():
     """A table of words and numbers."""
