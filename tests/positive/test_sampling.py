@@ -63,6 +63,26 @@ def test_both_columns_follow_their_marginals(kernel):
         assert np.abs(below(marginal, some) - shares).max() < stats.kstwo(800).ppf(0.999)
 
 
+def test_many_rows_of_two_columns_follow_the_distribution_functions():
+    """Of the first column by integrals in closed form, of the second by sums over a fine grid."""
+    density = DensityEstimator(kernel=Gaussian([0.6, 0.8]), tol=1e-4).fit(rows_with_one_at(6.0, 2))
+    drawn = density.sample(5000, random_state=3)
+    levels = np.random.RandomState(3).uniform(size=(5000, 2))
+    some = np.arange(0, 5000, 250)
+    first = below(density.marginal(0), drawn[some, 0])
+    assert first == pytest.approx(levels[some, 0], abs=1e-6)
+    grid = np.linspace(-12.0, 16.0, 20_001)
+    for i in some:
+        along = density.model_(np.column_stack([np.full(len(grid), drawn[i, 0]), grid]))
+        masses = np.concatenate([[0.0], np.cumsum(0.5 * (along[1:] + along[:-1]))])
+        share = np.interp(drawn[i, 1], grid, masses) / masses[-1]
+        assert share == pytest.approx(levels[i, 1], abs=1e-5)
+    marginal = density.marginal(1)
+    at = np.linspace(-4.0, 7.0, 40)
+    observed = np.array([(drawn[:, 1] <= t).mean() for t in at])
+    assert np.abs(observed - below(marginal, at)).max() < 1.63 / np.sqrt(5000)  # KS, 1 %
+
+
 def test_a_kernel_that_does_not_decay_is_seen_everywhere():
     landmarks = np.linspace(0.0, 1.0, 4)[:, None]
     kernel = ExpSineSquared(length_scale=0.2, periodicity=5.0)

@@ -113,6 +113,19 @@ class Panels(NamedTuple):
         """Of the points in an integral over all panels."""
         return np.asarray((0.5 * self.sizes[:, None] * _WEIGHTS).ravel())
 
+    def between_points(self, values: FloatArray, at: FloatArray) -> FloatArray:
+        """Values (n, k) at n places, from those of k functions at all points, (points, k)."""
+        panel = np.searchsorted(self.starts, at, side="right") - 1
+        panel = np.clip(panel, 0, len(self.sizes) - 1)
+        shares = 2.0 * (at - self.starts[panel]) / self.sizes[panel] - 1.0
+        basis = chebyshev.chebvander(shares, _ORDER) @ _ON_NODES
+        known = values.reshape(len(self.sizes), len(_NODES), -1)
+        found = np.empty((len(at), known.shape[2]))
+        for each in np.unique(panel):
+            rows = panel == each
+            found[rows] = basis[rows] @ known[each]
+        return found
+
     def quantiles(self, values: FloatArray, levels: FloatArray) -> FloatArray:
         """Where the share of the integral of a function reaches a level, (n,) of n levels.
 

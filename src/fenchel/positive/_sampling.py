@@ -18,9 +18,11 @@ from fenchel.positive._panels import Panels, Piece, pieces_of
 from fenchel.positive._quadrature import decay_range
 
 _SHARE = 1.0  # of a length scale in a panel: Gaussian kernels are polynomials there to 1e-6
+_FINE = 0.5  # and to 1e-8 of the largest value, which all conditional densities are to be
 _EQUAL, _FEW_EQUAL = 512, 64  # panels where there is no length scale, of one column and of more
 _CHUNK = 2**22
 _AT_ONCE = 2**14  # points in the plane
+_TRIED, _EXACT = 32, 1e-6  # rows at which polynomials are looked at, and what they may miss
 
 
 def sample_by_conditionals(
@@ -46,8 +48,12 @@ def sample_by_conditionals(
         landmarks = getattr(feature_map, "landmarks_", np.zeros((0, 1)))[:, 0]
         panels = Panels.between([_with_kinks(piece, landmarks) for piece in pieces[0]])
         return panels.quantiles(values(panels.points[:, None])[None], uniform[:, 0])[:, None]
-    if d == 2 and as_scalar_kernel(feature_map.kernel_).factor([0, 1]) is None:
-        return _in_the_plane(values, [_panels(each) for each in pieces], uniform)
+    if d == 2:
+        product = as_scalar_kernel(feature_map.kernel_).factor([0, 1]) is not None
+        both = [_panels(pieces[0], _FINE if product else _SHARE), _panels(pieces[1])]
+        found = _in_the_plane(values, both, uniform, not product)
+        if found is not None:
+            return found
     form = product_form(feature_map, factor, "sample in more than one dimension")
     copies = len(form.landmarks) // len(feature_map.landmarks_)  # of a sum of kernels
     inner = form.coefficients @ form.coefficients.T
@@ -69,31 +75,56 @@ def _with_kinks(piece: Piece, landmarks: FloatArray) -> FloatArray:
     return np.unique(np.concatenate([piece.edges(_SHARE, _EQUAL), inside]))
 
 
-def _panels(pieces: list[Piece]) -> Panels:
-    return Panels.between([piece.edges(_SHARE, _FEW_EQUAL) for piece in pieces])
+def _panels(pieces: list[Piece], share: float = _SHARE) -> Panels:
+    return Panels.between([piece.edges(share, _FEW_EQUAL) for piece in pieces])
 
 
 def _in_the_plane(
-    values: Callable[[FloatArray], FloatArray], panels: list[Panels], uniform: FloatArray
-) -> FloatArray:
-    """Two coordinates by values alone: the first by sums over panels, the second given it."""
+    values: Callable[[FloatArray], FloatArray],
+    panels: list[Panels],
+    uniform: FloatArray,
+    alone: bool = True,
+) -> FloatArray | None:
+    """Two coordinates by values alone: the first by sums over panels, the second given it.
+
+    Of many rows, values at the first coordinates that were drawn are those of polynomials in their
+    panels, as far as that is exact. Unless there are values ``alone``, None where it is not.
+    """
     first, second = panels
     across, size = second.points, max(1, _AT_ONCE // len(second.points))
-    rows = np.empty_like(uniform)
+    rows, ends = np.empty_like(uniform), first.points
+    many = len(rows) >= len(ends) and len(ends) * len(across) <= _CHUNK
+    if not (many or alone):
+        return None
 
     def beside(some: FloatArray) -> FloatArray:
         """Values at some first coordinates with all second ones."""
         pairs = [np.repeat(some, len(across)), np.tile(across, len(some))]
         return values(np.stack(pairs, axis=1)).reshape(len(some), -1)
 
-    ends = first.points
-    sums = [beside(ends[k : k + size]) @ second.weights for k in range(0, len(ends), size)]
-    rows[:, 0] = first.quantiles(np.concatenate(sums)[None], uniform[:, 0])
+    pieces = [beside(ends[k : k + size]) for k in range(0, len(ends), size)] if many else []
+    parts = pieces or (beside(ends[k : k + size]) for k in range(0, len(ends), size))
+    sums = np.concatenate([each @ second.weights for each in parts])
+    rows[:, 0] = first.quantiles(sums[None], uniform[:, 0])
+    of_rows = beside
+    if many:
+        grid = np.concatenate(pieces)
+        if _agree(first.between_points(grid, rows[:_TRIED, 0]), beside(rows[:_TRIED, 0])):
+            size = max(1, _CHUNK // len(across))
+            of_rows = lambda some: np.maximum(first.between_points(grid, some), 0.0)  # noqa: E731
+        elif not alone:
+            return None
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
-        found = beside(rows[part, 0])
+        found = of_rows(rows[part, 0])
         rows[part, 1] = second.quantiles(found, uniform[part, 1])
     return rows
+
+
+def _agree(values: FloatArray, exact: FloatArray) -> bool:
+    """Whether values of rows are near the exact ones, in units of the largest of each row."""
+    away = np.abs(values - exact).max(axis=1)
+    return bool((away <= _EXACT * exact.max(axis=1)).all())
 
 
 class _Part(NamedTuple):
