@@ -12,6 +12,7 @@ sentence that names the parameter, what was given, and what is allowed.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sized
 from contextlib import contextmanager
@@ -288,6 +289,21 @@ def said_of(name: str) -> Iterator[None]:
         raise type(error)(message) from error
 
 
+_READ = (
+    "read the table, as by pandas.read_parquet; QuantileRegressor, ExpectileRegressor, SVR and "
+    "KernelRidge fit and predict tables in files"
+)
+_COLUMN = "give its values; names of columns are for fits of tables in files"
+
+
+def check_read(values: Any, name: str) -> None:
+    """Raise a sentence for the place of a table or the name of a column where numbers are due."""
+    if isinstance(values, (str, os.PathLike)):
+        remedy = _READ if name == "X" else _COLUMN
+        given = shown(os.fspath(values))
+        raise TypeError(f"{name} must be an array of numbers, got {given}: {remedy}")
+
+
 def rows_of(
     estimator: BaseEstimator, X: Any, *, reset: bool = True, least: int = 1, sparse: bool = False
 ) -> Any:
@@ -295,6 +311,7 @@ def rows_of(
 
     With ``sparse`` they are a sparse array by columns.
     """
+    check_read(X, "X")
     if sparse:
         with said_of("X"):
             return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse="csc")
@@ -334,6 +351,7 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
     """Finite targets (n,) for what has this name, or (n, p) where there may be several."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
+    check_read(y, "y")
     if not _is_clean(y, 1, 1):
         with said_of("y"):
             if several:
@@ -388,6 +406,7 @@ def check_weights(
     neither their sums nor their products overflow or vanish. Where they may be all zero, they are
     returned as given.
     """
+    check_read(sample_weight, "sample_weight")
     with said_of("sample_weight"):
         if isinstance(sample_weight, Real):
             sample_weight = np.full(_num_samples(X), sample_weight)

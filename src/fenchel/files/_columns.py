@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_weights
+from fenchel._validation import check_magnitude, check_weights, shown
 from fenchel.files._arrow import opened
 from fenchel.files._tables import Table, Told, are_finite
 from fenchel.spool import Spool
@@ -61,6 +61,8 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None, told: Told | None = 
         Called after each block.
     """
     table = opened(X)
+    if isinstance(y, str) and isinstance(sample_weight, str) and y == sample_weight:
+        raise ValueError(f"sample_weight must be another column than y, got {shown(y)} for both")
     beside = [each for each in (y, sample_weight) if isinstance(each, str) and table.named]
     names = [name for name in table.features if name not in beside or not table.named]
     if not names:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import check_levels, check_weights, shown
+from fenchel._validation import check_levels, check_read, check_weights, shown
 from fenchel.losses import Loss
 
 MULTIOUTPUT = ("uniform_average", "raw_values")
@@ -19,6 +19,7 @@ def checked(
     y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Targets (n, 1) or (n, p), predictions (n, p) and weights (n,)."""
+    check_read(y_true, "y_true")
     y = check_array(y_true, ensure_2d=False, dtype=np.float64, input_name="y_true")
     y, prediction = y.reshape(len(y), -1), predictions(y_pred)
     check_consistent_length(y, prediction)

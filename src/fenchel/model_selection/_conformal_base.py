@@ -28,6 +28,7 @@ from fenchel._validation import (
     CheckedParameters,
     Having,
     OneOf,
+    check_read,
     check_weights,
     declared,
     random_of,
@@ -203,6 +204,8 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         """
         check_is_fitted(self)
         coverage = SHARE(self.coverage if coverage is None else coverage, "coverage")
+        if self._held_out is not None or sample_weight is not None:
+            check_read(X, "X")
         new_weight = self._new_weight(X, sample_weight)
         if self._held_out is None:
             low, high = outputs(self.estimator_, X, self._columns)
@@ -377,6 +380,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
     def _validated(
         self, plain: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[AnyArray, FloatArray, FloatArray | None]:
+        check_read(X, "X")
         with said_of("X"):
             (X,) = indexable(X)
             n_rows = _num_samples(X)

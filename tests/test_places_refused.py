@@ -1,0 +1,113 @@
+"""Places of tables and names of columns, where only numbers will do: one sentence each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fenchel import (
+    SVR,
+    ConeRegressor,
+    ConformalQuantileRegressor,
+    ConformalRegressor,
+    DensityEstimator,
+    FunctionalRegressor,
+    GroupLasso,
+    HeteroscedasticRegressor,
+    KernelRidge,
+    Lasso,
+    LinearRegression,
+    NonCrossingQuantileRegressor,
+    NonNegativeRegressor,
+    QuantileRegressor,
+    Ridge,
+)
+from fenchel.metrics import d2_pinball_score
+from fenchel.online import OnlineLasso, OnlineRidge
+
+IN_MEMORY = [
+    Lasso(),
+    GroupLasso([0, 1]),
+    LinearRegression(),
+    Ridge(),
+    ConeRegressor(),
+    FunctionalRegressor(),
+    HeteroscedasticRegressor(),
+    NonCrossingQuantileRegressor(),
+    NonNegativeRegressor(),
+    DensityEstimator(),
+    ConformalRegressor(),
+    ConformalQuantileRegressor(),
+    OnlineLasso(),
+    OnlineRidge(),
+]
+READ = (
+    "read the table, as by pandas.read_parquet; QuantileRegressor, ExpectileRegressor, SVR and "
+    "KernelRidge fit and predict tables in files"
+)
+COLUMN = "give its values; names of columns are for fits of tables in files"
+
+
+@pytest.fixture
+def table(tmp_path):
+    """The place of a table."""
+    X = np.random.default_rng(0).uniform(size=(40, 2))
+    place = tmp_path / "rows.parquet"
+    pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "y": X.sum(axis=1)}).to_parquet(place)
+    return place
+
+
+def says(name, given, remedy):
+    sentence = f"{name} must be an array of numbers, got {given!r}: {remedy}"
+    return pytest.raises(TypeError, match=f"^{re.escape(sentence)}$")
+
+
+def rows():
+    X = np.random.default_rng(0).uniform(size=(40, 2))
+    return X, X.sum(axis=1)
+
+
+@pytest.mark.parametrize("model", IN_MEMORY, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("kind", [str, Path])
+def test_fits_of_rows_in_memory_refuse_places(model, kind):
+    with says("X", "rows.parquet", READ):
+        model.fit(kind("rows.parquet"), "y")
+
+
+@pytest.mark.parametrize("model", [Lasso(), QuantileRegressor(), SVR(), ConformalRegressor()])
+def test_names_of_columns_are_not_targets_of_arrays(model):
+    X, y = rows()
+    with says("y", "price", COLUMN):
+        model.fit(X, "price")
+    with says("sample_weight", "size", COLUMN):
+        model.fit(X, y, "size")
+
+
+@pytest.mark.parametrize("model", [QuantileRegressor(learn=False), KernelRidge(learn=False)])
+def test_scores_want_the_targets_themselves(model, table):
+    model.set_params(alpha=0.01).fit(table, "y")
+    with says("y", "y", COLUMN):
+        model.score(table, "y")
+    assert model.score(table, pd.read_parquet(table)["y"]) > 0.5
+
+
+def test_predictions_and_metrics_refuse_places():
+    X, y = rows()
+    model = Lasso(alpha=0.01).fit(X, y)
+    with says("X", "rows.parquet", READ):
+        model.predict("rows.parquet")
+    with says("y_true", "y", COLUMN):
+        d2_pinball_score("y", y[:, None], levels=[0.5])
+    held_out = ConformalRegressor(KernelRidge(alpha=0.01, learn=False), method="cv+").fit(X, y)
+    with says("X", "rows.parquet", READ):
+        held_out.predict_interval(Path("rows.parquet"))
+
+
+def test_weights_are_another_column_than_the_target(table):
+    sentence = "^sample_weight must be another column than y, got 'y' for both$"
+    with pytest.raises(ValueError, match=sentence):
+        KernelRidge(alpha=0.01, learn=False).fit(table, "y", "y")
