@@ -19,6 +19,8 @@ from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
 
+from fenchel._clock import check_time
+
 _SMALL = 1000
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
@@ -189,16 +191,21 @@ def in_threads(task: Callable[[_Part], _Result], parts: Sequence[_Part]) -> list
     bit for bit. A task should run for milliseconds, most of them in compiled code. Its products of
     arrays are ``np.dot``: ``@`` holds Python's lock, so that other threads wait, where its result
     has less than 500 numbers (numpy 2.4). Of several that fail, the error of the first part is
-    raised.
+    raised. Where the time is over, no further part is begun, see :mod:`fenchel._clock`.
     """
     if len(parts) < 2:
         return [task(part) for part in parts]
+
+    def in_time(part: _Part) -> _Result:
+        check_time()
+        return task(part)
+
     with threads_that_pay(0):
         helpers, holder = min(_one_thread.asked, len(parts)) - 1, object()
         try:
             if helpers < 1 or not _pool.enter(holder):
-                return [task(part) for part in parts]
-            return _shared(task, parts, helpers)
+                return [in_time(part) for part in parts]
+            return _shared(in_time, parts, helpers)
         finally:
             try:
                 _pool.leave(holder)

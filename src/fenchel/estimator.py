@@ -446,7 +446,8 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         """The fitted map and the features of the rows."""
         kernel = self._resolved_kernel(rows, weight)
         limits = self._kernel_rows() if takes_gram(self.solver) else NO_KERNEL_ROWS
-        return fit_feature_map(self.features, kernel, self.rank, self.random_state, rows, limits)
+        options = self.features, kernel, self.rank, self.random_state
+        return fit_feature_map(*options, rows, limits, getattr(self, "max_time", None))
 
     def _kernel_rows(self) -> KernelRowLimits:
         """Up to how many rows a rough kernel is known by its values."""

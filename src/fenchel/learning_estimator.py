@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._clock import within
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
@@ -31,6 +32,7 @@ from fenchel.kernels import OperatorKernel, as_kernel, is_open, settled
 from fenchel.learning import DEFAULT_STRENGTH, GROWTH, LEARNING, Data, Learned, Learning, learn
 from fenchel.learning.held_out import why_not
 from fenchel.solvers import Solver
+from fenchel.solvers.loop import time_left
 
 FEW_ROWS = 16
 """Rows on which what is not allowed is found before time is spent."""
@@ -256,14 +258,17 @@ class HeldOutOffsets(LearningEstimator):
         self, watch: Callback | None, shift: Callable[[], FloatArray | None]
     ) -> FloatArray | None:
         """The shift to held-out rows; a warning says where there is none."""
-        moved = shift() if getattr(watch, "reason", None) is None else None
+        moved = None
+        if getattr(watch, "reason", None) is None:
+            with within(time_left(watch)):
+                moved = shift()
         if moved is None:
             warnings.warn(NOT_MOVED.format(why_not(watch)), ConvergenceWarning, stacklevel=7)
         return moved
 
-    def with_learned(self, times_rows: float = 1.0) -> Self:
+    def with_learned(self, times_rows: float = 1.0, *, held_out: bool = True) -> Self:
         copy = super().with_learned(times_rows)
-        return copy if self.learned_ is None else copy._moving()
+        return copy._moving() if held_out and self.learned_ is not None else copy
 
     def chosen(self, **parameters: Any) -> Self:
         return super().chosen(**parameters)._moving()

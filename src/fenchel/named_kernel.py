@@ -14,18 +14,22 @@ for a better bound, and for a better fit if the bound does not get small.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Generic, Protocol, Self, TypeVar
 
+from fenchel._clock import OutOfTime, within
 from fenchel._typing import FloatArray
-from fenchel.certificate import Status
+from fenchel.certificate import Callback, Status
 from fenchel.estimator import KeptRows
 from fenchel.problem import Problem
 from fenchel.solvers import Solution, WarmStart
+from fenchel.solvers.loop import time_left
 
 _LEAST_SHARE, _MOST_SHARE = 1e-6, 0.1  # by which the residual falls when features are added
 _MOST_ROWS = 30_000  # of an exact pass: n²/2 kernel values, some five seconds
+_LATE = 0.5  # seconds that it may take where the time is over
 
 
 class Preparation(Protocol):
@@ -58,12 +62,14 @@ def solve_named(
     solve: Callable[[Problem, WarmStart | None], Solution],
     start: WarmStart | None,
     tol: float,
+    watch: Callback | None = None,
 ) -> tuple[P, Problem, Solution]:
     """Solve, with more features where the certificate of the kernel as given needs them.
 
     Returns the rows with the features of the solution, the problem that these make, and the
     solution with the certificate of the kernel as given. Where features lie outside of the
-    space of the kernel there is none, and the status says so.
+    space of the kernel there is none, and the status says so. Where the time of ``watch`` is over
+    the bound is the one that is known by then.
 
     Examples
     --------
@@ -84,7 +90,7 @@ def solve_named(
         solution = solve(problem, start)
         if not prepared.inputs.feature_map.in_space:
             return prepared, problem, _of_features(solution, prepared.inputs)
-        bound = _Bound(prepared, make, problem, solution, tol)
+        bound = _Bound(prepared, make, problem, solution, tol, watch)
         if bound.reached or bound.finest is prepared or not solution.status.converged:
             return prepared, problem, bound.stated()
         near = solution.dual if solution.nearby is None else solution.nearby
@@ -110,6 +116,7 @@ class _Bound(Generic[P]):
         problem: Problem,
         solution: Solution,
         tol: float,
+        watch: Callback | None,
     ) -> None:
         self.prepared, self.make, self.finest = prepared, make, prepared
         self.problem, self.solution = problem, solution
@@ -117,10 +124,11 @@ class _Bound(Generic[P]):
         self.tol, self.target = tol, max(tol * certificate.unit, certificate.gap)
         self.left = self._left_out(problem, prepared.inputs.residual)
         self.lower = certificate.dual - self.left
-        self._widen()
+        with suppress(OutOfTime), within(time_left(watch)):
+            self._widen()
         last = self.finest is prepared or not solution.status.converged
         if last and not self.reached:
-            self._look_closely()
+            self._look_closely(max(time_left(watch), _LATE))
 
     @cached_property
     def push(self) -> FloatArray:
@@ -154,7 +162,7 @@ class _Bound(Generic[P]):
             self.left = self._left_out(problem, wider.inputs.residual)
             self.lower = max(self.lower, problem.dual(self.solution.dual) - self.left)
 
-    def _look_closely(self) -> None:
+    def _look_closely(self, seconds: float) -> None:
         """With no more features to be had: one pass over all kernel values, and a shorter point.
 
         The multiple t β of a dual point is feasible as well; with e its linear part, D(t β) is
@@ -164,8 +172,9 @@ class _Bound(Generic[P]):
         inner = problem.alpha * problem.design.squared_norm(problem.link(dual))
         self.left = self._left_out(problem, self.prepared.inputs.residual)
         if problem.n_rows <= _MOST_ROWS:
-            square = problem.design.square_by(self.push, self.prepared.inputs.forms)
-            self.left = max(0.5 * (problem.alpha * square - inner), 0.0)
+            with suppress(OutOfTime), within(seconds):
+                square = problem.design.square_by(self.push, self.prepared.inputs.forms)
+                self.left = max(0.5 * (problem.alpha * square - inner), 0.0)
         whole = self.solution.certificate.dual
         self.lower = max(self.lower, whole - self.left)
         linear, square_of_all = whole + 0.5 * inner, inner + 2.0 * self.left

@@ -91,7 +91,7 @@ def solve_in_ball(
     >>> round(problem.design.squared_norm(solution.weights), 3)
     1.0
     """
-    search = _Search(prepared, make, solve, start, tol * TOLERANCE, radius)
+    search = _Search(prepared, make, solve, start, tol * TOLERANCE, radius, callback)
     loop: Loop[Any] = Loop(tol, callback)
     point: _Point[P] = loop.run(search.iterates())
     loop.reason = loop.reason or search.reason
@@ -109,6 +109,7 @@ class _Search(Generic[P]):
     start: WarmStart | None
     tol: float
     radius: float
+    watch: Callback | None = None
     reason: str | None = None
     inside: _Fit[P] | None = None
     """With the smallest alpha of those whose function is in the ball."""
@@ -136,7 +137,7 @@ class _Search(Generic[P]):
             return replace(self.make(rows), alpha=alpha)
 
         self.prepared, problem, solution = solve_named(
-            self.prepared, at, self.solve, self.start, self.tol
+            self.prepared, at, self.solve, self.start, self.tol, self.watch
         )
         near = solution.dual if solution.nearby is None else solution.nearby
         self.start = WarmStart(near, solution.offset, alpha)

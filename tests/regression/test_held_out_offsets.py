@@ -16,6 +16,7 @@ from fenchel.kernels import Gaussian
 from fenchel.learning import Learning, folds_by_content
 from fenchel.learning import held_out as _held_out
 from fenchel.losses import Pinball, SquaredPinball
+from fenchel.solvers.loop import InTime
 
 LEVELS = [0.1, 0.5, 0.9]
 RNG = np.random.default_rng(3)
@@ -143,7 +144,7 @@ class Late:
 
 def test_half_of_the_time_is_kept_for_held_out_rows():
     watch = Late(1.0)
-    half, rest = _held_out.HalfTime(watch), _held_out.InTime(watch)
+    half, rest = _held_out.HalfTime(watch), InTime(watch)
     assert half(None) is None
     assert half.seconds_left() == 0.5
     watch.left = 0.4

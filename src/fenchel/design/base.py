@@ -15,6 +15,9 @@ from fenchel.design.rows import RowBlocks
 Rows = slice | IntArray
 """Some of the rows: a block, or their numbers."""
 
+DECOMPOSED = 10.0
+"""Times n³: operations in whose time an eigendecomposition is made."""
+
 
 class Spectrum(NamedTuple):
     """Eigenvalues (k,), none negative, and orthonormal vectors (n, k); the rest are zero."""

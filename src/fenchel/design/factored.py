@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
 
+from fenchel._clock import check_time
 from fenchel._compiling import njit
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
@@ -47,11 +48,15 @@ class Factored:
 
     def factor(self, shift: FloatArray) -> Factored:
         """Factor K + diag(shift) for shift (n,); LinAlgError if it is not positive definite."""
+        check_time(0.7 * len(shift) ** 3)
         self.shift = shift
         np.einsum("ii->i", self._values)[:] += shift
-        if not factor_lower(self._values.T):
+        try:
+            if not factor_lower(self._values.T):
+                raise LinAlgError("the matrix is not positive definite")
+        except BaseException:  # also where the time is over in the middle of it
             self.restore()
-            raise LinAlgError("the matrix is not positive definite")
+            raise
         return self
 
     def restore(self) -> None:

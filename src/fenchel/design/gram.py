@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
+from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import ByValues, Design, Functions, Rows, Spectrum, in_order
+from fenchel.design.base import DECOMPOSED, ByValues, Design, Functions, Rows, Spectrum, in_order
 from fenchel.design.factored import Factored
 from fenchel.design.kernel_values import KernelColumns, KernelValues, Stored
 from fenchel.design.plain import Plain
@@ -133,6 +134,7 @@ class Gram(ByValues):
     def _decomposed(self, root: FloatArray) -> Spectrum:
         """Where few eigenvalues are not zero, products use them from then on."""
         gram = self.kernel_values.times(np.eye(self.n_rows)) if self.gram is None else self.gram
+        check_time(DECOMPOSED * float(self.n_rows) ** 3)
         scaled = root * gram * root.T
         found = in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
         some = found.values > _ROUNDING * found.values[-1]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, qr
 
+from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.base import Coupled, Functions, Rows, Spectrum, distinct, in_order
+from fenchel.design.base import DECOMPOSED, Coupled, Functions, Rows, Spectrum, distinct, in_order
 from fenchel.design.kernel_values import KernelColumns, Stored, fill_lower
 from fenchel.design.narrow import is_narrow, narrow_product, narrow_pull
 from fenchel.design.rows import RowBlocks
@@ -140,8 +141,10 @@ class Plain(Coupled):
     def _decomposed(self, root: FloatArray) -> Spectrum:
         features = self._rows[:]
         if 2 * self.width >= self.n_rows:
+            check_time(DECOMPOSED * float(self.n_rows) ** 3)
             scaled = root * (features @ features.T) * root.T
             return in_order(*eigh(scaled, overwrite_a=True, check_finite=False))
+        check_time(2.0 * DECOMPOSED * self.n_rows * self.width**2)
         basis, triangle = qr(root * features, mode="economic", check_finite=False)
         values, inner = eigh(triangle @ triangle.T, check_finite=False)
         return in_order(values, basis @ inner)

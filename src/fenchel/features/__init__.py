@@ -131,6 +131,7 @@ def fit_feature_map(
     random_state: Any,
     X: FloatArray,
     kernel_rows: KernelRowLimits,
+    seconds: float | None = None,
 ) -> tuple[FeatureMap, FloatArray]:
     """Return the fitted feature map for a kernel and the features of the rows.
 
@@ -139,6 +140,8 @@ def fit_feature_map(
     the kernel; and of 2500 rows or more whose kernel values are not stored, where 512 columns
     leave more than 1e-8 of it. Functions and given Gram matrices are always factored, which
     proves them positive semi-definite, and so are operator-valued kernels.
+
+    Where a fit has ``seconds``, there are no more columns than take a part of these.
 
     Examples
     --------
@@ -181,6 +184,8 @@ def fit_feature_map(
                 break
             if probe.rank_ < columns and rows is X:  # accuracy ended it: some need more columns
                 return probe.set_params(rank=None), mapped
+    if may_be_rough and seconds is not None:
+        chosen = chosen.limited(seconds, len(X))
     return chosen, np.asarray(chosen.fit_transform(X))
 
 

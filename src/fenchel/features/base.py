@@ -235,6 +235,10 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         """
         return far_mean(*moments(features, weight / weight.sum()))
 
+    def limited(self, seconds: float, n_rows: int) -> Self:
+        """Return what takes about a part of so many seconds to fit, if it can tell: itself."""
+        return self
+
     def restricted(self, features: FloatArray, rows: IntArray) -> tuple[Self, FloatArray]:
         """Return a map and features for some of the training rows only."""
         return copy.copy(self), features[rows]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import RowBlocks
 from fenchel.features.middle import Middle, middle_of
@@ -132,6 +133,7 @@ def forms_of(gram: Gram, push: FloatArray) -> FloatArray:
     carrying = np.flatnonzero(push.any(axis=1))
     tiles = [carrying[i : i + _TILE] for i in range(0, len(carrying), _TILE)]
     for i, rows in enumerate(tiles):
+        check_time()
         total += push[rows].T @ (gram.block(rows, rows) @ push[rows])
         for others in tiles[i + 1 :]:
             part = push[rows].T @ (gram.block(rows, others) @ push[others])

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._clock import check_time
 from fenchel._compiling import njit
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
@@ -22,6 +23,7 @@ from fenchel.features.triangular import solve_rows
 from fenchel.kernels import OperatorKernel, Precomputed, stacked
 
 BLOCK = 64
+_A_SECOND = 5e9  # rows times squared columns in a quarter of it
 _CANDIDATES = 4 * BLOCK
 _SHARE = 0.3  # of the largest residual, where a block ends
 _DENSE_ROWS = 5000
@@ -116,6 +118,11 @@ class PivotedCholesky(FeatureMap):
             self.landmarks_ = X[pivots]
         self._set_kernel_error(gram.diagonal, left)
         return features
+
+    def limited(self, seconds: float, n_rows: int) -> Self:
+        """Have no more columns than take about a quarter of so many seconds."""
+        columns = max(BLOCK, int(np.sqrt(_A_SECOND * seconds / n_rows)))
+        return self if columns >= self._cap(n_rows) else self.set_params(rank=columns)
 
     def _cap(self, n: int) -> int:
         cap = max(100, int(2.5e7 / n)) if self.rank is None else int(self.rank)
@@ -337,6 +344,7 @@ def blocked(
     chosen = pivots
     blocks = RowBlocks(n, gram.X.shape[1] + 2 * BLOCK)
     while rank < cap:
+        check_time()
         block = candidates(gram, left, level, _CANDIDATES)
         if len(block) == 0:
             break

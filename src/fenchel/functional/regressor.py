@@ -322,6 +322,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
             lambda problem, near: self._solver(problem).solve(problem, near, watch),
             warm,
             self._tolerance,
+            watch,
         )
         prepared.adopt(used)
         self.alpha_ = problem.alpha

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
+from fenchel._clock import OutOfTime
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Progress
 from fenchel.learning.rows import folds_by_content
@@ -51,7 +52,10 @@ def held_out_shift(
         if len(held) == 0 or len(outside) == 0:
             continue
         n_fits += 1
-        own = residuals(held, outside)
+        try:
+            own = residuals(held, outside)
+        except OutOfTime:
+            break
         if own is not None:
             inside.append(held)
             found.append(own)
@@ -72,20 +76,6 @@ def in_order(shift: FloatArray, levels: FloatArray, room: FloatArray | float = 0
     moved = np.empty(len(order))
     moved[order] = isotonic_regression(shift[order] + raised) - raised
     return moved
-
-
-@dataclass(frozen=True)
-class InTime:
-    """A callback that tells nobody of certificates, and stops when the time of another is over."""
-
-    watch: Callback | None
-
-    def __call__(self, progress: Progress) -> bool:
-        return self.seconds_left() <= 0.0
-
-    def seconds_left(self) -> float:
-        """Of the other one."""
-        return time_left(self.watch)
 
 
 @dataclass

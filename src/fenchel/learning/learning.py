@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from fenchel._clock import OutOfTime, within
 from fenchel._typing import FloatArray
 from fenchel._validation import (
     BOOLEAN,
@@ -49,6 +50,7 @@ _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matte
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0  # and the variance of that prior
 _GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
+_HALF = "half of max_time was used"
 GROWTH = 0.6
 """Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
 _LAST_GROWTH = 1.0  # and after a last descent to this one
@@ -338,8 +340,13 @@ class EarlyEnd:
             if answer:
                 self.reason = reason_of(answer)
             elif left < spent:
-                self.reason = "half of max_time was used"
+                self.reason = _HALF
         return self.reached
+
+    def seconds_left(self) -> float:
+        """Until half of the time is used."""
+        spent = time.perf_counter() - self.started
+        return max(0.5 * (time_left(self.watch) - spent), 0.0)
 
     @property
     def reached(self) -> bool:
@@ -358,9 +365,10 @@ class _Try:
         kernel: Any,
         alpha: float | None,
         options: Learning,
-        watch: Callable[[float], bool],
+        watch: EarlyEnd,
     ) -> None:
         self.data, self.rows, self.few, self.options = data, rows, few, options
+        self.watch = watch
         self.open = OpenParameters.of(kernel, rows, options.share_scales)
         self.alpha, self.growth = alpha, GROWTH
         self.judge: HeldOut | None = None
@@ -432,7 +440,11 @@ class _Try:
         before = self.descent.best
         assert before is not None
         criterion = self._criterion(self.rows, before[1])
-        self.descent.run(criterion, self.options.max_evaluations, tol, first_step)
+        try:
+            with within(self.watch.seconds_left()):
+                self.descent.run(criterion, self.options.max_evaluations, tol, first_step)
+        except OutOfTime:
+            self.watch.reason = self.watch.reason or _HALF
         if self.descent.best is None:
             self.descent.best = before
 

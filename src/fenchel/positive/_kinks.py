@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._system import Curvature, NewtonSystem
 
@@ -28,6 +29,8 @@ class RowGrams:
     def between(self, rows: IntArray, outputs: IntArray) -> FloatArray:
         """Q Qᵀ between coordinates (row, output)."""
         if self._grams is None:
+            n = len(self.curvature.problem.weight)
+            check_time(2.0 * n * n * self.curvature.width)
             blocks = [part.columns(slice(None)) for part in self.curvature.parts]
             self._grams = [block.T @ block for block in blocks]
         total = np.zeros((len(rows), len(rows)))
@@ -53,6 +56,7 @@ class KinkSystem(NewtonSystem):
         self.shape = diagonal.shape
         self.where = np.nonzero(diagonal)
         self.root = np.sqrt(diagonal[self.where])
+        check_time(len(self.root) ** 3)
         matrix = grams.between(*self.where)
         matrix *= self.root[:, None] * self.root
         matrix.flat[:: len(matrix) + 1] += 1.0

@@ -307,7 +307,7 @@ class Record:
         if seen.settled:
             return seen
         best, lowest = seen, np.inf
-        for found in self.candidates(seen):
+        for found in self.candidates(seen, self.loop.seconds_left > 0.0):
             certificate = found.certificate
             gap = credible_gap(certificate) if certificate.feasibility <= _ROUNDED else np.inf
             if best is seen or gap < lowest:
@@ -316,14 +316,17 @@ class Record:
                 break
         return best
 
-    def candidates(self, best: Certified) -> Iterator[Certified]:
-        """Models of a dual point: without the barrier, of low rank, and the safe one with it."""
+    def candidates(self, best: Certified, reduced: bool = True) -> Iterator[Certified]:
+        """Models of a dual point: without the barrier, of low rank, and the safe one with it.
+
+        None of low rank unless they shall be ``reduced``.
+        """
         problem, point, offset = self.problem, best.point, best.model.offset
         for barrier in sorted({0.0, point.spectra.barrier}):
             exact = problem.cone.solve(point.push.gram, point.spectra.multipliers, barrier)
             final = replace(point, spectra=exact)
             plain = problem.model(final.push, exact, offset)
-            if barrier > 0.0:
+            if barrier > 0.0 and reduced:
                 for factors in low_rank(exact):
                     matrices = [factor @ factor.T for factor in factors]
                     yield self._with_model(

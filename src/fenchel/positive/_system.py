@@ -8,10 +8,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
+from fenchel._clock import check_time
 from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._cone import Pairs, Spectra
 from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
 
+_MADE = 200.0  # operations in whose time a value of a column is made and moved
 _BLOCK_VALUES = 2**21  # 16 MiB of columns at a time
 _NEGLIGIBLE = 1e-4  # pairs beside the identity: as many steps with 0 to 0.01; singular with 0.1
 
@@ -236,6 +238,7 @@ def _curved_squares(turned: FloatArray, curvature: FloatArray, weight: float) ->
     total = np.zeros((m, m))
     at_once = max(1, _BLOCK_VALUES // (m * max(m, turned.shape[1])))
     for start in range(0, len(shares), at_once):
+        check_time()
         part = slice(start, start + at_once)
         products = (turned * shares[part, None, :]) @ turned.T
         total += np.tensordot(values[kept][part], np.square(products, out=products), 1)
@@ -284,6 +287,7 @@ class NewtonSystem:
         m = outward.shape[1]
         crossed, own = np.zeros((curvature.width, m)), np.eye(m) * ridge
         self.in_rows = count < curvature.width
+        check_time(min(count, curvature.width) ** 3)
         size = len(active) if self.in_rows else max(1, _BLOCK_VALUES // max(1, curvature.width))
         matrix = np.eye(count if self.in_rows else curvature.width)
         self.design = None
@@ -299,6 +303,7 @@ class NewtonSystem:
         for start in range(0, len(active), max(size, 1)):
             part = slice(start, start + size)
             rows = part if whole else active[part]
+            check_time(_operations(curvature.width, len(active[part]) * root.shape[1]))
             design = curvature.design(rows, root[part])
             border = (root[part] @ outward).reshape(design.shape[1], m)
             if self.in_rows:
@@ -343,6 +348,11 @@ class NewtonSystem:
         rest = np.linalg.solve(self.schur, right - self.border.T @ first)
         w = np.asarray(first - self.reduced @ rest)
         return w, np.asarray(rest[: self.n_offsets]), np.asarray(rest[self.n_offsets :])
+
+
+def _operations(width: int, count: int) -> float:
+    """Of a block of columns (width, count) and their products in the smaller space."""
+    return _MADE * width * count + 2.0 * width * count * min(width, count)
 
 
 def _roots(blocks: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from fenchel._validation import COUNT, NONE, POSITIVE, SHARE, check_levels, decl
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.kernels import as_kernel
-from fenchel.learning.held_out import NEAR, HalfTime, InTime, held_out_shift, in_order
+from fenchel.learning.held_out import NEAR, HalfTime, held_out_shift, in_order
 from fenchel.learning_estimator import HeldOutOffsets
 from fenchel.losses import Loss, Pinball
 from fenchel.metrics import central_interval, d2_pinball_score, position_of_level
@@ -23,6 +23,7 @@ from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.losses import Residual
 from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
+from fenchel.solvers.loop import InTime
 
 CONSTANT_STRENGTH = 1e-4  # below what the position of a single row is worth, up to 10 000 rows
 MOST_GAP_FEATURES = 50

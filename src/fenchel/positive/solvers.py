@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
+from fenchel._clock import check_time
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import Having, OneOf
@@ -100,6 +102,10 @@ class DualNewton(PSDSolver):
             inside = _INSIDE if path.barrier < path.unit else _FAR_INSIDE
             push = point.push.moved(point.push, inside - 1.0)
             point = point_of(problem, inside * point.dual, push, nu, path.barrier, joint)
+        if np.isfinite(record.loop.seconds_left):  # what comes now may take longer than steps
+            yield Iterate(0, record.certified(point, offset))
+            if record.loop.in_time(lambda: problem.squares) is None:
+                return
         eased, point = path.eased(point)
         rows = RowSteps.of(problem)
         decrease, step, first = np.inf, 0, 0 if warm_start is None else -1  # certified already
@@ -121,7 +127,10 @@ class DualNewton(PSDSolver):
                     z = found.predictions - problem.outward @ found.model.offset
                 else:
                     z = problem.values(point.push, point.spectra)
-                change, offset, decrease, turn = self._direction(eased, point, z)
+                towards = partial(self._direction, eased, point, z)
+                if (direction := record.loop.in_time(towards)) is None:
+                    return
+                change, offset, decrease, turn = direction
                 share = eased.loss.reach(point.dual, change)
                 change, decrease, turn = share * change, share * decrease, share * turn
                 moved = _walk(eased, point, change, decrease, turn if joint else None)
@@ -210,10 +219,10 @@ class ProximalNewton(PSDSolver):
                 return
             offset = found.model.offset
             z = found.predictions - problem.outward @ offset
-            model = _Model(problem, point, z, sigma)
-            dual, offset = model.solve(offset, self.inner_iter)
-            change = feasible(problem, dual) - point.dual
-            decrease = model.decrease(change)
+            towards = partial(_proposed, problem, point, z, sigma, offset, self.inner_iter)
+            if (proposed := record.loop.in_time(towards)) is None:
+                return
+            change, offset, decrease = proposed
             moved = _walk(problem, point, change, decrease)
             if moved is None:
                 sigma *= _RETREAT
@@ -266,6 +275,16 @@ class BarrierFirst(ProximalNewton):
                 yield Iterate(done + step, found)
 
 
+def _proposed(
+    problem: PSDProblem, point: Point, z: FloatArray, sigma: float, offset: FloatArray, steps: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """The step to the solution of the model around a point: change, offsets, and its gain."""
+    model = _Model(problem, point, z, sigma)
+    dual, offset = model.solve(offset, steps)
+    change = feasible(problem, dual) - point.dual
+    return change, offset, model.decrease(change)
+
+
 class _Model:
     """The quadratic model around a point, in the weights w of its features and offsets b."""
 
@@ -301,6 +320,7 @@ class _Model:
         value, x = self.evaluate(w, qw, b, b0, rho)
         first = None
         for _ in range(steps):
+            check_time()
             gradient = w - curvature.pull(x) + self.pulled
             gradient -= curvature.rows.T @ (curvature.rows @ gradient)
             slope_b = problem.outward.T @ (weight @ x) + rho * (b - b0)

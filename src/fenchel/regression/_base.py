@@ -274,7 +274,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         tol = self._tolerance
         if self.radius is None:
             solve = partial(self._solve, watch, 1.0)
-            return solve_named(prepared, self.make_problem, solve, start, tol)
+            return solve_named(prepared, self.make_problem, solve, start, tol, watch)
         clock = None if watch is None else Watch("", max_time=getattr(self, "max_time", None))
         solve, radius = partial(self._solve, clock, TOLERANCE), float(self.radius)
         return solve_in_ball(prepared, self.make_problem, solve, start, tol, radius, watch)

@@ -17,6 +17,7 @@ from fenchel._validation import (
     Number,
     OneOf,
     check_levels,
+    check_read,
     declared,
     shown,
     targets_of,
@@ -29,7 +30,7 @@ from fenchel.kernels import (
     level_coupling,
     output_coupling,
 )
-from fenchel.learning.held_out import HalfTime, InTime, held_out_shift
+from fenchel.learning.held_out import HalfTime, held_out_shift
 from fenchel.learning_estimator import NOT_MOVED, HeldOutOffsets
 from fenchel.losses import Loss
 from fenchel.metrics import crossing_loss, d2_score
@@ -38,6 +39,7 @@ from fenchel.regression._base import KernelRegressor
 from fenchel.regression._held_out import residuals_of_parts
 from fenchel.regression._prepared import Prepared
 from fenchel.solvers import Solution, WarmStart
+from fenchel.solvers.loop import InTime
 
 _FLEXIBLE = (
     0.02  # features for a row: of fewer, levels of the rows of the fit are those of new ones
@@ -249,6 +251,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         The loss is that of the best constant: 1 is perfect, 0 is no better than the best
         constants of ``y`` itself.
         """
+        check_read(y, "y")
         curves = self._by_column(X)
         columns: list[Any] = [y]
         if len(curves) > 1:

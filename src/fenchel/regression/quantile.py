@@ -193,10 +193,13 @@ class QuantileRegressor(LevelRegressor):
 
     A fit that is stopped, by ``callback`` or after ``max_time``, keeps the best point so far with
     its certificate, which is as true as any other; ``status_`` says why, and a ConvergenceWarning
-    is given. Both act at the certificates that a solver asks for on its way, and the first is
-    always waited for. A solver that asks for one only cannot be stopped by a callback:
-    "closed_form", and "conic", which is given the seconds as a limit of its own. What comes
-    before the solver, kernel values and features, is not counted. In searches and conformal
+    is given. A callback acts at the certificates that a solver asks for on its way; a solver that
+    asks for one only cannot be stopped by it: "closed_form" and "conic". The seconds count from
+    the start of ``fit``, learning included, and end steps and passes over rows in the middle; a
+    system that would take longer than they leave is not begun. With a limit, fits of 4096 rows or
+    more begin with the model of a thousand of them, which is what is kept where no step is in
+    time, features are no more than take a quarter of the seconds, and "closed_form" goes over to
+    conjugate gradients where its system takes too long. In searches and conformal
     wrappers the seconds are those of each single fit. Where offsets are moved to held-out rows,
     the fit of all rows has half of the time that learning leaves; fits stopped by ``callback``,
     or with no time for any fit without some rows, keep their offsets, and a warning says so. An

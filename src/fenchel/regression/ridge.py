@@ -22,6 +22,7 @@ from fenchel.regression._base import KernelRegressor
 from fenchel.regression._prepared import Prepared
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
 
+_SOLVED = 1e-3  # relative gap above which residuals are not those of the optimum
 _MOST_KEPT = 2**27  # numbers of a factor: 1 GiB
 _MOST_FACTORED = 25_000  # rows, of which a matrix takes 5 GB
 _BY_PRODUCTS = ("auto", "conjugate_gradients")
@@ -200,6 +201,11 @@ class KernelRidge(KernelRegressor):
             raise ValueError(
                 "leave-one-out residuals need a scalar kernel, with coupling for the outputs, "
                 f"got kernel={type(self.kernel).__name__}"
+            )
+        if not self.status_.converged and self.certificate_.relative_gap > _SOLVED:
+            raise AttributeError(
+                "loo_residuals_ needs a fit that has come near its optimum, got one that has "
+                f"{self.status_.message}"
             )
         if self._train is None:
             raise AttributeError(

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg import LinAlgError, eigh, svd
 
+from fenchel._clock import OutOfTime, within
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Certified
 from fenchel.design import Factored, RowBlocks
@@ -22,10 +23,11 @@ from fenchel.solvers.base import (
     settled,
     threads_for,
 )
-from fenchel.solvers.loop import Loop
+from fenchel.solvers.conjugate_gradients import ConjugateGradients, shift_of
+from fenchel.solvers.loop import Loop, time_left
 
-_NOTHING, _FAR_BELOW = 1e-40, 1e-200
 _ROUNDED = 1e-14  # share of the largest by which eigenvalues differ that are one
+_LEAST = 0.1  # seconds that it may take whatever the limit
 MOST_FACTORS = 16
 """Values up to which a Cholesky factor for each costs less than one eigendecomposition."""
 
@@ -83,10 +85,19 @@ class ClosedForm:
         warm_start: WarmStart | None = None,
         callback: Callback | None = None,
     ) -> Solution:
-        """Return the solution, certified; ``warm_start`` has no use here."""
+        """Return the solution, certified; ``warm_start`` has no use here.
+
+        Where its one system would take longer than there is time, conjugate gradients solve it as
+        far as they come.
+        """
+        by_products, left = ConjugateGradients(self.tol), time_left(callback)
+        limited = np.isfinite(left) and by_products.requires(problem) is None
         try:
-            with threads_for(problem):
+            with threads_for(problem), within(max(left, _LEAST) if limited else np.inf):
                 return self._solve(problem, callback)
+        except OutOfTime:
+            problem.design.restore()
+            return by_products.solve(problem, None, callback)
         finally:
             if not problem.design.spent:
                 problem.design.restore()
@@ -156,18 +167,6 @@ def _solver_of(problem: Problem, values: FloatArray) -> _InRows | _InSpectrum | 
     if len(groups) == 1 or once:
         return _InRows(problem, groups)
     return _InSpectrum(problem, values)
-
-
-def shift_of(weight: FloatArray, value: float, largest: float) -> FloatArray:
-    """What is added to the diagonal of K, d = 1/(s c), for weights c and one value s, (n,).
-
-    Residuals are d (K + d)⁻¹ (y - b). Where s c times the largest diagonal entry is less than
-    1e-40 they are y - b whatever it is, and d is kept within the floats.
-    """
-    sizes, least = value * weight, _NOTHING / (largest or 1.0)
-    if not sizes.max() > least:
-        sizes = weight / weight.max() * least
-    return 1.0 / np.maximum(sizes, sizes.max() * _FAR_BELOW)
 
 
 class _InRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -11,14 +12,22 @@ from scipy.linalg import cholesky, eigh
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
-from fenchel.certificate import Certified
+from fenchel.certificate import Callback, Certified
 from fenchel.design import KernelValues, RowBlocks
 from fenchel.features.triangular import solve_rows
 from fenchel.problem import Problem
-from fenchel.solvers.base import LoopSolver, WarmStart, needs_scalar_kernel, needs_squares
-from fenchel.solvers.closed_form import shift_of
-from fenchel.solvers.loop import Iterate
+from fenchel.solvers.base import (
+    Solution,
+    WarmStart,
+    needs_scalar_kernel,
+    needs_squares,
+    solution_of,
+    threads_for,
+)
+from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.newton import first_of_few
 
+_NOTHING, _FAR_BELOW = 1e-40, 1e-200
 _JITTER = 1e-10  # of the largest diagonal entry, so that kernels of landmarks have a factor
 _MOST_BETWEEN = 20  # steps before K u is computed anew
 _SOLVED = 1e-30  # of its first rᵀP⁻¹r: beyond that a column has rounding errors alone
@@ -27,7 +36,7 @@ _PARTS = 16  # sums over landmarks that are held at once, however many threads t
 
 
 @dataclass(frozen=True)
-class ConjugateGradients(LoopSolver):
+class ConjugateGradients:
     r"""Conjugate gradients for kernel ridge regression, preconditioned by landmarks.
 
     .. math:: (K + D)\, u = y - b, \qquad D = \mathrm{diag}(1 / (s c)), \qquad
@@ -65,7 +74,6 @@ class ConjugateGradients(LoopSolver):
     """
 
     takes_gram: ClassVar[bool] = True
-    remedy: ClassVar[str] = "increase max_iter or alpha"
     tol: float = 1e-6
     max_iter: int = 1000
     rank: int = 1000
@@ -77,18 +85,44 @@ class ConjugateGradients(LoopSolver):
             missing = "needs kernel values: set features='kernel_rows'"
         return missing or needs_squares(problem)
 
-    def _iterates(
-        self, problem: Problem, warm_start: WarmStart | None
-    ) -> Iterator[Iterate[Certified]]:
-        system = _System(problem, self.rank)
+    def solve(
+        self,
+        problem: Problem,
+        warm_start: WarmStart | None = None,
+        callback: Callback | None = None,
+    ) -> Solution:
+        """Return the best certified point; see :class:`fenchel.solvers.base.Solver`."""
+        loop: Loop[Certified] = Loop(self.tol, callback)
+        with threads_for(problem):
+            first_of_few(problem, loop)
+            if not (loop.stopped or loop.reached):
+                loop.run(self._iterates(problem, loop))
+            return solution_of(loop, loop.status("increase max_iter or alpha"))
+
+    def _iterates(self, problem: Problem, loop: Loop[Certified]) -> Iterator[Iterate[Certified]]:
+        system = loop.in_time(lambda: _System(problem, self.rank))
+        if system is None:
+            return
         yield Iterate(0, system.certified())
         step = system.start()
         for done in range(1, self.max_iter + 1):
-            step = system.advance(step)
-            if done % _MOST_BETWEEN == 0:
-                system.renew()
-                step = system.start()
+            found = loop.in_time(partial(system.advance, step, done % _MOST_BETWEEN == 0))
+            if found is None:
+                return
+            step = found
             yield Iterate(done, system.certified())
+
+
+def shift_of(weight: FloatArray, value: float, largest: float) -> FloatArray:
+    """What is added to the diagonal of K, d = 1/(s c), for weights c and one value s, (n,).
+
+    Residuals are d (K + d)⁻¹ (y - b). Where s c times the largest diagonal entry is less than
+    1e-40 they are y - b whatever it is, and d is kept within the floats.
+    """
+    sizes, least = value * weight, _NOTHING / (largest or 1.0)
+    if not sizes.max() > least:
+        sizes = weight / weight.max() * least
+    return 1.0 / np.maximum(sizes, sizes.max() * _FAR_BELOW)
 
 
 class _Step(NamedTuple):
@@ -136,13 +170,16 @@ class _System:
         """Compute K u of the present point."""
         self.image = self.kernel.times(self.solution)
 
-    def advance(self, step: _Step) -> _Step:
-        """Take a step along the direction, and return the next one."""
+    def advance(self, step: _Step, anew: bool = False) -> _Step:
+        """Take a step along the direction, and return the next one, that of K u ``anew``."""
         direction, sizes = step
         image = self.kernel.times(direction)
         length = _ratio(sizes, _inner(direction, image + self.shift * direction))
         self.solution += length * direction
         self.image += length * image
+        if anew:
+            self.renew()
+            return self.start()
         residual = self.residual
         turned = self.preconditioned(residual)
         after = self._sizes(residual, turned)

@@ -11,7 +11,8 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 from fenchel._typing import AnyArray, FloatArray
 from fenchel.design import Factored, RowBlocks
 from fenchel.design.tiled import multiplied, weighted_square
-from fenchel.solvers.closed_form import MOST_FACTORS, groups_of, shift_of
+from fenchel.solvers.closed_form import MOST_FACTORS, groups_of
+from fenchel.solvers.conjugate_gradients import shift_of
 
 _VANISHING = 1e3 * np.finfo(float).eps
 _BLOCK_VALUES = 2**20

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from fenchel._clock import OutOfTime, within
 from fenchel.certificate import Callback, Certificate, Progress, Status
 
 _PAUSE = 1.0  # seconds between two lines on rows that are read
+_NO_TIME = "the next step would take longer than max_time leaves; increase max_time or tol"
 _ROUNDING = 1e-12  # of objectives, in their size: dual points are feasible to that share
 
 
@@ -23,6 +25,7 @@ class Judged(Protocol):
 
 
 Found = TypeVar("Found", bound=Judged)
+Result = TypeVar("Result")
 
 
 class Iterate(NamedTuple, Generic[Found]):
@@ -95,6 +98,22 @@ class Loop(Generic[Found]):
                 iterates.close()
         assert self.best is not None
         return self.best
+
+    def in_time(self, work: Callable[[], Result]) -> Result | None:
+        """Return what work finds; None where the time is over before, which ends the loop.
+
+        The first point takes the time that it takes. Nothing must depend on what work leaves half
+        done.
+        """
+        if self.best is None:
+            return work()
+        try:
+            with within(self.seconds_left):
+                return work()
+        except OutOfTime:
+            self.tell(self.count, self.best.certificate)
+            self.stopped, self.reason = True, self.reason or _NO_TIME
+            return None
 
     def take(self, count: int, point: Found) -> bool:
         """Keep a point if it is the best so far, call back; say whether to stop."""
@@ -232,6 +251,30 @@ def time_left(callback: Callback | None) -> float:
     return float("inf") if left is None else float(left())
 
 
+@dataclass(frozen=True)
+class InTime:
+    """A callback that tells nobody of certificates, and stops when the time of another is over.
+
+    Examples
+    --------
+    >>> from fenchel.solvers import Newton
+    >>> from fenchel.solvers.loop import InTime, Watch
+    >>> from fenchel.testing import small_problems
+    >>> limited = InTime(Watch("a fit", max_time=60.0))
+    >>> Newton().solve(small_problems()[0], None, limited).status.converged
+    True
+    """
+
+    watch: Callback | None
+
+    def __call__(self, progress: Progress) -> bool:
+        return self.seconds_left() <= 0.0
+
+    def seconds_left(self) -> float:
+        """Of the other one."""
+        return time_left(self.watch)
+
+
 def reason_of(answer: object) -> str:
     """Why a callback stops a solver: what it returned if that is a sentence."""
     return answer if isinstance(answer, str) else "the callback returned a true value"
@@ -253,4 +296,4 @@ def credible_gap(certificate: Certificate) -> float:
     return float("inf")
 
 
-__all__ = ["Iterate", "Judged", "Loop", "Watch", "credible_gap"]
+__all__ = ["InTime", "Iterate", "Judged", "Loop", "Watch", "credible_gap"]

@@ -12,11 +12,11 @@ import numpy as np
 
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
-from fenchel.certificate import Callback, Certified, Progress
+from fenchel.certificate import Callback, Certified
 from fenchel.losses import Box
 from fenchel.problem import Problem
 from fenchel.solvers.base import Solution, WarmStart, solution_of, start_of, threads_for
-from fenchel.solvers.loop import Iterate, Loop
+from fenchel.solvers.loop import InTime, Iterate, Loop
 from fenchel.solvers.newton_inner import Inner, Point, Scale
 from fenchel.solvers.newton_spaces import Function, choose_space
 
@@ -30,6 +30,9 @@ _ROUNDED = (
     "the kernel are huge"
 )
 _LOW_RANK_TOL = 1e-2
+_SOME = 1024  # rows and outputs, as many as a system that takes a tenth of a second
+_MANY_ROWS = 4096  # whose kernel values take as long, once
+_TOL, _STEPS = 1e-2, 20  # which take less than a second whatever the strength
 _NEAR_BOUND = 1e-6  # of the room between bounds: as near to one, a coordinate is put on it
 _MOST_COARSE_ROWS = 2**18  # which are in memory, wherever the others are
 _COARSE_TOL = 1e-4
@@ -90,10 +93,13 @@ class Newton:
         """
         loop = Loop(self.tol, callback) if loop is None else loop
         with threads_for(problem):
-            if warm_start is None:
-                warm_start = low_rank_start(problem, loop)
+            if loop.best is None and warm_start is None:
+                first_of_few(problem, loop)
             run = _Run(self, problem, loop)
-            loop.run(run.iterates(warm_start))
+            if not loop.stopped:
+                if warm_start is None:
+                    warm_start = low_rank_start(problem, loop)
+                loop.run(run.iterates(warm_start))
             return run.finish()
 
 
@@ -233,7 +239,7 @@ def low_rank_start(
         if design is None:
             return None
         few = replace(problem, design=design)
-        solution = Newton(_LOW_RANK_TOL).solve(few, None, _Clock(loop))
+        solution = Newton(_LOW_RANK_TOL).solve(few, None, InTime(loop.callback))
     dual, box = solution.dual, problem.loss.box(problem.n_outputs)
     dual = dual if box is None else _on_ends(dual, box, near)
     return WarmStart(dual, solution.offset, problem.alpha)
@@ -251,14 +257,40 @@ def _on_ends(dual: FloatArray, box: Box, near: float) -> FloatArray:
     return dual
 
 
-@dataclass(frozen=True)
-class _Clock:
-    """A callback that stops where the time of a loop is over, and tells nobody."""
+def of_few_rows(problem: Problem) -> Certified:
+    """The model of some of the rows, with its certificate among all of them.
 
-    loop: Loop[Certified]
+    Its dual point is zero, so that no other kernel values are needed than those with these rows:
+    the gap is what the model leaves of the mean loss of the best constant.
 
-    def __call__(self, progress: Progress) -> bool:
-        return self.loop.seconds_left <= 0.0
+    Examples
+    --------
+    >>> from fenchel.solvers.newton import of_few_rows
+    >>> from fenchel.testing import small_problems
+    >>> of_few_rows(small_problems()[0]).certificate.dual
+    0.0
+    """
+    n, p = problem.n_rows, problem.n_outputs
+    size = min(n, max(_SOME // p, 1))
+    rows = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
+    found = Newton(_TOL, _STEPS).solve(problem.subset(rows))
+    weights = problem.design.zero()
+    if problem.design.is_gram:
+        weights[rows] = found.weights
+    else:
+        weights = found.weights
+    return problem.certify(np.zeros((n, p)), found.offset, weights)
 
-    def seconds_left(self) -> float:
-        return self.loop.seconds_left
+
+def first_of_few(problem: Problem, loop: Loop[Certified]) -> bool:
+    """Let a loop begin with the model of few rows; whether that is so.
+
+    Where its time is limited, and a pass over many rows may take longer.
+    """
+    design = problem.design
+    in_memory = design.is_gram or design.features is not None
+    many = in_memory and problem.n_rows >= _MANY_ROWS
+    if not (many and np.isfinite(loop.seconds_left)):
+        return False
+    loop.take(0, of_few_rows(problem))
+    return True

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fenchel._clock import OutOfTime, within
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
 from fenchel.design import multiply_rows, subtract_from
@@ -167,12 +168,17 @@ class Inner:
         full_steps = True
         gradient = self.gradient(point)
         for steps in range(budget):
-            late = loop is not None and steps > 0 and loop.seconds_left <= 0.0
-            if late or gradient.worth <= tolerance:
+            left = float("inf") if loop is None else loop.seconds_left
+            if (left <= 0.0 and steps > 0) or gradient.worth <= tolerance:
                 return point, steps
-            move = self.space.move(
-                point.kinks, gradient.function, gradient.offset, self._damping(point, gradient)
-            )
+            damping = self._damping(point, gradient)
+            try:
+                with within(left):
+                    move = self.space.move(
+                        point.kinks, gradient.function, gradient.offset, damping
+                    )
+            except OutOfTime:
+                return point, steps
             slope = gradient.function.dot(move.function) + float(gradient.offset @ move.offset)
             if not slope < 0.0:
                 return point, steps

@@ -13,9 +13,15 @@ from fenchel.certificate import Callback, Certified
 from fenchel.design.tiled import multiplied
 from fenchel.problem import Problem
 from fenchel.solvers.ascent import Ascent
-from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel, threads_for
+from fenchel.solvers.base import (
+    Solution,
+    WarmStart,
+    needs_scalar_kernel,
+    solution_of,
+    threads_for,
+)
 from fenchel.solvers.loop import Loop
-from fenchel.solvers.newton import Newton, low_rank_start
+from fenchel.solvers.newton import Newton, first_of_few, low_rank_start
 from fenchel.solvers.working_sets import READ, OnSets
 
 _SLOPE = 0.3  # where Newton takes over, in units of the spread of y and of the root of tol
@@ -111,11 +117,26 @@ class SMO:
         share = _FINER if problem.design.gram is None else _SLOPE
         slope = min(max(share * math.sqrt(self.tol), _SHARP), _BLUNT)
         with threads_for(problem):
-            solved = warm_start is not None and self._is_solved(problem, warm_start)
-            start = warm_start if solved else ascend(problem, warm_start, slope, loop)
+            if first_of_few(problem, loop):
+                start = loop.in_time(lambda: self._start(problem, warm_start, slope, loop))
+                if loop.stopped or loop.reached:
+                    return solution_of(loop, loop.status("decrease tol"))
+            else:
+                start = self._start(problem, warm_start, slope, loop)
         solution = Newton(self.tol, self.max_iter).solve(problem, start, loop=loop)
         ascended = warm_start is None and solution.n_iter == 0
         return replace(solution, n_iter=1) if ascended else solution
+
+    def _start(
+        self,
+        problem: Problem,
+        warm_start: WarmStart | None,
+        slope: float,
+        loop: Loop[Certified],
+    ) -> WarmStart | None:
+        """Where Newton's method starts."""
+        solved = warm_start is not None and self._is_solved(problem, warm_start)
+        return warm_start if solved else ascend(problem, warm_start, slope, loop)
 
     def _is_solved(self, problem: Problem, start: WarmStart) -> bool:
         """Whether a start is good enough: worth a look where it is of the same strength."""

@@ -14,6 +14,7 @@ from fenchel.design import Operator
 from fenchel.problem import Problem
 from fenchel.solvers.anderson import Anderson
 from fenchel.solvers.base import Solution, WarmStart, solution_of
+from fenchel.solvers.fista import Fista
 from fenchel.solvers.loop import Iterate, Loop
 from fenchel.solvers.newton import Newton
 
@@ -33,6 +34,7 @@ _SHIFT_SHARE = 0.3  # of the ratio that is left at least: nearly interpolating c
 # not among the problems, take a third to a sixth of the turns; 1 costs 13 % more for the others
 _SHIFT_WITH_ZEROS = 2.0  # times that for smooth losses with exact zeros; 1 costs 20 % more, 4 10 %
 _WORTH_A_NEW_SHIFT = 1.5  # factor; 3 saves 7 %, but costs a half more for easy fits
+_CHECK = 5  # steps of gradients where time is short: certificates are of no cost beside five
 _PATIENT = 500  # limits from which on half of the turns are enough to see that more will not do
 _KINKED = 0.1  # of the curvature of losses without any: 1 doubles the turns of absolute values
 
@@ -123,8 +125,10 @@ class Splitting:
         loop: Loop[Certified] = Loop(self.tol, callback)
         few = problem.n_rows * problem.n_outputs <= self.small and self.max_iter >= _PATIENT
         limit = self.max_iter // 2 if few else self.max_iter
-        turns = _Turns(replace(self, max_iter=limit), problem)
+        turns = _Turns(replace(self, max_iter=limit), problem, loop)
         best = loop.run(turns.iterates(warm_start))
+        if turns.too_long:
+            return Fista(self.tol, check=_CHECK).solve(problem, warm_start, callback)
         if few and not loop.reached and not loop.stopped:
             start = WarmStart(best.dual, best.offset, problem.alpha)
             newton = Newton(self.tol, self.max_iter - limit).solve(problem, start, loop=loop)
@@ -136,8 +140,10 @@ class Splitting:
 class _Turns:
     """The turns on one problem; ``nearby`` is the last point of the quadratic part."""
 
-    def __init__(self, solver: Splitting, problem: Problem) -> None:
-        self.solver, self.problem = solver, problem
+    def __init__(self, solver: Splitting, problem: Problem, loop: Loop[Certified]) -> None:
+        self.solver, self.problem, self.loop = solver, problem, loop
+        self.too_long = False
+        """Whether the eigenbases would take longer than there is time."""
         self.unit = typical_curvature(problem)
         self.nearby: FloatArray | None = None
 
@@ -145,7 +151,10 @@ class _Turns:
         """Yield certified points."""
         problem, loss = self.problem, self.problem.loss
         yield Iterate(0, self._nothing())
-        bases = Eigenbases(problem, self.unit)
+        bases = self.loop.in_time(lambda: Eigenbases(problem, self.unit))
+        if bases is None:
+            self.too_long = True
+            return
         targets, root = bases.root * problem.targets, bases.root
         inverse, mask = 1.0 / root, problem.design.mask
         known = mask is None and problem.design.by_rows

@@ -6,6 +6,7 @@ from math import fsum
 
 import numpy as np
 
+from fenchel._clock import check_time
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import Gram, KernelValues
 from fenchel.problem import Problem
@@ -71,6 +72,7 @@ class OnSets(Ascent):
         places = np.empty(0, dtype=np.intp)
         left = self.steepest()
         while left > slope and work > 0:
+            check_time()
             places = self._next_set(places)
             goal = max(_SHARE * left, 0.5 * slope)
             limit = min(_TURNS * len(places), int(self.may_read) // len(places))
