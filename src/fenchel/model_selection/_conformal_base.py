@@ -41,10 +41,9 @@ from fenchel.model_selection._conformal_models import (
     FoldModels,
     HeldOut,
     fit_part,
-    learned_from,
     leave_one_out,
     outputs,
-    without_refits,
+    settled_by,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
 from fenchel.model_selection._progress import Told
@@ -269,8 +268,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 )
             each = plain
             if self.learn_share is not None:
-                plain, rows, folds = self._learned_once(plain, X, y, weight, rows, folds)
-                each = without_refits(plain, each)
+                plain, each, rows, folds = self._learned_once(plain, X, y, weight, rows, folds)
             held_out = FoldModels(each, X, y, weight, folds, rows, self._columns, told)
             self._fold = held_out.member
             self.estimator_ = fit_part(plain, X, y, np.arange(len(y)), weight)
@@ -285,24 +283,24 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         weight: FloatArray | None,
         rows: IntArray,
         folds: list[tuple[IntArray, IntArray]],
-    ) -> tuple[Any, IntArray, list[tuple[IntArray, IntArray]]]:
-        """The estimator with what it learns from some rows, and folds that hold out the others.
+    ) -> tuple[Any, Any, IntArray, list[tuple[IntArray, IntArray]]]:
+        """The estimator with what it learns from some rows, for all rows and for each fold.
 
-        Where it learns nothing, all rows go on to calibrate.
+        And folds that hold out the others. Where it learns nothing, all rows go on to calibrate.
         """
         # another stream than that of folds of the same seed, which would hold out the same rows
         random = np.random.RandomState(random_of(self.random_state).randint(2**31))
         mixed = random.permutation(rows)
         few = np.sort(mixed[: max(1, int(float(self.learn_share or 0.0) * len(rows)))])
-        copy, self.learned_ = learned_from(plain, X, y, few, weight)
+        whole, fold, self.learned_ = settled_by(plain, X, y, few, weight)
         if self.learned_ is None:
-            return copy, rows, folds
+            return whole, fold, rows, folds
         parts = []
         for train, held_out in folds:
             seen = np.isin(held_out, few)
             if not seen.all():
                 parts.append((np.sort(np.append(train, held_out[seen])), held_out[~seen]))
-        return copy, np.setdiff1d(rows, few), parts
+        return whole, fold, np.setdiff1d(rows, few), parts
 
     def _folds(self, X: AnyArray, y: FloatArray) -> list[tuple[IntArray, IntArray]]:
         """Training and held-out rows, only the first of them for method="split"."""
