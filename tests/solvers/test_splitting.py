@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
 
-from fenchel.design import Gram, Plain
+from fenchel.design import Gram, Masked, Plain
 from fenchel.losses import CurveHuber
 from fenchel.problem import Problem
 from fenchel.solvers import Splitting
@@ -98,3 +100,25 @@ def test_known_values_stand_for_a_product():
     assert known.certificate.primal == pytest.approx(found.certificate.primal, rel=1e-14)
     twice = problem.with_model(certified, source, 2.0 * values)
     assert twice.certificate.primal != pytest.approx(found.certificate.primal, rel=1e-3)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3])
+def test_a_chain_of_outputs_takes_the_turns_of_its_eigenbases(alpha, gaps):
+    problem = curves(alpha, 0.1, n=30, p=40)
+    assert problem.design.output_chain is not None
+    dense = Gram(problem.design.gram, problem.design.coupling)
+    dense.output_chain = None
+    designs = [problem.design, dense]
+    if gaps:
+        mask = (np.random.default_rng(3).uniform(size=(30, 40)) > 0.2).astype(float)
+        designs = [Masked(design, mask) for design in designs]
+        problem = replace(problem, targets=mask * problem.targets)
+    one, other = (
+        Splitting(1e-8, 400, small=0).solve(replace(problem, design=design)) for design in designs
+    )
+    assert one.status.converged
+    assert abs(one.n_iter - other.n_iter) <= 2
+    gap = one.certificate.gap + other.certificate.gap
+    assert abs(one.certificate.primal - other.certificate.primal) <= gap
+    assert np.sum((one.dual - other.dual) ** 2) <= 2.0 * 30 * gap

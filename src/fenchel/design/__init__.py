@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
+from fenchel.design.chain import Chain, Smoother
 from fenchel.design.content import distinct_rows, row_keys
 from fenchel.design.factored import Factored
 from fenchel.design.gram import Gram
@@ -17,6 +18,7 @@ from fenchel.design.streamed import Streamed
 
 __all__ = [
     "CentredRows",
+    "Chain",
     "Design",
     "Factored",
     "Functions",
@@ -26,6 +28,7 @@ __all__ = [
     "Operator",
     "Plain",
     "RowBlocks",
+    "Smoother",
     "SparseRows",
     "Streamed",
     "distinct_rows",

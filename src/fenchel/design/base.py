@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
+from fenchel.design.chain import Chain, chain_of
 from fenchel.design.factored import Factored
 from fenchel.design.rows import RowBlocks
 
@@ -255,6 +256,11 @@ class Design:
     def output_spectrum(self) -> Spectrum:
         """Spectrum of the output matrix."""
         return in_order(*np.linalg.eigh(self.output_matrix))
+
+    @cached_property
+    def output_chain(self) -> Chain | None:
+        """The output matrix as that of a Markov chain, where it is one."""
+        return None if self.coupling is None else chain_of(self.output_matrix)
 
     def diagonal(self) -> FloatArray:
         """Trace of K(x_i, x_i) over the number of outputs, (n,)."""

@@ -88,7 +88,8 @@ class Gram(ByValues):
 
     def feature_weights(self, weights: FloatArray) -> FloatArray:
         """u B: what kernel values of new rows are multiplied with."""
-        return weights @ self.output_matrix
+        chain = self.output_chain
+        return weights @ self.output_matrix if chain is None else chain.times(weights)
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
         whole = self.zero()
@@ -106,7 +107,7 @@ class Gram(ByValues):
         return float(np.einsum("ip,ip->", weights, self.directions(weights)))  # in one thread
 
     def image(self, push: FloatArray, rows: IntArray | None = None) -> FloatArray:
-        mixed, factor = push @ self.output_matrix, self._factor
+        mixed, factor = self.feature_weights(push), self._factor
         if rows is None and factor is not None:
             return factor @ (factor.T @ mixed)
         return self.kernel_values.times(mixed, rows)

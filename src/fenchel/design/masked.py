@@ -10,6 +10,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.base import Design, Functions, Rows, Spectrum
+from fenchel.design.chain import Chain
 
 
 class Masked(Design):
@@ -107,6 +108,11 @@ class Masked(Design):
     def output_spectrum(self) -> Spectrum:
         """That of the design without the mask."""
         return self.complete.output_spectrum
+
+    @cached_property
+    def output_chain(self) -> Chain | None:
+        """That of the design without the mask."""
+        return self.complete.output_chain
 
     def diagonal(self) -> FloatArray:
         """That of the design without the mask."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
-from fenchel.design import Operator
+from fenchel.design import Operator, Smoother
 from fenchel.problem import Problem
 from fenchel.solvers.anderson import Anderson
 from fenchel.solvers.base import Solution, WarmStart, solution_of
@@ -40,7 +40,10 @@ _KINKED = 0.1  # of the curvature of losses without any: 1 doubles the turns of 
 
 
 class Eigenbases:
-    """The matrix of the problem, √c K √c times the output matrix, in its two eigenbases."""
+    """The matrix of the problem, √c K √c times the output matrix, in its two eigenbases.
+
+    Where the outputs are a Markov chain, recursions along it take the place of their eigenbasis.
+    """
 
     def __init__(self, problem: Problem, unit: float) -> None:
         rows, left = problem.design.spectrum(problem.sample_weight)
@@ -49,16 +52,27 @@ class Eigenbases:
         # what no shift in use would notice is left out
         noticed = values > np.finfo(float).eps * _SHIFTS[0] * unit * 0.1
         some, few = noticed.any(axis=1), noticed.any(axis=0)
-        self.values = values[np.ix_(some, few)]
+        self._values = values[np.ix_(some, few)]
+        self._rows = rows[some] / problem.alpha
         self._left = np.ascontiguousarray(left[:, some])
         self._right = np.ascontiguousarray(right[:, few])
+        self._chain = problem.design.output_chain
+        self._smoother: tuple[float, Smoother] | None = None
         self.root = np.sqrt(problem.weight)[:, None]
 
     def solve(self, values: FloatArray, shift: float) -> FloatArray:
         """(shift + matrix)⁻¹ values, (n, p)."""
-        inside = self._left.T @ values @ self._right
-        inside *= -self.values / (self.values + shift)
-        return (values + self._left @ inside @ self._right.T) / shift
+        if self._chain is None:
+            inside = self._left.T @ values @ self._right
+            inside *= self._values / (self._values + shift)
+            solved = self._left @ inside @ self._right.T
+        else:
+            if self._smoother is None or self._smoother[0] != shift:
+                self._smoother = shift, self._chain.smoother(self._rows / shift)
+            solved = self._left @ self._smoother[1](values.T @ self._left).T
+        np.subtract(values, solved, out=solved)
+        solved /= shift
+        return solved
 
 
 @dataclass(frozen=True)

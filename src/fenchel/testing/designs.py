@@ -169,6 +169,8 @@ class _Trial:
         self.near(np.kron(scaled, output), self.kernel, "spectrum: the matrix it stands for")
         outputs, basis = self.design.output_spectrum
         self.near((basis * outputs) @ basis.T, output, "output_spectrum: the matrix")
+        if (chain := self.design.output_chain) is not None:
+            self.near(chain.times(np.eye(len(output))), output, "output_chain: the matrix")
 
 
 def _units(zero: FloatArray) -> FloatArray:

@@ -1,0 +1,171 @@
+"""Output matrices of Markov chains, as of the kernel exp(-|t - s|) between points in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fenchel._compiling import njit
+from fenchel._typing import FloatArray
+
+_LEAST = 24  # outputs from which on recursions are faster than products with the matrix
+_TOLERANCE = 1e-13  # of entries in units of the roots of the diagonal
+_CLOSEST = 1e-8  # 1 - r² of neighbours: the inverse loses digits in proportion to its inverse
+
+
+class Chain:
+    r"""The covariance matrix of a Markov chain.
+
+    .. math:: B_{jk} = s_j s_k \prod_{l=j}^{k-1} r_l, \qquad j \le k
+
+    Its inverse is tridiagonal, so that products and solutions cost O(p) for each row in place
+    of O(p²), by recursions that lose no digits. These run over all rows side by side, as each
+    step has to wait for the one before.
+
+    Parameters
+    ----------
+    scale : ndarray of shape (p,)
+        s > 0.
+    ratios : ndarray of shape (p - 1,)
+        r, -1 < r < 1: correlations of neighbours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.chain import Chain
+    >>> Chain(np.ones(3), np.array([0.5, 0.5])).times(np.eye(3))
+    array([[1.  , 0.5 , 0.25],
+           [0.5 , 1.  , 0.5 ],
+           [0.25, 0.5 , 1.  ]])
+    """
+
+    def __init__(self, scale: FloatArray, ratios: FloatArray) -> None:
+        self.scale, self.ratios = scale, ratios
+
+    def times(self, rows: FloatArray) -> FloatArray:
+        """Rows (n, p) times B."""
+        columns = np.ascontiguousarray(rows.T)
+        product = np.empty(columns.shape)
+        _multiply(columns, self.scale, self.ratios, product)
+        return product.T
+
+    def smoother(self, strengths: FloatArray) -> Smoother:
+        """For each column (c_i + B⁻¹)⁻¹ c_i, of strengths c >= 0 (n,)."""
+        left = 1.0 / ((1.0 - self.ratios) * (1.0 + self.ratios))
+        diagonal = np.ones(len(self.scale))
+        diagonal[:-1] += self.ratios**2 * left
+        diagonal[1:] += self.ratios**2 * left
+        diagonal /= self.scale**2
+        beside = -self.ratios * left / (self.scale[:-1] * self.scale[1:])
+        return Smoother(strengths, diagonal, beside)
+
+
+class Smoother:
+    """(c_i + B⁻¹)⁻¹ c_i times columns, with a number c_i for each, from factors L D Lᵀ.
+
+    Parameters
+    ----------
+    strengths : ndarray of shape (n,)
+        The numbers c.
+    diagonal, beside : ndarrays of shape (p,) and (p - 1,)
+        B⁻¹.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.chain import Chain
+    >>> smoother = Chain(np.ones(2), np.zeros(1)).smoother(np.array([1.0, 3.0]))
+    >>> smoother(np.ones((2, 2)))
+    array([[0.5 , 0.75],
+           [0.5 , 0.75]])
+    """
+
+    def __init__(self, strengths: FloatArray, diagonal: FloatArray, beside: FloatArray) -> None:
+        self._strengths = strengths
+        self._factors = np.zeros((len(diagonal), len(strengths)))
+        self._pivots = np.empty(self._factors.shape)
+        _factor(strengths, diagonal, beside, self._factors, self._pivots)
+
+    def __call__(self, columns: FloatArray) -> FloatArray:
+        """Of columns (p, n)."""
+        found = np.ascontiguousarray(columns) * self._strengths
+        _solve(self._factors, self._pivots, found)
+        return found
+
+
+def chain_of(matrix: FloatArray) -> Chain | None:
+    """The chain that a matrix (p, p) is the covariance matrix of; None if it is none.
+
+    Also where there are too few outputs for it to be faster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.design.chain import chain_of
+    >>> points = np.linspace(0.0, 1.0, 30)
+    >>> distances = np.abs(points[:, None] - points)
+    >>> chain_of(np.exp(-distances)).ratios[0] == np.exp(-points[1])
+    True
+    >>> chain_of(np.exp(-(distances**2))) is None
+    True
+    """
+    variances = matrix.diagonal()
+    if len(matrix) < _LEAST or not np.all(variances > 0.0):
+        return None
+    scale = np.sqrt(variances)
+    ratios = np.diagonal(matrix, 1) / (scale[:-1] * scale[1:])
+    if np.any((1.0 - ratios) * (1.0 + ratios) < _CLOSEST):
+        return None
+    chain = Chain(scale, ratios)
+    far = np.abs(chain.times(np.eye(len(matrix))) - matrix) / np.outer(scale, scale)
+    return chain if far.max() <= _TOLERANCE * len(matrix) else None
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _multiply(
+    columns: FloatArray, scale: FloatArray, ratios: FloatArray, product: FloatArray
+) -> None:
+    p, n = columns.shape
+    sums = np.zeros(n)
+    for j in range(p):
+        ratio = ratios[j - 1] if j > 0 else 0.0
+        for i in range(n):
+            sums[i] = ratio * sums[i] + scale[j] * columns[j, i]
+            product[j, i] = scale[j] * sums[i]
+    sums[:] = 0.0
+    for j in range(p - 2, -1, -1):
+        for i in range(n):
+            sums[i] = ratios[j] * (sums[i] + scale[j + 1] * columns[j + 1, i])
+            product[j, i] += scale[j] * sums[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _factor(
+    strengths: FloatArray,
+    diagonal: FloatArray,
+    beside: FloatArray,
+    factors: FloatArray,
+    pivots: FloatArray,
+) -> None:
+    """Of c_i + B⁻¹; ``pivots`` are the inverses of D."""
+    p, n = factors.shape
+    for i in range(n):
+        pivots[0, i] = 1.0 / (strengths[i] + diagonal[0])
+    for j in range(1, p):
+        for i in range(n):
+            factor = beside[j - 1] * pivots[j - 1, i]
+            factors[j - 1, i] = factor
+            pivots[j, i] = 1.0 / (strengths[i] + (diagonal[j] - factor * beside[j - 1]))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve(factors: FloatArray, pivots: FloatArray, columns: FloatArray) -> None:
+    """In place."""
+    p, n = columns.shape
+    for j in range(1, p):
+        for i in range(n):
+            columns[j, i] -= factors[j - 1, i] * columns[j - 1, i]
+    for i in range(n):
+        columns[p - 1, i] *= pivots[p - 1, i]
+    for j in range(p - 2, -1, -1):
+        for i in range(n):
+            columns[j, i] = columns[j, i] * pivots[j, i] - factors[j, i] * columns[j + 1, i]
