@@ -8,7 +8,7 @@ of them are good enough as they are. The solver goes on from the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -269,10 +269,13 @@ class Chosen(NamedTuple):
 
 @dataclass
 class Surface:
-    """Errors of a loss on a grid, (alphas, values), NaN where a path was left before."""
+    """Errors of a loss on a grid, (alphas, values)."""
 
     errors: np.ndarray
+    """NaN where a path was left before, or a part of the folds rules out that it is the least."""
     chosen: Chosen
+    fits: int
+    """Of single folds."""
 
 
 def search(
@@ -286,40 +289,54 @@ def search(
     """Errors of a Huber or insensitive loss; mean over the folds, or the median if ``robust``.
 
     Paths begin at the square loss. Where κ is no less than the largest norm of its dual curves,
-    its solution is that of the Huber loss.
+    its solution is that of the Huber loss. Folds of large errors come first: where these alone
+    show that mean or median are no less than the least one so far, the others are left out.
     """
     middle = np.median if robust else np.mean
     huber, measure = name.startswith("H"), folds[0].outputs.measure
     errors = np.full((len(alphas), len(values)), np.nan)
     chosen: Chosen | None = None
+    last, fitted = np.zeros(len(folds)), 0
     for i in np.argsort(alphas)[::-1]:
-        alpha, least, places = alphas[i], np.inf, np.argsort(values)
+        alpha, places = alphas[i], np.argsort(values)
         squares = [fold.squared(alpha) for fold in folds]
         widest = _widest(name, squares, measure)
-        plain = []
-        for fold, square in zip(folds, squares, strict=True):
+        for fold in folds:
             fold.turn_over()
-            plain.append((fold.predict(square.weights), square.dual))
+        path: list[np.ndarray] = []
         for j in places[::-1] if huber else places:
             value = float(values[j])
-            if huber and value >= widest:
-                fits = plain
-            else:
-                scale, place = (value, value / alpha) if huber else (alpha, value)
-                loss, at = make_loss(name, value, measure), float(np.log(place))
-                fits = [
-                    fold.fit(loss, alpha, at, scale, square.dual)
-                    for fold, square in zip(folds, squares, strict=True)
-                ]
-            judged = [fold.error(found) for fold, (found, _) in zip(folds, fits, strict=True)]
-            errors[i, j] = error = float(middle(judged))
-            least = min(error, least)
-            if chosen is None or error < chosen.error:
-                chosen = Chosen(alpha, value, error, [dual for _, dual in fits])
-            if error > hopeless * least:
+            scale, place = (value, value / alpha) if huber else (alpha, value)
+            loss, at = make_loss(name, value, measure), float(np.log(place))
+            own, duals = np.full(len(folds), np.nan), [square.dual for square in squares]
+            for k in np.argsort(-last, kind="stable"):
+                fold, square = folds[k], squares[k]
+                if huber and value >= widest:
+                    found = fold.predict(square.weights)
+                else:
+                    found, duals[k] = fold.fit(loss, alpha, at, scale, square.dual)
+                own[k] = last[k] = fold.error(found)
+                if chosen is not None and middle(np.nan_to_num(own)) >= chosen.error:
+                    break
+            fitted += int(np.isfinite(own).sum())
+            if np.all(np.isfinite(own)):
+                errors[i, j] = error = float(middle(own))
+                if chosen is None or error < chosen.error:
+                    chosen = Chosen(alpha, value, error, duals)
+            path.append(own)
+            if any(_worse(own, before, middle, hopeless) for before in path):
                 break
     assert chosen is not None
-    return Surface(errors, chosen)
+    return Surface(errors, chosen, fitted)
+
+
+def _worse(
+    own: np.ndarray, before: np.ndarray, middle: Callable[[np.ndarray], np.floating], times: float
+) -> bool:
+    """Whether errors are several times those before, over the folds that are known of both."""
+    common = np.isfinite(own) & np.isfinite(before)
+    enough = 2 * np.count_nonzero(common) > len(common)
+    return enough and bool(middle(own[common]) > times * middle(before[common]))
 
 
 def _widest(name: str, squares: Sequence[Solution], measure: np.ndarray) -> float:

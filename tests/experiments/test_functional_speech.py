@@ -44,6 +44,24 @@ def fold(n_components=None, tol=SELECTION_TOL):
     return Fold(gram[:30, :30], gram[30:, :30], outputs, Y[:30], Y[30:], counted, tol)
 
 
+def folds_of_rows():
+    """Five folds of the rows of one."""
+    own = fold()
+    parts = np.array_split(np.arange(30), 5)
+    rests = [np.setdiff1d(np.arange(30), part) for part in parts]
+    return [
+        Fold(
+            own.gram[np.ix_(rest, rest)],
+            own.gram[np.ix_(part, rest)],
+            own.outputs,
+            own.Y[rest],
+            own.Y[part],
+            np.ones((len(part), M), dtype=bool),
+        )
+        for part, rest in zip(parts, rests, strict=True)
+    ]
+
+
 def one_by_one(own, name, alpha, value):
     """Error of a fit of its own, by other means: as values at the points."""
     kernel, root = output_kernel(M), np.sqrt(1.0 / M)
@@ -110,6 +128,26 @@ def test_paths_are_left_where_errors_grow():
     assert not missing[0, -1]
     np.testing.assert_array_equal(left.errors[~missing], whole_path.errors[~missing])
     assert left.chosen[:3] == whole_path.chosen[:3]
+
+
+@pytest.mark.parametrize("robust", [True, False])
+def test_folds_that_cannot_change_the_choice_are_left_out(robust):
+    """The choice is that of all folds, and a place is left out only where it is no better."""
+    alphas, values = grid("H1")
+    middle = np.median if robust else np.mean
+    singles = [
+        search([own], "H1", alphas, values, robust, np.inf).errors for own in folds_of_rows()
+    ]
+    complete = middle(singles, axis=0)
+    surface = search(folds_of_rows(), "H1", alphas, values, robust, np.inf)
+    left = np.isnan(surface.errors)
+    assert left.any()
+    of_others = surface.fits - 5 * np.count_nonzero(~left)
+    assert (3 if robust else 1) * left.sum() <= of_others <= 4 * left.sum()
+    np.testing.assert_allclose(surface.errors[~left], complete[~left], rtol=0.02)
+    assert np.all(complete[left] >= 0.98 * surface.chosen.error)
+    i, j = np.unravel_index(complete.argmin(), complete.shape)
+    assert (surface.chosen.alpha, surface.chosen.value) == (alphas[i], values[j])
 
 
 def test_all_eigenfunctions_are_the_points():
