@@ -79,13 +79,11 @@ def coordinates(kernel: np.ndarray, n_components: int | None) -> Coordinates:
 class Point(NamedTuple):
     """A solution in the scale of its path, and what is linear in it."""
 
-    start: np.ndarray
-    """Dual point for the solver to start from, not always feasible."""
     dual: np.ndarray
     image: np.ndarray
     """Values at the rows of the function with these coefficients."""
     model: np.ndarray
-    """Dual point whose function the model is."""
+    """Point whose function the model is, for the solver to start from; not always feasible."""
     fitted: np.ndarray
     """Values of the model at the rows."""
     predicted: np.ndarray
@@ -202,25 +200,27 @@ class Fold:
                 break
         if best is None or not self._good(best):
             self.solved += 1
-            start = square if best is None else scale * best.point.start
             size = SMALL * problem.baseline if best is None else best.primal
-            warm = WarmStart(start, np.zeros(start.shape[1]), alpha)
+            none = np.zeros(square.shape[1])
+            warm = WarmStart(square, none, alpha)
+            if best is not None:
+                fitted = unit * best.point.fitted
+                warm = WarmStart(scale * best.point.model, none, alpha, fitted)
             solver = Splitting(self.tol * size / problem.baseline, TURNS)
             near = self._scaled(solver.solve(problem, warm), scale, unit)
         else:
             near = best.point
         self.now.append((place, near))
-        return unit * near.predicted, scale * near.start
+        return unit * near.predicted, scale * near.model
 
     def _scaled(self, solution: Solution, scale: float, unit: float) -> Point:
         dual = solution.dual / scale
-        start = dual if solution.nearby is None else solution.nearby / scale
         fitted = self.design.directions(solution.weights) / unit  # known from its certificate
         predicted = self.predict(solution.weights) / unit
         if solution.source is None or solution.source is solution.dual:
-            return Point(start, dual, fitted, dual, fitted, predicted)
+            return Point(dual, fitted, dual, fitted, predicted)
         model, image = solution.source / scale, self.design.image(dual)
-        return Point(start, dual, image, model, fitted, predicted)
+        return Point(dual, image, model, fitted, predicted)
 
     def _good(self, judged: Judged) -> bool:
         return judged.primal - judged.dual <= self.tol * judged.primal

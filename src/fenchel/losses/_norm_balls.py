@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel._compiling import njit
 from fenchel._typing import FloatArray
+from fenchel.losses._clipping import clipped
 
 _TINY = 1e-15
 _STEPS = 100
@@ -34,8 +35,7 @@ def project(
     (1, m) or (n, m), ``radius`` R >= 0, common or (n, 1), and ``order`` r in [1, inf].
     """
     if order == np.inf:
-        bound = radius * root
-        return Projected(np.clip(point, -bound, bound), np.zeros(len(point)))
+        return Projected(clipped(point, root, radius), np.zeros(len(point)))
     if order == 2.0:
         length = np.linalg.norm(point, axis=1, keepdims=True)
         outside = length > radius

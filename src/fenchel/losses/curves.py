@@ -10,6 +10,12 @@ import numpy.typing as npt
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER
+from fenchel.losses._clipping import (
+    bounded_conjugates,
+    bounded_values,
+    excess_values,
+    insensitive_conjugates,
+)
 from fenchel.losses._norm_balls import project, project_jacobian
 from fenchel.losses.atoms import Huber, check_kappa
 from fenchel.losses.base import Loss, check_epsilon
@@ -121,10 +127,14 @@ class CurveHuber(_CurveLoss):
 
     def value(self, residual: FloatArray) -> FloatArray:
         residual = np.asarray(residual, dtype=np.float64)
+        if self.separable:
+            return bounded_values(residual, self.root, self.kappa)
         dual = project(residual, self.root, self.kappa, self.dual_order).point
         return np.einsum("ij,ij->i", dual, residual - 0.5 * dual)
 
     def conjugate(self, dual: FloatArray) -> FloatArray:
+        if self.separable:
+            return bounded_conjugates(dual, self.root, self.kappa * (1.0 + ROUNDING))
         value = 0.5 * np.einsum("ij,ij->i", dual, dual)
         outside = self.dual_norm(dual) > self.kappa * (1.0 + ROUNDING)
         return np.where(outside, np.inf, value)
@@ -193,10 +203,14 @@ class CurveInsensitive(_CurveLoss):
 
     def value(self, residual: FloatArray) -> FloatArray:
         residual = np.asarray(residual, dtype=np.float64)
+        if self.separable:
+            return excess_values(residual, self.root, self.epsilon)
         left = residual - project(residual, self.root, self.epsilon, self.norm).point
         return 0.5 * np.einsum("ij,ij->i", left, left)
 
     def conjugate(self, dual: FloatArray) -> FloatArray:
+        if self.separable:
+            return insensitive_conjugates(dual, self.root, self.epsilon)
         return 0.5 * np.einsum("ij,ij->i", dual, dual) + self.epsilon * self.dual_norm(dual)
 
     def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:

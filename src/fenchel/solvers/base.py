@@ -69,7 +69,9 @@ class WarmStart(NamedTuple):
     """A dual point and an offset to start from, those of a similar problem.
 
     With the ``alpha`` of that problem, the function it was solved by is the start, and not
-    the multiple of it that the dual point stands for at another strength.
+    the multiple of it that the dual point stands for at another strength. ``values`` (n, p) are
+    those on the rows of the function that the dual point stands for in the problem to solve,
+    where they are known: :class:`Splitting` starts without a product then.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class WarmStart(NamedTuple):
     dual: FloatArray
     offset: FloatArray
     alpha: float | None = None
+    values: FloatArray | None = None
 
 
 def start_of(problem: Problem, warm_start: WarmStart | None) -> tuple[FloatArray, FloatArray]:

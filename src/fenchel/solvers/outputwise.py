@@ -70,7 +70,7 @@ class Outputwise:
         for j, part in enumerate(problems):
             start = warm_start
             if start is not None:
-                start = start._replace(dual=start.dual[:, [j]], offset=start.offset[[j]])
+                start = WarmStart(start.dual[:, [j]], start.offset[[j]], start.alpha)
             parts.append(self.choose(part).solve(part, start, _Part(whole, j)))
             whole.end(j, parts[-1])
         dual = np.hstack([part.dual for part in parts])

@@ -221,7 +221,10 @@ class _Turns:
             state = bases.solve(root * targets, self.unit)
             return self.unit, state, 0.0, _LONGEST_WAIT - _FIRST_CHECK
         start = warm_start.dual
-        slope = problem.design.values(problem.link(start)) - problem.targets
+        values = warm_start.values
+        if values is None:
+            values = problem.design.values(problem.link(start))
+        slope = values - problem.targets
         near = problem.loss.conjugate_prox(start, np.finfo(float).tiny)
         rho = self._shift(root * slope, root * near)
         return rho, root * (start + slope / rho), np.inf, 0
