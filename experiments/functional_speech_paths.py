@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean, median
 from typing import NamedTuple
 
 import numpy as np
@@ -292,7 +293,7 @@ def search(
     its solution is that of the Huber loss. Folds of large errors come first: where these alone
     show that mean or median are no less than the least one so far, the others are left out.
     """
-    middle = np.median if robust else np.mean
+    middle = median if robust else fmean
     huber, measure = name.startswith("H"), folds[0].outputs.measure
     errors = np.full((len(alphas), len(values)), np.nan)
     chosen: Chosen | None = None
@@ -316,11 +317,11 @@ def search(
                 else:
                     found, duals[k] = fold.fit(loss, alpha, at, scale, square.dual)
                 own[k] = last[k] = fold.error(found)
-                if chosen is not None and middle(np.nan_to_num(own)) >= chosen.error:
+                if chosen is not None and middle(np.nan_to_num(own).tolist()) >= chosen.error:
                     break
             fitted += int(np.isfinite(own).sum())
             if np.all(np.isfinite(own)):
-                errors[i, j] = error = float(middle(own))
+                errors[i, j] = error = middle(own.tolist())
                 if chosen is None or error < chosen.error:
                     chosen = Chosen(alpha, value, error, duals)
             path.append(own)
@@ -331,12 +332,12 @@ def search(
 
 
 def _worse(
-    own: np.ndarray, before: np.ndarray, middle: Callable[[np.ndarray], np.floating], times: float
+    own: np.ndarray, before: np.ndarray, middle: Callable[[list[float]], float], times: float
 ) -> bool:
     """Whether errors are several times those before, over the folds that are known of both."""
     common = np.isfinite(own) & np.isfinite(before)
     enough = 2 * np.count_nonzero(common) > len(common)
-    return enough and bool(middle(own[common]) > times * middle(before[common]))
+    return enough and middle(own[common].tolist()) > times * middle(before[common].tolist())
 
 
 def _widest(name: str, squares: Sequence[Solution], measure: np.ndarray) -> float:
