@@ -81,7 +81,7 @@ class Choice(NamedTuple):
 
 
 def choose(errors: np.ndarray, alphas: Sequence[float], values: Sequence[float]) -> Choice:
-    """The pair with the least median over the folds."""
+    """The pair with the least median over the folds, of those that all folds have errors of."""
     middle = np.median(errors, axis=0)
-    i, j = np.unravel_index(int(middle.argmin()), middle.shape)
+    i, j = np.unravel_index(int(np.nanargmin(middle)), middle.shape)
     return Choice(float(alphas[i]), float(values[j]))

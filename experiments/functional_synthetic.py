@@ -168,16 +168,26 @@ def validation_errors(
     alphas: Sequence[float],
     values: Sequence[float],
 ) -> np.ndarray:
-    """NMSE of the folds, (folds, alphas, values): of κ on a path from the largest."""
-    errors = np.empty((FOLDS, len(alphas), len(values)))
-    splitter = KFold(FOLDS, shuffle=True, random_state=0)
-    falling = np.argsort(values)[::-1]
-    for k, (inside, outside) in enumerate(splitter.split(Y)):
-        part, across = rows.part(inside), rows.gram[np.ix_(outside, inside)]
-        for i, alpha in enumerate(alphas):
-            path = part.path(Y[inside], name, alpha, np.asarray(values)[falling], SELECTION_TOL)
-            for j, fitted in zip(falling, path, strict=True):
+    """NMSE of the folds, (folds, alphas, values): of κ on a path from the largest.
+
+    Folds of large errors come first. Where these alone show that the median is no less than the
+    least one of the strengths before, it is NaN for the others.
+    """
+    splits = list(KFold(FOLDS, shuffle=True, random_state=0).split(Y))
+    errors = np.full((len(splits), len(alphas), len(values)), np.nan)
+    falling, least = np.argsort(values)[::-1], np.inf
+    for i, alpha in enumerate(alphas):
+        for k in np.argsort(-np.nanmean(errors, axis=(1, 2))) if i else range(len(splits)):
+            # what is missing is no error below zero
+            open_ = np.median(np.nan_to_num(errors[:, i]), axis=0) < least
+            asked = falling[open_[falling]]
+            inside, outside = splits[k]
+            part, across = rows.part(inside), rows.gram[np.ix_(outside, inside)]
+            path = part.path(Y[inside], name, alpha, np.asarray(values)[asked], SELECTION_TOL)
+            for j, fitted in zip(asked, path, strict=True):
                 errors[k, i, j] = curve_nmse(Y[outside], part.predict(fitted, across, name))
+        complete = np.median(errors[:, i], axis=0)
+        least = min(least, np.nanmin(complete, initial=np.inf))
     return errors
 
 

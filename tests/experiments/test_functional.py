@@ -165,8 +165,31 @@ def test_selection_is_that_of_the_estimator():
         search.fit(data.train.gram, Y, theta=data.theta)
     chosen = choose(errors, alphas, kappas)
     assert chosen == (search.alpha_, search.best_params_["kappa"])
-    middle = np.median(errors, axis=0).min()
+    middle = np.nanmin(np.median(errors, axis=0))
     assert middle == pytest.approx(-search.best_score_, rel=5e-2)
+
+
+def test_folds_that_cannot_change_the_choice_are_left_out():
+    """Strength by strength, where nothing is left out, the choice is the same."""
+    data = synthetic(1, n=30)
+    Y = contaminate(data.Y, (3, 0.5, 0.2), 3)
+    alphas, kappas = [1e-6, 1e-5, 1e-4, 1e-3], [0.003, 0.03, 0.3]
+    errors = functional_synthetic.validation_errors(data.train, Y, "H1", alphas, kappas)
+    whole = np.concatenate(
+        [
+            functional_synthetic.validation_errors(data.train, Y, "H1", [alpha], kappas)
+            for alpha in alphas
+        ],
+        axis=1,
+    )
+    known = np.isfinite(errors)
+    assert np.isfinite(whole).all()
+    assert (known.sum(axis=0) == 3).any()
+    assert known.sum(axis=0).min() == 3
+    np.testing.assert_allclose(errors[known], whole[known], rtol=0.05)
+    assert choose(errors, alphas, kappas) == choose(whole, alphas, kappas)
+    middle = np.median(whole, axis=0)
+    assert np.all(middle[~known.all(axis=0)] >= 0.95 * middle.min())
 
 
 def test_draws_share_their_processes():
