@@ -11,7 +11,7 @@ from scipy.optimize import lsq_linear
 from fenchel.design import Gram, Masked, Plain
 from fenchel.losses import CurveHuber
 from fenchel.problem import Problem
-from fenchel.solvers import Splitting
+from fenchel.solvers import Splitting, WarmStart
 
 N, P = 14, 10
 
@@ -122,3 +122,34 @@ def test_a_chain_of_outputs_takes_the_turns_of_its_eigenbases(alpha, gaps):
     gap = one.certificate.gap + other.certificate.gap
     assert abs(one.certificate.primal - other.certificate.primal) <= gap
     assert np.sum((one.dual - other.dual) ** 2) <= 2.0 * 30 * gap
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-5])
+@pytest.mark.parametrize("limit", [2, 30])
+def test_models_of_stopped_fits_have_values_of_their_own(alpha, limit):
+    """On the way values are known up to rounding; what is returned is computed anew."""
+    problem = curves(alpha, 0.02, n=40, p=30)
+    first = Splitting(1e-2, 400).solve(problem)
+    start = WarmStart(first.nearby, first.offset, alpha)
+    near = replace(problem, alpha=2.0 * alpha)
+    solution = Splitting(1e-15, limit).solve(near, start)
+    assert not solution.status.converged
+    near.design._known.clear()
+    assert near.primal(solution.weights, solution.offset) == solution.certificate.primal
+    own = near.certify(solution.dual)
+    assert solution.certificate.primal <= own.certificate.primal
+    assert solution.certificate.dual == pytest.approx(own.certificate.dual, rel=1e-12)
+
+
+def test_a_start_with_known_values_is_the_same_start():
+    problem = curves(1e-3, 0.1)
+    dual = np.random.default_rng(4).uniform(-0.02, 0.02, (N, P))
+    values = problem.design.values(problem.link(dual))
+    given = WarmStart(dual, np.zeros(P), 1e-3)
+    one, other = (
+        Splitting(1e-9).solve(problem, start) for start in (given, given._replace(values=values))
+    )
+    np.testing.assert_array_equal(one.dual, other.dual)
+    wrong = Splitting(1e-9).solve(problem, given._replace(values=3.0 * values))
+    assert wrong.status.converged
+    assert not np.array_equal(wrong.dual, one.dual)
