@@ -20,7 +20,7 @@ FLOORS: list[set[str]] = [
     {"kernels", "losses", "repair"},
     {"features", "metrics", "norm_problem", "problem"},
     {"distributions", "solvers"},
-    {"learning"},
+    {"learning", "searchable"},
     {"estimator"},
     {"learning_estimator"},
     {"named_kernel"},

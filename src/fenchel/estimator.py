@@ -7,11 +7,10 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from html import escape
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -39,6 +38,7 @@ from fenchel.features import (
     warn_of_truncation,
 )
 from fenchel.kernels import OperatorKernel, Precomputed, SparsePoints, as_kernel, resolve
+from fenchel.searchable import Searchable
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
 from fenchel.solvers.loop import Watch
 
@@ -48,7 +48,6 @@ _OVERFLOWS = (
 )
 _PARTS = ("coef_", "intercept_", "weights_", "dual_coef_", "offset_", "center_")
 _FAR = 100.0  # times 1e-11, what features solved for from kernel values are known to
-_STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean diagonal
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -142,107 +141,6 @@ class KeptRows(NamedTuple):
         """The same rows with features that leave out ``share`` as much, if there are any."""
         found = self.feature_map.wider(self.rows, self.features, share)
         return None if found is None else self._replace(feature_map=found[0], features=found[1])
-
-
-class Searchable:
-    """What :class:`fenchel.model_selection.PathSearchCV` asks an estimator.
-
-    Beside these, an estimator has ``check_parameters``, ``prepare`` and ``fit_prepared``, see
-    :class:`KernelEstimator`.
-
-    Examples
-    --------
-    >>> from fenchel import KernelRidge
-    >>> KernelRidge().default_grid()
-    {'alpha': 20}
-    >>> KernelRidge(kernel="rbf").with_parameters(length_scale=2.0).kernel
-    Gaussian(length_scale=2.0)
-    """
-
-    feature_parameters: ClassVar[tuple[str, ...]] = ("kernel", "features", "rank", "random_state")
-    """Parameters that ``prepare`` reads: for each of their settings it is called anew."""
-    path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling"}
-    """Parameters along which fits start from one another, and in which order of their values.
-
-    With a second one, what ``fit_prepared`` returns must be an array: it is extrapolated.
-    """
-    candidate_tol: ClassVar[float] = 0.0
-    """Tolerance that is enough to compare candidates, where ``tol`` is left at its default."""
-    default_selection: ClassVar[str] = "min"
-    """What ``selection="auto"`` stands for."""
-    kernel: Any
-
-    def default_grid(self) -> dict[str, Any]:
-        """Return the candidates where none are given."""
-        raise NotImplementedError
-
-    def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
-        """Return n values of a path parameter, in its order and in the units of the problem."""
-        raise NotImplementedError
-
-    def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Return rows that are not in memory as a whole, to be cut into folds, else None."""
-        return None
-
-    def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return what is maximized where no scoring is given: the ``score``."""
-        score: Any = getattr(self, "score")  # noqa: B009  (of scikit-learn's mixins)
-        return float(score(X, y, sample_weight=sample_weight))
-
-    @property
-    def leave_one_out_by(self) -> str | None:
-        """How rows are left out of fits on prepared rows: "closed_form", "refits", or not."""
-        return None
-
-    def leave_one_out_scores(self, prepared: Any, alphas: FloatArray) -> FloatArray:
-        """Return minus the leave-one-out error and its standard error at each alpha, (2, m)."""
-        raise ValueError(
-            "scoring='loo' needs an estimator with leave-one-out errors in closed form, such as "
-            f"KernelRidge, got {type(self).__name__}"
-        )
-
-    def with_parameters(self, **parameters: Any) -> Self:
-        """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel.
-
-        So is ``gap_length_scale`` of ``gap_kernel``, and the like.
-        """
-        copied: Any = clone(self)
-        known = copied.get_params(deep=False)
-        for name in [name for name in parameters if name.endswith("length_scale")]:
-            kernel_name = f"{name.removesuffix('length_scale')}kernel"
-            if kernel_name in known:
-                given = parameters.get(kernel_name, known[kernel_name])
-                kernel = given if isinstance(given, OperatorKernel) else as_kernel(given)
-                parameters[kernel_name] = _scaled(kernel, parameters.pop(name))
-        fixed = {"learn": False} if "learn" in known else {}
-        return copied.set_params(**fixed | parameters)
-
-    def chosen(self, **parameters: Any) -> Self:
-        """Return an unfitted copy with parameters that a search has chosen, for all rows."""
-        return self.with_parameters(**parameters)
-
-
-def _scaled(kernel: Any, scale: Any) -> Any:
-    """A copy of a kernel with another length scale, its own or that of the kernel within."""
-    if hasattr(kernel, "length_scale"):
-        return clone(kernel).set_params(length_scale=scale)
-    if hasattr(kernel, "kernel"):
-        return clone(kernel).set_params(kernel=_scaled(kernel.kernel, scale))
-    raise ValueError(f"length_scale is for kernels that have one, got {shown(kernel)}")
-
-
-def strengths(n: int) -> FloatArray:
-    """Strengths on a geometric grid, largest first, where all units are one.
-
-    From nearly constant models to nearly interpolating ones.
-
-    Examples
-    --------
-    >>> from fenchel.estimator import strengths
-    >>> strengths(3)
-    array([1.00000000e+01, 3.16227766e-03, 1.00000000e-06])
-    """
-    return np.geomspace(_STRONGEST, _WEAKEST, n)
 
 
 class CertifiedEstimator(CheckedParameters, BaseEstimator):
@@ -494,8 +392,6 @@ __all__ = [
     "CheckedRegressor",
     "KeptRows",
     "KernelEstimator",
-    "Searchable",
-    "strengths",
 ]
 
 __dir__ = __all__.copy

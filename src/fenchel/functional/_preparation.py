@@ -10,7 +10,6 @@ import numpy as np
 from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_length, check_targets, rows_of
-from fenchel.estimator import strengths
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of
 from fenchel.functional._learning import (
     coordinates_of,
@@ -25,6 +24,7 @@ from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import parameters_of
 from fenchel.losses.registry import thresholds
 from fenchel.problem import Problem
+from fenchel.searchable import strengths
 from fenchel.solvers import Solver
 
 _WIDTH = 0.1

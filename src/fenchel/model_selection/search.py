@@ -27,7 +27,7 @@ from fenchel._validation import (
     That,
     declared,
 )
-from fenchel.estimator import Searchable, all_or_nothing
+from fenchel.estimator import all_or_nothing
 from fenchel.model_selection._callbacks import CallbackSupportMixin, Tasks, with_callbacks
 from fenchel.model_selection._candidates import Grid, column, make_grid
 from fenchel.model_selection._fold_scores import (
@@ -44,6 +44,7 @@ from fenchel.positive import (
     NonCrossingQuantileRegressor,
 )
 from fenchel.regression import KernelRidge, QuantileRegressor
+from fenchel.searchable import Searchable
 
 SELECTIONS = ("auto", "min", "one_standard_error")
 AGGREGATIONS = ("mean", "median")

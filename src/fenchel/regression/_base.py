@@ -16,7 +16,7 @@ from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import NONE, POSITIVE, check_one_strength, declared, shown
 from fenchel.certificate import Callback
 from fenchel.design import Gram
-from fenchel.estimator import CheckedRegressor, all_or_nothing, strengths
+from fenchel.estimator import CheckedRegressor, all_or_nothing
 from fenchel.features import (
     NO_KERNEL_ROWS,
     FeatureMap,
@@ -36,6 +36,7 @@ from fenchel.regression._files import OnDisk
 from fenchel.regression._importances import Importances
 from fenchel.regression._prepared import Prepared, middle
 from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
+from fenchel.searchable import strengths
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
 from fenchel.solvers.loop import Watch
 

@@ -22,15 +22,10 @@ from fenchel._validation import (
 )
 from fenchel.certificate import Callback
 from fenchel.design import CentredRows
-from fenchel.estimator import (
-    CertifiedEstimator,
-    CheckedRegressor,
-    Searchable,
-    all_or_nothing,
-    strengths,
-)
+from fenchel.estimator import CertifiedEstimator, CheckedRegressor, all_or_nothing
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
+from fenchel.searchable import Searchable, strengths
 from fenchel.solvers import LeastSquares, Solution, judged_again
 
 _DEFAULT_ALPHA = 1e-3
