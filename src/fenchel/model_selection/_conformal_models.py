@@ -163,11 +163,15 @@ class LeaveOneOutRidge(_OneFeatureMap):
 
 
 class LeaveOneOutKernel(_OneFeatureMap):
-    """Any kernel regressor without each row: refits that start from the fit to all rows."""
+    """Any kernel regressor without each row: refits that start from the fit to all rows.
+
+    ``model`` is fitted to all rows, and ``each`` is what is fitted to all but one.
+    """
 
     def __init__(
         self,
         model: Any,
+        each: Any,
         prepared: Any,
         start: WarmStart,
         columns: Columns,
@@ -185,7 +189,7 @@ class LeaveOneOutKernel(_OneFeatureMap):
         for i in told(range(n), "row"):
             near = start._replace(dual=np.delete(start.dual, i, axis=0))
             with without_warnings(UserWarning):  # on the feature map, the full fit has spoken
-                left, weights = _without(model, prepared, i, near)
+                left, weights = _without(each, prepared, i, near)
             if not left.status_.converged:
                 failures.append(left.status_.message)
             if gram:
@@ -221,10 +225,10 @@ new rows, a few rows at a time, (m, n).
 """
 
 
-def _without(model: Any, prepared: Any, i: int, start: WarmStart) -> tuple[Any, FloatArray]:
+def _without(each: Any, prepared: Any, i: int, start: WarmStart) -> tuple[Any, FloatArray]:
     """The model fitted without row i, on the features of all, and its weights of these."""
     part = prepared.only(np.delete(np.arange(len(prepared.inputs.kept)), i))
-    left = clone(model)
+    left = clone(each)
     left.check_parameters()
     left.fit_prepared(part, start)
     return left, part.weights
@@ -248,7 +252,8 @@ def leave_one_out(
         model = fit_part(estimator, X, y, np.arange(len(y)), weight)
         folds = [(rows[rows != i], np.array([i])) for i in rows]
         return model, FoldModels(estimator, X, y, weight, folds, rows, columns, told)
-    model = settled_by(estimator, X, y, np.arange(len(y)), weight).whole
+    settled = settled_by(estimator, X, y, np.arange(len(y)), weight)
+    model = settled.whole
     model.check_parameters()
     prepared = model.prepare(X, y, weight)
     n_kept = len(prepared.inputs.kept)
@@ -260,7 +265,7 @@ def leave_one_out(
     start = model.fit_prepared(prepared, None)
     if how == "closed_form":
         return model, LeaveOneOutRidge(model, prepared)
-    return model, LeaveOneOutKernel(model, prepared, start, columns, told)
+    return model, LeaveOneOutKernel(model, settled.fold, prepared, start, columns, told)
 
 
 class Settled(NamedTuple):
