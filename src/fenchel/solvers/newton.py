@@ -274,11 +274,7 @@ def of_few_rows(problem: Problem) -> Certified:
     size = min(n, max(_SOME // p, 1))
     rows = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
     found = Newton(_TOL, _STEPS).solve(problem.subset(rows))
-    weights = problem.design.zero()
-    if problem.design.is_gram:
-        weights[rows] = found.weights
-    else:
-        weights = found.weights
+    weights = problem.design.from_subset(rows, found.weights)
     return problem.certify(np.zeros((n, p)), found.offset, weights)
 
 
