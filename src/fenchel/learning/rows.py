@@ -3,6 +3,9 @@
 Which rows take part, and in which fold, depends neither on their order nor on their units, and
 rows that are equal are one row with the sum of their weights: so a weight is a repetition for
 what is learned too.
+
+Units are positive factors and shifts of columns. Columns with the other sign, or rounded to single
+precision, are other rows: they are dealt to other folds.
 """
 
 from __future__ import annotations
