@@ -41,6 +41,7 @@ def regressor(loss: str = "squared", norm: float = 2, **parameters: object) -> F
         norm,
         kappa=0.5,
         epsilon=0.5,
+        center=None,
         kernel=BetweenCurves(Gaussian(1.0)),
         output_kernel=Laplacian(0.1),
         tol=TOL,

@@ -276,6 +276,21 @@ def test_curves_have_several_targets(capsys):
     assert json.loads(capsys.readouterr().out)["r2"] > 0.99
 
 
+def test_curves_at_a_level(capsys):
+    """In kelvin as in degrees Celsius; held out, the model is compared with a constant curve."""
+    random = np.random.default_rng(0)
+    x, noise = random.uniform(size=(60, 1)), random.standard_normal((60, 12))
+    curves = 20.0 + x * np.sin(np.linspace(0.0, 6.0, 12)) + 0.2 * noise
+    names, found = [f"t{k}" for k in range(12)], {}
+    for level in (0.0, 273.0):
+        pd.DataFrame(curves + level, columns=names).assign(x=x).to_csv("level.csv", index=False)
+        assert main(["fit", "level.csv", "--target", ",".join(names), "--model", "curves"]) == 0
+        pattern = r"held-out loss +(0\.\d+) of the best constant curve's"
+        found[level] = float(re.search(pattern, capsys.readouterr().out)[1])
+    assert found[0.0] == found[273.0]
+    assert 0.2 < found[0.0] < 0.8
+
+
 def test_points_of_curves_are_read_off_names():
     np.testing.assert_array_equal(fitting.curve_points(["t-1", "t0.5", "t2"]), [-1.0, 0.5, 2.0])
     np.testing.assert_array_equal(fitting.curve_points(["t2", "t1", "t3"]), [0.0, 0.5, 1.0])

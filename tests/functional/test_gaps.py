@@ -43,6 +43,7 @@ def as_pairs(y, theta):
 
 def make(loss, norm=2, **parameters):
     chosen = {
+        "center": None,
         "kappa": 0.3,
         "epsilon": 0.3,
         "alpha": ALPHA,

@@ -44,7 +44,8 @@ def test_a_coordinate_of_the_fit_is_the_scalar_fit_to_the_coordinate():
     alpha, kernel, output = 0.01, Gaussian([0.5, 4.0, 1.0]), Gaussian(0.3)
     curves = as_curves(Y, THETA)
     found = coordinates_of(curves, output(THETA[:, None]), np.ones(90))
-    model = FunctionalRegressor(alpha=alpha, kernel=kernel, output_kernel=output, tol=1e-12)
+    given = {"kernel": kernel, "output_kernel": output, "center": None}
+    model = FunctionalRegressor(alpha=alpha, tol=1e-12, **given)
     fitted = coordinates_of(
         as_curves(model.fit(X, Y, THETA).predict(X), THETA), output(THETA[:, None]), np.ones(90)
     )
@@ -67,6 +68,22 @@ def test_defaults_learn_kernel_and_alpha():
     assert error(model) < 0.5 * error(FunctionalRegressor(learn=False).fit(X, Y, THETA))
     widths = make().fit(X, Y, THETA).kernel_.length_scale / X.std(axis=0)
     assert widths[2] > widths[1] > widths[0]
+
+
+def test_the_zero_of_the_units_of_curves_does_not_matter():
+    levels = 290.0 + 20.0 * THETA
+    one, other = make().fit(X, Y, THETA), make().fit(X, Y + levels, THETA)
+    assert other.alpha_ == pytest.approx(one.alpha_, rel=1e-9)
+    np.testing.assert_allclose(other.predict(NEW), one.predict(NEW) + levels, atol=1e-8)
+
+
+@pytest.mark.parametrize("center", ["mean", None])
+def test_the_criterion_is_in_units_of_the_best_constant_curve(center):
+    """Noise of which nothing can be learned loses as much as the mean curve does."""
+    noise = 290.0 + np.random.default_rng(3).standard_normal((90, 21))
+    learned = make(center=center).fit(X, noise, THETA).learned_
+    assert learned.criterion == pytest.approx(1.0, abs=0.1)
+    assert learned.said == f"{learned.criterion:.3f} of the best constant curve's"
 
 
 def test_points_of_smooth_curves_share_a_length_scale():

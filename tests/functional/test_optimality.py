@@ -43,6 +43,7 @@ def rule(name, m=8):
 
 def make(loss="squared", norm=2, **parameters):
     chosen = {
+        "center": None,
         "kappa": 0.3,
         "epsilon": 0.3,
         "alpha": ALPHA,

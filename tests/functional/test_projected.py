@@ -25,6 +25,7 @@ def draw(n=30, m=20, seed=0):
 
 def make(loss, representation="projected", **parameters):
     chosen = {
+        "center": None,
         "kappa": SIZE,
         "epsilon": SIZE,
         "alpha": ALPHA,

@@ -62,6 +62,7 @@ def data():
 
 def make(loss="squared", norm=2, **parameters):
     chosen = {
+        "center": None,
         "kappa": 0.3,
         "epsilon": 0.3,
         "alpha": 1e-3,

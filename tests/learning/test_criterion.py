@@ -98,7 +98,7 @@ def ridge_by_folds(rows: Rows, kernel, alpha, fit_intercept):
             system[n], system[:, n], system[n, n] = 0.0, 0.0, 1.0
         found = np.linalg.solve(system, np.vstack([y, np.zeros((1, y.shape[1]))]))
         held = rows.targets[inside]
-        best = np.average(y, axis=0, weights=weight) * fit_intercept
+        best = np.average(y, axis=0, weights=weight)  # of models without an intercept too
         for values, add in ((kernel(rows.X[inside], X) @ found[:n] + found[n], 0), (best, 1)):
             lost = 0.5 * rows.weight[inside] @ ((held - values) ** 2).sum(axis=1)
             value, constant = (value, constant + lost) if add else (value + lost, constant)

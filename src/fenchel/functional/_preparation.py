@@ -56,7 +56,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
     _: KW_ONLY
     level: float = 0.5
     output_kernel: Any = None
-    center: str | None = None
+    center: str | None = "mean"
     quadrature: Any = "monte-carlo"
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
@@ -122,7 +122,15 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
         coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight)
         choice = self._choice(self._spread(targets, weight))
         loss = loss_of_coordinates(choice, len(coordinates.coupling))
-        data = Data(X, coordinates.targets, weight, loss, coordinates.coupling, False)
+        data = Data(
+            X,
+            coordinates.targets,
+            weight,
+            loss,
+            coordinates.coupling,
+            fit_intercept=False,
+            constant="constant curve",
+        )
         return data, coordinates.unit
 
     def _spread(self, curves: Curves, weight: FloatArray) -> float:

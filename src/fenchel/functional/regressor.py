@@ -119,11 +119,12 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     output_kernel : None, str, kernel or callable, default=None
         k_Θ on the points θ, never learned; None is a Gaussian kernel with a tenth of the grid's
         length as its length scale.
-    center : {None, "mean", "median"}, default=None
+    center : {"mean", "median"} or None, default="mean"
         What is taken off the curves before the fit, point by point, and added to predictions,
-        interpolated linearly. None shrinks predictions to zero, as in the paper. Where no curve is
-        observed it is interpolated, and curves with points of their own are: linearly, and as
-        constants beyond their ends.
+        interpolated linearly. None shrinks predictions to zero, as in the paper, so that they
+        depend on where the units of y have their zero. Where no curve is observed it is
+        interpolated, and curves with points of their own are: linearly, and as constants beyond
+        their ends.
     representation : {"auto", "spline", "eigen", "projected"}, default="auto"
         "spline": values at the points of the grid. "eigen": coefficients in the leading
         eigenfunctions of the output kernel, for the squared loss and ``norm=2`` on complete
@@ -156,7 +157,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     sparsity_ : Sparsity
         Shares of zero ``coefficients`` and of zero ``rows``.
     certificate_ : Certificate
-        In units of the objective above; the best constant model is zero here.
+        In units of the objective above, of curves without their ``center_``; the gap is relative
+        to the objective of this curve alone.
     grid_ : ndarray of shape (m,)
         The points θ.
     measure_ : ndarray of shape (m,) or (n, m)

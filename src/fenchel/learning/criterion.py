@@ -11,7 +11,7 @@ kernel, and of alpha.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,10 +152,14 @@ class _Fold:
         return np.asarray(values[:, before] @ mixed[:at] + values[:, after] @ mixed[at:])
 
     def constant(self, smoothing: float) -> float:
-        """Held-out loss of the best constant; sets the step of the smoothing."""
+        """Held-out loss of the best constant; sets the step of the smoothing.
+
+        Models without an intercept are held against it too: what zero loses depends on the zero
+        of the targets' units.
+        """
         problem = self._problem(np.zeros((len(self.targets),) * 2), 1.0)
         self.step = smoothing * unit_step(problem)
-        residual = self.held_targets - problem.best_constant
+        residual = self.held_targets - replace(problem, fit_intercept=True).best_constant
         whole = np.broadcast_to(residual, (len(residual), problem.n_outputs))
         return self._judged(whole.copy())[0]  # loops are compiled once more for what is read only
 

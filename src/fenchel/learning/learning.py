@@ -160,6 +160,8 @@ class Data:
     loss: Loss
     coupling: FloatArray
     fit_intercept: bool
+    constant: str = "constant"
+    """What is constant in rows, in words."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,8 @@ class Learned:
     alpha : float
         Strength of the regularization, for all rows.
     criterion : float
-        Held-out loss in units of the best constant's; of densities in nats a row.
+        Held-out loss in units of the best constant's, of curves of the best constant curve's; of
+        densities in nats a row.
     history : list of float
         The criterion at each evaluation: first on few rows and of smoother losses, so that
         entries of different descents do not compare.
@@ -183,6 +186,8 @@ class Learned:
         How it ended.
     in_nats : bool
         Whether the criterion is minus a log-likelihood.
+    constant : str
+        What the best constant is: a constant curve where curves are learned from.
 
     Examples
     --------
@@ -202,11 +207,12 @@ class Learned:
     n_rows: int = 0
     message: str = ""
     in_nats: bool = False
+    constant: str = "constant"
 
     @property
     def said(self) -> str:
         """The criterion in words."""
-        unit = "nats a row" if self.in_nats else "of the best constant's"
+        unit = "nats a row" if self.in_nats else f"of the best {self.constant}'s"
         return f"{self.criterion:.3f} {unit}"
 
 
@@ -471,7 +477,8 @@ class _Try:
             message = f"stopped after {len(history)} evaluations: {stopped}"
         elif not steps.any():
             message = f"the start was the best of {len(history)} evaluations"
-        return Learned(kernel, alpha, criterion, history, n_rows, message)
+        constant = self.data.constant
+        return Learned(kernel, alpha, criterion, history, n_rows, message, constant=constant)
 
 
 def _tasks(data: Data, targets: FloatArray) -> list[Task]:

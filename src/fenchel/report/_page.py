@@ -95,7 +95,8 @@ def _learned(facts: Facts) -> Iterator[tuple[object, object]]:
     if learned is not None:
         rows = h.count(learned.n_rows)
         yield "learned", h.joined(["from ", rows, " rows of the fit"])
-        yield "held-out loss in units of the best constant's", h.number(learned.criterion)
+        unit = f"held-out loss in units of the best {learned.constant}'s"
+        yield unit, h.number(learned.criterion)
 
 
 def _offsets(model: Any) -> Iterator[tuple[object, object]]:
