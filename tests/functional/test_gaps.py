@@ -169,6 +169,7 @@ class WeightsOnly(Newton):
         (False, {"n_components": 4, "representation": "projected"}),
     ],
 )
+@pytest.mark.filterwarnings("ignore:theta must be between")  # points beyond are compared too
 @pytest.mark.parametrize("rank", [None, 3])
 def test_predictions_of_weights_are_those_of_the_point(parameters, rank, missing):
     """Of few features, of nearly as many as rows, and of eigenfunctions."""

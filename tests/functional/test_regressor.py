@@ -116,6 +116,21 @@ def test_center_with_weights_is_that_of_repeated_rows(center, first, data):
     np.testing.assert_allclose(thirds.center_, -model.center_, rtol=1e-12)
 
 
+def test_points_beyond_the_training_curves_are_warned_of(data):
+    X, y, theta = data
+    model = make(center="mean", output_kernel=Gaussian(0.1)).fit(X, y, theta)
+    sentence = "theta must be between 0 and 2, .*, got points from -5 to 9"
+    with pytest.warns(UserWarning, match=sentence):
+        found = model.predict(X, theta=[-5.0, 1.0, 9.0])
+    ends = np.tile(model.center_[[0, -1]], (20, 1))
+    np.testing.assert_allclose(found[:, [0, 2]], ends, atol=1e-12)
+    np.testing.assert_allclose(found[:, 1], model.predict(X)[:, 4], rtol=1e-12)
+    model.predict(X, theta=[-0.25, 2.25])  # no further than points are from each other
+    single = make().fit(X, y[:, 0], theta[:1])
+    with pytest.warns(UserWarning, match="theta must be between 0 and 0"):
+        single.predict(X, theta=0.1)
+
+
 @pytest.mark.parametrize(("loss", "norm"), LOSSES)
 @pytest.mark.parametrize("factor", [1e-6, 1e7])
 def test_units_of_curves(loss, norm, factor, data):

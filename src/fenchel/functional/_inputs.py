@@ -85,6 +85,18 @@ def spread_of(curves: Curves, weight: FloatArray) -> float:
     return 1.4826 * middle or float(np.average(values, weights=share)) or 1.0
 
 
+def sentence_on_range(theta: FloatArray, grid: FloatArray) -> str | None:
+    """What to warn of where points are further from a grid than its own from each other."""
+    low, high = float(theta.min()), float(theta.max())
+    step = float(np.diff(grid).max(initial=0.0))
+    if max(grid[0] - low, high - grid[-1]) <= step:
+        return None
+    return (
+        f"theta must be between {grid[0]:g} and {grid[-1]:g}, where the training curves are, for "
+        f"predictions to rest on them, got points from {low:g} to {high:g}"
+    )
+
+
 def without_gaps(curves: Curves) -> FloatArray:
     """Values (n, m), linear where a curve was not observed, and constant beyond its ends."""
     if curves.observed is None:

@@ -31,7 +31,13 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.estimator import all_or_nothing
 from fenchel.features import compacted
-from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array
+from fenchel.functional._inputs import (
+    as_columns,
+    as_rows,
+    center_of,
+    is_array,
+    sentence_on_range,
+)
 from fenchel.functional._preparation import CurvesFromRows
 from fenchel.functional._representation import (
     REPRESENTATIONS,
@@ -394,6 +400,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
             Rows.
         theta : float or array-like of shape (m',), optional
             Points, in any order (increasing for an FDataGrid); None for the training grid.
+            Beyond it predictions return to the end values of ``center_`` within the width of a
+            local output kernel: a warning says so where points are further from it than its
+            own are from each other.
 
         Returns
         -------
@@ -405,6 +414,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         single = theta is not None and np.ndim(theta) == 0 and not functions
         grid = self.grid_ if theta is None else as_points(theta, increasing=functions)
         values = self._evaluate(self._new_rows(as_rows(X)), grid)
+        beyond = sentence_on_range(grid, self.grid_)
+        if beyond is not None:
+            warnings.warn(beyond, UserWarning, stacklevel=2)
         if functions:
             return to_fdatagrid(grid, values)
         if single:
