@@ -76,6 +76,7 @@ def test_curves(loss):
     rows, (n, m) = X[:14], CURVES.shape
     model = FunctionalRegressor(
         loss,
+        center=None,
         alpha=alpha,
         kernel=inner,
         output_kernel=outer,
@@ -161,6 +162,7 @@ def test_a_name_is_one_loss(name):
         **numbers,
         kernel=kernel,
         output_kernel=ONE,
+        center=None,
         alpha=1e-2,
         tol=1e-7,
         max_iter=10_000,

@@ -135,6 +135,7 @@ def test_fits_are_those_of_the_estimator(name, value, representation):
         kappa=value,
         epsilon=value,
         alpha=1e-5,
+        center=None,
         kernel="precomputed",
         output_kernel=gaussian(OUTPUT_RHO),
         representation=representation,
@@ -155,7 +156,13 @@ def test_selection_is_that_of_the_estimator():
     alphas, kappas = [1e-6, 1e-4], [0.003, 0.03, 0.3]
     errors = functional_synthetic.validation_errors(data.train, Y, "H1", alphas, kappas)
     search = PathSearchCV(
-        FunctionalRegressor("huber", 1, kernel="precomputed", output_kernel=gaussian(OUTPUT_RHO)),
+        FunctionalRegressor(
+            "huber",
+            1,
+            center=None,
+            kernel="precomputed",
+            output_kernel=gaussian(OUTPUT_RHO),
+        ),
         {"alpha": alphas, "kappa": kappas},
         cv=KFold(5, shuffle=True, random_state=0),
         aggregation="median",

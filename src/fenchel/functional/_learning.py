@@ -21,7 +21,8 @@ from fenchel.losses import Loss, Pointwise, Squared
 
 _RESIDUALS = np.geomspace(1e-3, 1e3, 13)[:, None]
 _ROWS_A_COLUMN = 10
-_COORDINATES = 8  # four saw too little of curves with details, each costs as much as the first
+N_COORDINATES = 8
+"""Four saw too little of curves with details, and each costs as much as the first."""
 
 
 def kernels_of_many_columns(n_rows: int, n_columns: int) -> list[Kernel]:
@@ -44,7 +45,15 @@ class Coordinates(NamedTuple):
     """The mean of the eigenvalues: alpha of the curves is this times alpha of the coordinates."""
 
 
-def coordinates_of(curves: Curves, between: FloatArray, weight: FloatArray) -> Coordinates:
+def common_measure(curves: Curves, weight: FloatArray) -> FloatArray:
+    """The measure of the points, (m,), the mean of the curves' where each has its own."""
+    measure = curves.measure
+    return measure if measure.ndim == 1 else np.asarray(weight @ measure / weight.sum())
+
+
+def coordinates_of(
+    curves: Curves, between: FloatArray, weight: FloatArray, count: int = N_COORDINATES
+) -> Coordinates:
     """Return the coordinates with the largest mean squares, none where the output kernel is zero.
 
     Curves are taken as linear where they were not observed, with the mean of their measures.
@@ -56,16 +65,15 @@ def coordinates_of(curves: Curves, between: FloatArray, weight: FloatArray) -> C
     between : ndarray of shape (m, m)
         The output kernel between the points.
     weight : ndarray of shape (n,)
+    count : int
+        At most so many.
     """
-    measure = curves.measure
-    if measure.ndim == 2:
-        measure = weight @ measure / weight.sum()
-    root = np.sqrt(measure)
+    root = np.sqrt(common_measure(curves, weight))
     values, vectors = np.linalg.eigh(root[:, None] * between * root)
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(root))])
     targets = (root * without_gaps(curves)) @ (vectors * signs)
     squares = np.where(values > 1e-10 * values[-1], weight @ targets**2, -1.0)
-    largest = np.argsort(-squares, kind="stable")[:_COORDINATES]
+    largest = np.argsort(-squares, kind="stable")[:count]
     largest = largest[squares[largest] >= 0.0]
     unit = float(values[largest].mean()) if len(largest) else 1.0
     coupling = np.diag(np.sqrt(values[largest] / unit))
@@ -77,8 +85,13 @@ def loss_of_coordinates(choice: LossChoice, n_coordinates: int) -> Loss:
 
     So Huber's and the absolute loss judge each coordinate, and outliers do not decide.
     """
+    if bounds_influence(choice):
+        return Pointwise(choice.on(np.ones(1)), np.ones(n_coordinates))
+    return Squared()
+
+
+def bounds_influence(choice: LossChoice) -> bool:
+    """Whether a loss does, alike on both sides."""
     single = choice.on(np.ones(1))
     even = np.array_equal(single.value(_RESIDUALS), single.value(-_RESIDUALS))
-    if even and np.isfinite(single.lipschitz) and single.epsilon == 0.0:
-        return Pointwise(single, np.ones(n_coordinates))
-    return Squared()
+    return even and np.isfinite(single.lipschitz) and single.epsilon == 0.0

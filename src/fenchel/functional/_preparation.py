@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_length, check_targets, rows_of
+from fenchel.certificate import Callback
 from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of
 from fenchel.functional._learning import (
+    N_COORDINATES,
+    bounds_influence,
     coordinates_of,
     kernels_of_many_columns,
     loss_of_coordinates,
 )
 from fenchel.functional._representation import LossChoice, PreparedCurves
+from fenchel.functional._width import OutputWidth, better_width, usual_width
 from fenchel.functional.curves import Curves, as_curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
-from fenchel.learning import Data
+from fenchel.learning import Data, Learned
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import parameters_of
 from fenchel.losses.registry import thresholds
@@ -27,12 +31,18 @@ from fenchel.problem import Problem
 from fenchel.searchable import strengths
 from fenchel.solvers import Solver
 
-_WIDTH = 0.1
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
 
 
+class _OfFits:
+    """What fits set: annotated here, as it is no parameter."""
+
+    output_kernel_: Any
+    _width: OutputWidth | None = None  # while a fit learns
+
+
 @parameters
-class CurvesFromRows(KernelParameters, LearningEstimator):
+class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     """Base class: subclasses make problems of prepared curves, solve them, and score fits."""
 
     feature_parameters = (
@@ -71,7 +81,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> PreparedCurves:
         """Validate, and do what depends on neither loss nor strength; nothing is learned."""
-        self._learned = None
+        self._learned = self._width = None
         return self._prepared(*self._given_curves(X, y, theta), sample_weight)
 
     def _given_curves(self, X: Any, y: Any, theta: Any) -> tuple[FloatArray, Curves]:
@@ -102,7 +112,8 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
 
     def _output(self, grid: FloatArray) -> tuple[Any, FloatArray]:
         """The output kernel, and its values between the points of the grid."""
-        output = _output_kernel(self.output_kernel, grid, self.random_state)
+        given = self.output_kernel if self._width is None else Gaussian(self._width.value)
+        output = _output_kernel(given, grid, self.random_state)
         return output, np.asarray(output(grid[:, None]), dtype=np.float64)
 
     def _some(self, targets: Curves, rows: IntArray) -> Curves:
@@ -119,7 +130,8 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
 
     def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:
         curves, _ = self._centred(targets, weight)
-        coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight)
+        count = N_COORDINATES if self._width is None else self._width.n_coordinates
+        coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight, count)
         choice = self._choice(self._spread(targets, weight))
         loss = loss_of_coordinates(choice, len(coordinates.coupling))
         data = Data(
@@ -132,6 +144,60 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
             constant="constant curve",
         )
         return data, coordinates.unit
+
+    def _learn(
+        self,
+        X: FloatArray,
+        targets: Curves,
+        weight: FloatArray,
+        kernels: list[Any],
+        watch: Callback | None,
+    ) -> Learned | None:
+        """With the usual output kernel, and again where curves left out ask for another width."""
+        learned = super()._learn(X, targets, weight, kernels, watch)
+        if learned is None or learned.ended_early or self.output_kernel is not None:
+            return learned
+        self._width = better_width(
+            X,
+            self._centred(targets, weight)[0],
+            weight,
+            learned,
+            any_alpha=self.alpha is None,
+            robust=bounds_influence(self._choice(self._spread(targets, weight))),
+        )
+        if self._width is None:
+            return learned
+        kernel = kernels[learned.choice]
+        return super()._learn(X, targets, weight, [kernel], watch) or learned
+
+    def _learned_and_prepared(
+        self, X: FloatArray, targets: Curves, sample_weight: Any, watch: Callback | None
+    ) -> PreparedCurves:
+        self._width = None
+        prepared = super()._learned_and_prepared(X, targets, sample_weight, watch)
+        if self._width is not None:  # rows may have been prepared before it was chosen
+            output, between = self._output(prepared.curves.grid)
+            prepared = replace(
+                prepared, output_kernel=output, between=between, represented={}, _wider=None
+            )
+        self._width = None
+        return prepared
+
+    def with_learned(self, times_rows: float = 1.0) -> Self:
+        """Return an unfitted copy as other estimators do, with the output kernel of the fit.
+
+        Parameters
+        ----------
+        times_rows : float, default=1.0
+            How many times the rows of the last fit the copy is for.
+
+        Returns
+        -------
+        estimator
+            Unfitted.
+        """
+        found: Self = super().with_learned(times_rows)
+        return found.with_parameters(output_kernel=self.output_kernel_)
 
     def _spread(self, curves: Curves, weight: FloatArray) -> float:
         """The unit of κ and ε that are not given."""
@@ -185,8 +251,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator):
 
 def _output_kernel(kernel: Any, grid: FloatArray, random_state: Any) -> Any:
     if kernel is None:
-        width = _WIDTH * float(grid[-1] - grid[0])
-        return Gaussian(width if width > 0.0 else 1.0)
+        return Gaussian(usual_width(grid))
     chosen = as_kernel(kernel, "output_kernel")
     if isinstance(chosen, Precomputed):
         raise ValueError("output_kernel must be a kernel between points, got 'precomputed'")

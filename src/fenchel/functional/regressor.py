@@ -123,8 +123,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         Whether what is open is learned from held-out rows, and how; see
         :class:`fenchel.learning.Learning`.
     output_kernel : None, str, kernel or callable, default=None
-        k_Θ on the points θ, never learned; None is a Gaussian kernel with a tenth of the grid's
-        length as its length scale.
+        k_Θ on the points θ. None is a Gaussian kernel, whose length scale is chosen where the
+        input kernel or alpha is learned, see Notes, and else is a tenth of the grid's length.
     center : {"mean", "median"} or None, default="mean"
         What is taken off the curves before the fit, point by point, and added to predictions,
         interpolated linearly. None shrinks predictions to zero, as in the paper, so that they
@@ -191,6 +191,14 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     falls apart into scalar ones. Huber's and the absolute loss judge each coordinate themselves,
     so that outliers do not decide; for all other losses the squared one does. Where a curve was
     not observed it is taken as linear for this.
+
+    From what was learned so follow, in closed form, the squared errors of up to 350 curves that
+    are left out of the fit, for each of a dozen length scales of the output kernel, from the
+    length of the grid down to the distance of the points of a curve. A tenth of the grid stays
+    unless the best is better by more than the standard error of their difference; else kernel
+    and alpha are learned again with the best, from as many coordinates as hold 95 % of what it
+    explains, 8 to 32. For losses that bound the influence of outliers, curves three times as far
+    from what the others predict as the median do not count, and no length scale is larger.
 
     The function of ``dual_coef_`` and the fitted one may be different points of the same
     certificate. Their distances from the optimum in the norm of the space are at most

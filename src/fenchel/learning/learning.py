@@ -188,6 +188,10 @@ class Learned:
         Whether the criterion is minus a log-likelihood.
     constant : str
         What the best constant is: a constant curve where curves are learned from.
+    choice : int
+        Which of the kernels that there were to choose among was taken.
+    ended_early : bool
+        Whether a callback or the time has ended it.
 
     Examples
     --------
@@ -208,6 +212,8 @@ class Learned:
     message: str = ""
     in_nats: bool = False
     constant: str = "constant"
+    choice: int = 0
+    ended_early: bool = False
 
     @property
     def said(self) -> str:
@@ -294,7 +300,7 @@ def learn(
     more = options.n_rows is None and n_rows == _MANY_ROWS and n_outputs <= _LAST_OUTPUTS
     if more and not end.reached:
         best.last()
-    return best.learned(end.reason)
+    return replace(best.learned(end.reason), choice=tried.index(best), ended_early=end.reached)
 
 
 def _chosen(tried: list[_Try], n_rows: int) -> _Try:
