@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from fenchel.kernels import Gaussian, Matern, WithRanks, opened
-from fenchel.learning import Data
+from fenchel.learning import Data, fold
 from fenchel.learning import criterion as module
-from fenchel.learning.criterion import HeldOut, Task
+from fenchel.learning.criterion import HeldOut
+from fenchel.learning.fold import Task
 from fenchel.learning.learning import _tasks
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows, rows_by_content
@@ -116,6 +117,32 @@ def test_value_is_the_loss_of_rows_that_were_left_out(fit_intercept):
     assert value == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_outputs_of_one_strength_share_a_factor(fit_intercept, monkeypatch):
+    """The value is that of normal equations, and the gradient that of differences."""
+    rows = rows_of(3, weighted=True)
+    kernel, factored = KERNELS["matern"], []
+    original = fold.cholesky_of
+    monkeypatch.setattr(fold, "cholesky_of", lambda a: factored.append(1) or original(a))
+
+    def criterion_of(sizes):
+        tasks = [
+            Task(Squared(), np.array([[size]]), rows.targets[:, [j]], fit_intercept)
+            for j, size in enumerate(sizes)
+        ]
+        return HeldOut(rows, tasks, OpenParameters.of(kernel, rows, False), 2.0, 1e6)
+
+    theta = np.append(np.zeros(kernel.n_dims), np.log(0.01))
+    value, _ = criterion_of([1.0, 1.0, 1.0])(theta)
+    assert value == pytest.approx(ridge_by_folds(rows, kernel, 0.02, fit_intercept), rel=1e-9)
+    assert len(factored) == rows.n_folds
+    factored.clear()
+    criterion = criterion_of([1.0, 0.5, 1.0])
+    _, gradient = criterion(theta)
+    assert len(factored) == 2 * rows.n_folds
+    np.testing.assert_allclose(gradient, differences(criterion, theta), rtol=1e-6, atol=1e-7)
+
+
 def test_value_does_not_depend_on_what_was_fitted_before(tight):
     rows = rows_of(1, weighted=False)
     kernel = KERNELS["matern"]
@@ -175,8 +202,8 @@ def test_a_start_that_is_worse_than_none_is_not_taken():
 
     cold, far = criterion(), criterion()
     far(np.array([np.log(1.0)]))
-    for fold in far._folds:
-        fold.last = fold.last._replace(dual=1e3 * fold.last.dual, offset=fold.last.offset + 1e3)
+    for each in far._folds:
+        each.last = each.last._replace(dual=1e3 * each.last.dual, offset=each.last.offset + 1e3)
     assert criterion(far)(theta)[0] == pytest.approx(cold(theta)[0], rel=1e-2)
     assert far(theta)[0] == pytest.approx(cold(theta)[0], rel=1e-2)
 

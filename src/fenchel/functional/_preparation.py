@@ -183,20 +183,22 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         self._width = None
         return prepared
 
-    def with_learned(self, times_rows: float = 1.0) -> Self:
+    def with_learned(self, times_rows: float = 1.0, *, held_out: bool = True) -> Self:
         """Return an unfitted copy as other estimators do, with the output kernel of the fit.
 
         Parameters
         ----------
         times_rows : float, default=1.0
             How many times the rows of the last fit the copy is for.
+        held_out : bool, default=True
+            Without effect here, where no offsets move.
 
         Returns
         -------
         estimator
             Unfitted.
         """
-        found: Self = super().with_learned(times_rows)
+        found: Self = super().with_learned(times_rows, held_out=held_out)
         return found.with_parameters(output_kernel=self.output_kernel_)
 
     def _spread(self, curves: Curves, weight: FloatArray) -> float:

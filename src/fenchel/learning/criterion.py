@@ -11,8 +11,8 @@ kernel, and of alpha.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from fenchel._threads import in_threads
 from fenchel._typing import FloatArray
 from fenchel.design import Gram
 from fenchel.kernels import differentiated
+from fenchel.learning.fold import Fold, Judged, RidgeFold, Task, ridge_folds
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.rows import Rows
-from fenchel.losses import Loss
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import KeptFactor
 from fenchel.solvers.sensitivity import adjoint
@@ -31,20 +31,10 @@ from fenchel.solvers.smoothed import Smoothed, fit_smoothed, from_residuals, uni
 _TOL = 1e-4  # of the loss of the best constant: fits whose derivatives are known to a percent
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is fitted to rows, whatever the parameters: outputs that depend on each other."""
-
-    loss: Loss
-    coupling: FloatArray
-    targets: FloatArray
-    fit_intercept: bool
-
-
 class HeldOut:
     """The criterion: called with θ, returns its value and its gradient.
 
-    Fits start from those of the last call.
+    Fits start from those of the last call; several outputs of the squared loss have a closed form.
 
     Parameters
     ----------
@@ -72,10 +62,14 @@ class HeldOut:
         before: HeldOut | None = None,
     ) -> None:
         self.rows, self.parameters, self.unit = rows, parameters, unit
-        self._folds = [_Fold(rows, k, task) for task in tasks for k in range(rows.n_folds)]
-        self._constant = sum(fold.constant(smoothing) for fold in self._folds) or 1.0
+        together = len(tasks) > 1 and all(task.is_ridge for task in tasks)
+        several = () if together else tasks
+        self._folds = [_Fold(rows, k, task) for task in several for k in range(rows.n_folds)]
+        self._ridges = ridge_folds(rows, tasks) if together else []
+        whole = sum(fold.constant(smoothing) for fold in self._folds)
+        self._constant = whole + sum(fold.constant() for fold in self._ridges) or 1.0
         self._kernel: Any = None
-        if before is not None:
+        if before is not None and not together:
             self._start_from(before)
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
@@ -90,7 +84,8 @@ class HeldOut:
         kernel = self.parameters.with_numbers(theta[:-1])
         values, gradient_of = differentiated(kernel, X)
         self._kernel, alpha = kernel, self.unit * float(np.exp(theta[-1]))
-        judged = in_threads(lambda fold: fold.evaluate(values, alpha), self._folds)
+        folds: list[_Fold | RidgeFold] = [*self._folds, *self._ridges]
+        judged = in_threads(lambda fold: fold.evaluate(values, alpha), folds)
         value, of_alpha = sum(each.value for each in judged), sum(each.slope for each in judged)
         left, right = (np.hstack([each[k] for each in judged]) for k in (2, 3))
         slopes = np.append(self.parameters.gathered(gradient_of(left @ right.T)), of_alpha)
@@ -109,47 +104,23 @@ class HeldOut:
                 fold.guess = fold.targets - fold.outer(guess)
 
 
-class _Judged(NamedTuple):
-    """What a fold says of parameters."""
-
-    value: float
-    """Held-out loss."""
-    slope: float
-    """Its derivative in log alpha."""
-    left: FloatArray
-    right: FloatArray
-    """(n, p): left rightᵀ are its derivatives in kernel values."""
-
-
-class _Fold:
+class _Fold(Fold):
     """One fold: the rows outside of it are fitted, those inside judge."""
 
     def __init__(self, rows: Rows, k: int, task: Task) -> None:
-        self.task, self.inside = task, rows.fold(k)
-        self.outside = (slice(0, self.inside.start), slice(self.inside.stop, len(rows.X)))
-        self.targets, self.weight = self.outer(task.targets), self.outer(rows.weight)
+        super().__init__(rows, k)
+        self.task, self.targets = task, self.outer(task.targets)
         self.held_targets = task.targets[self.inside]
-        self.held_weight = rows.weight[self.inside]
         self.output = task.coupling @ task.coupling.T
         self.step = 0.0
         self.last: Smoothed | None = None
         self.guess: FloatArray | None = None
         self.kept = KeptFactor()
 
-    def outer(self, values: FloatArray) -> FloatArray:
-        """What values of all rows are on those outside."""
-        return np.concatenate([values[part] for part in self.outside])
-
     def predicted(self, values: FloatArray) -> FloatArray:
         """Predictions of the last fit, from kernel values of new rows against all rows."""
         assert self.last is not None
-        return self._image(values, self.last.coef @ self.output) + self.last.offset
-
-    def _image(self, values: FloatArray, mixed: FloatArray) -> FloatArray:
-        """Kernel values (m, n) against all rows times coefficients of those outside."""
-        before, after = self.outside
-        at = before.stop
-        return np.asarray(values[:, before] @ mixed[:at] + values[:, after] @ mixed[at:])
+        return self.image(values, self.last.coef @ self.output) + self.last.offset
 
     def constant(self, smoothing: float) -> float:
         """Held-out loss of the best constant; sets the step of the smoothing.
@@ -173,23 +144,19 @@ class _Fold:
         design = Gram(values, task.coupling)
         return Problem(task.loss, design, self.targets, self.weight, alpha, task.fit_intercept)
 
-    def evaluate(self, values: FloatArray, alpha: float) -> _Judged:
+    def evaluate(self, values: FloatArray, alpha: float) -> Judged:
         """Held-out loss and its slopes; of other folds it needs nothing."""
-        inside = self.inside
-        among = np.block([[values[a, b] for b in self.outside] for a in self.outside])
-        across = values[inside]
+        among, across = self.among(values), values[self.inside]
         problem = self._problem(among, alpha)
         start = self.last
         if start is None and self.guess is not None:
             start, self.guess = from_residuals(problem, self.step, self.guess), None
         fit = self.last = fit_smoothed(problem, self.step, start, _TOL, kept=self.kept)
         mixed = fit.coef @ self.output
-        image = self._image(across, mixed)
+        image = self.image(across, mixed)
         value, slopes = self._judged(self.held_targets - image - fit.offset)
         pulled = self.outer(across.T @ slopes) @ self.output
         back = adjoint(problem, fit.kinks, pulled, slopes.sum(axis=0), self.kept)
-        at = inside.start
-        left = np.concatenate([-back.push[:at], slopes, -back.push[at:]])
-        right = np.concatenate([mixed[:at], np.zeros_like(slopes), mixed[at:]])
         slope = -float(np.vdot(slopes, image)) + back.through(-(among @ mixed))
-        return _Judged(value, slope, left, right)
+        left, right = self.slopes_in_values(slopes, back.push, mixed)
+        return Judged(value, slope, left, right)

@@ -24,8 +24,9 @@ from fenchel._validation import (
     declared,
 )
 from fenchel.certificate import Callback, Progress
-from fenchel.learning.criterion import HeldOut, Task
+from fenchel.learning.criterion import HeldOut
 from fenchel.learning.descent import Descent
+from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
 from fenchel.learning.rows import Rows, rows_by_content
