@@ -1,11 +1,11 @@
 """Parameters that are left open, learned from held-out rows by gradients through fits."""
 
+from fenchel.learning.early_end import EarlyEnd
 from fenchel.learning.learning import (
     DEFAULT_STRENGTH,
     GROWTH,
     LEARNING,
     Data,
-    EarlyEnd,
     Learned,
     Learning,
     learn,

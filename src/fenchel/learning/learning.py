@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,15 +22,15 @@ from fenchel._validation import (
     That,
     declared,
 )
-from fenchel.certificate import Callback, Progress
+from fenchel.certificate import Callback
 from fenchel.learning.criterion import HeldOut
 from fenchel.learning.descent import Descent
+from fenchel.learning.early_end import HALF, EarlyEnd
 from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Loss
-from fenchel.solvers.loop import reason_of, time_left
 
 DEFAULT_STRENGTH = 1e-3
 """Alpha in units of the problem, where it is neither given nor learned; and where that starts."""
@@ -51,7 +50,6 @@ _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matte
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0  # and the variance of that prior
 _GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
-_HALF = "half of max_time was used"
 GROWTH = 0.6
 """Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
 _LAST_GROWTH = 1.0  # and after a last descent to this one
@@ -324,49 +322,6 @@ def _perfect_constant(loss: Loss, rows: Rows) -> bool:
     return not float(rows.weight @ loss.value(residual)) > 0.0
 
 
-@dataclass
-class EarlyEnd:
-    """Whether the callback of an estimator wants learning to end; half of its time is for it.
-
-    Examples
-    --------
-    >>> from fenchel.learning import EarlyEnd
-    >>> end = EarlyEnd(lambda progress: "good enough" if progress.primal < 0.5 else None)
-    >>> end(0.9), end(0.4), end.reason
-    (False, True, 'good enough')
-    """
-
-    watch: Callback | None
-    reason: str = ""
-    """Why, once it does."""
-    started: float = field(default_factory=time.perf_counter)
-    n_calls: int = 0
-
-    def __call__(self, value: float) -> bool:
-        """Tell the callback of a criterion."""
-        self.n_calls += 1
-        if self.watch is not None:
-            spent = time.perf_counter() - self.started
-            progress = Progress(self.n_calls, spent, value, np.nan, np.nan)
-            left = time_left(self.watch)
-            answer = self.watch(progress)
-            if answer:
-                self.reason = reason_of(answer)
-            elif left < spent:
-                self.reason = _HALF
-        return self.reached
-
-    def seconds_left(self) -> float:
-        """Until half of the time is used."""
-        spent = time.perf_counter() - self.started
-        return max(0.5 * (time_left(self.watch) - spent), 0.0)
-
-    @property
-    def reached(self) -> bool:
-        """Whether it has wanted to."""
-        return self.reason != ""
-
-
 class _Try:
     """The descent for one kernel."""
 
@@ -457,7 +412,7 @@ class _Try:
             with within(self.watch.seconds_left()):
                 self.descent.run(criterion, self.options.max_evaluations, tol, first_step)
         except OutOfTime:
-            self.watch.reason = self.watch.reason or _HALF
+            self.watch.reason = self.watch.reason or HALF
         if self.descent.best is None:
             self.descent.best = before
 

@@ -9,7 +9,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.inspection import Intervals, feature_slice, intervals_of, partial_dependence
 
-_POINTS = 20  # at which intervals are averaged: they may take ten times as long as predictions
+_POINTS = 40  # at which intervals are averaged: they may take ten times as long as predictions
 
 
 class Along(NamedTuple):
