@@ -348,7 +348,8 @@ class Cone:
                 return
         raise ValueError(
             "constraints must not contradict one another, and no non-negative function meets "
-            f"all of these: times {np.array2string(ray, precision=3)}, their left-hand sides add "
+            "all of these: brought to length one and times "
+            f"{np.array2string(ray, precision=3)}, their left-hand sides add "
             f"up to a number >= 0, and their right-hand sides to {float(ray @ self.right):.3g}"
         )
 

@@ -12,11 +12,14 @@ from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.positive._cone import EXACT, Spectra
 from fenchel.positive._low_rank import low_rank
+from fenchel.positive._unit_conditions import of_unit_length
 from fenchel.positive.problem import Model, PSDProblem, Push
 from fenchel.solvers.loop import Iterate, Loop, credible_gap
 
 _QUARTERS = 25  # down to 1e-15 of a starting point
 _ROUNDED = 1e-10  # violation of a condition that a returned model may have
+_MISSED = 1e-8  # violation of a condition that is more than rounding
+_CONDITIONS = "increase rank or max_iter, or see whether the conditions can be met together"
 _NEAR = 10.0  # tolerances within which the best offsets of a step are worth their search
 _WITHIN = 1.5  # tolerances that a barrier may leave as a gap where points may be good enough
 _GAINED = 0.1  # tolerances that the step before may have gained where they are
@@ -215,13 +218,20 @@ class Record:
         """Take iterates until one of them ends the loop; return the best in its lowest rank."""
         loop, problem = self.loop, self.problem
         found = self._final(loop.run(iterates))
-        dual = found.point.dual
+        dual, status = found.point.dual, loop.status(remedy, gap=credible_gap(found.certificate))
+        missed = found.certificate.feasibility
+        if missed > _MISSED:  # whatever the gap is, it is that of another problem
+            status = Status(
+                False,
+                f"stopped with a condition missed by {missed:.1e} of its size after {loop.count} "
+                f"steps: {loop.reason or _CONDITIONS}",
+            )
         return PSDSolution(
             found.model,
             feasible(problem, dual) if problem.outward.shape[1] else dual,
             found.point.spectra.multipliers,
             found.certificate,
-            loop.status(remedy, gap=credible_gap(found.certificate)),
+            status,
             loop.count,
             loop.history,
         )
@@ -361,8 +371,12 @@ class PSDSolver:
             missing = "needs alpha > 0; fenchel.positive.solve takes alpha=0 with this solver"
         if missing is not None:
             raise ValueError(f"solver {type(self).__name__} {missing}")
-        record = Record(problem, self.tol, callback, self._joint(problem))
-        return record.run(self._iterates(record, warm_start), self.remedy)
+        unit, lengths = of_unit_length(problem)
+        if warm_start is not None and warm_start.multipliers.shape == lengths.shape:
+            warm_start = warm_start._replace(multipliers=warm_start.multipliers * lengths)
+        record = Record(unit, self.tol, callback, self._joint(unit))
+        found = record.run(self._iterates(record, warm_start), self.remedy)
+        return replace(found, multipliers=found.multipliers / lengths)
 
     def _joint(self, problem: PSDProblem) -> bool:
         """Whether the multipliers of the conditions are unknowns as the dual point is."""
