@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import sklearn.gaussian_process.kernels as sk
@@ -83,7 +83,7 @@ def as_scalar_kernel(kernel: Kernel) -> ScalarKernel:
     kernel : kernel
         A :class:`ScalarKernel` is returned as it is. Of scikit-learn's kernels, ``RBF`` and
         ``Matern`` become those of the same values here; all others are wrapped in
-        :class:`Callable`, of which only the values are known.
+        :class:`Callable`, of which only the values are known, and of sums the gradients.
 
     Returns
     -------
@@ -104,7 +104,22 @@ def as_scalar_kernel(kernel: Kernel) -> ScalarKernel:
     if type(kernel) is sk.Matern:
         known = kernel.nu in SMOOTHNESS
         return (Matern if known else AnyMatern)(kernel.length_scale, kernel.nu)
-    return Callable(kernel)
+    return _Sum(kernel) if type(kernel) is sk.Sum else Callable(kernel)
+
+
+class _Sum(Callable):
+    """A sum of scikit-learn, with the gradients of its parts where these have any."""
+
+    def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
+        total, whole = np.zeros(X.shape), cast(sk.Sum, self.function)
+        for part in (whole.k1, whole.k2):
+            if type(part) is sk.ConstantKernel:
+                continue
+            own = as_scalar_kernel(part).gradient(X, Z, weights)
+            if own is None:
+                return None
+            total += own
+        return total
 
 
 def has_measured_scale(kernel: Kernel) -> bool:
