@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 from scipy.stats import cauchy, norm
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import ConstantKernel
 
 from fenchel import KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian, is_open
@@ -45,17 +46,30 @@ ALL = [
     ConeRegressor(learn=SHORT),
 ]
 every = pytest.mark.parametrize("estimator", ALL, ids=lambda each: type(each).__name__)
+LEVEL = Gaussian("learned") + ConstantKernel(10.0, "fixed")
+HIGHER = Gaussian("learned") + ConstantKernel(100.0, "fixed")
 # the linear model of each, of the same standardized targets
 LINEAR = [
-    (ALL[0], KernelRidge(fit_intercept=False), Y / np.abs(Y).mean(), 1.0, 1e-4),
-    (ALL[1], KernelRidge(fit_intercept=False), Y / np.abs(Y).mean(), 1.0, 1e-4),
-    (ALL[2], KernelRidge(), (Y - MEAN) / SPREAD, 1.0, 1e-4),
-    (ALL[3], QuantileRegressor(LEVELS, level_gamma=np.inf), (Y - MEDIAN) / DISTANCE, 10.0, 1e-3),
-    (ALL[4], KernelRidge(), Y / np.sqrt(np.mean(Y**2)), 1.0, 1e-4),
+    (ALL[0], KernelRidge(kernel=LEVEL), Y / np.abs(Y).mean(), 6.0, 1e-4),
+    (ALL[1], KernelRidge(kernel=LEVEL), Y / np.abs(Y).mean(), 6.0, 1e-4),
+    (ALL[2], KernelRidge(kernel=HIGHER), (Y - MEAN) / SPREAD, None, 1e-4),
+    (
+        ALL[3],
+        QuantileRegressor(LEVELS, level_gamma=np.inf, kernel=Gaussian()),
+        (Y - MEDIAN) / DISTANCE,
+        10.0,
+        1e-3,
+    ),
+    (ALL[4], KernelRidge(kernel=Gaussian()), Y / np.sqrt(np.mean(Y**2)), 1.0, 1e-4),
 ]
 linear = pytest.mark.parametrize(
     ("estimator", "model", "targets", "share", "alpha"), LINEAR, ids=lambda each: ""
 )
+
+
+def scales_of(kernel):
+    """The length scales, of a kernel beside a constant too."""
+    return getattr(kernel, "k1", kernel).length_scale
 
 
 def given(estimator, **parameters):
@@ -64,21 +78,22 @@ def given(estimator, **parameters):
 
 @linear
 def test_the_kernel_is_that_of_the_linear_model(estimator, model, targets, share, alpha):
-    model = given(model, kernel=Gaussian(), learn=SHORT, alpha=alpha / share)
-    scales = model.fit(X, targets).kernel_.length_scale
-    fitted = given(estimator).fit(X, Y)
-    np.testing.assert_allclose(fitted.kernel_.length_scale, scales, rtol=1e-9)
+    model = given(model, learn=SHORT, alpha=alpha / (share or 1.0))
+    scales = scales_of(model.fit(X, targets).kernel_)
+    fitted = given(estimator, alpha=alpha).fit(X, Y)
+    np.testing.assert_allclose(scales_of(fitted.kernel_), scales, rtol=1e-9)
     assert fitted.alpha_ == alpha
     assert scales[1] > 8.0 * 1.5 * scales[0]
 
 
 @linear
 def test_alpha_is_a_multiple_of_that_of_the_linear_model(estimator, model, targets, share, alpha):
-    model = given(model, kernel=Gaussian(), learn=SHORT).fit(X, targets)
+    model = given(model, learn=SHORT).fit(X, targets)
     fitted = given(estimator, alpha=None).fit(X, Y)
     assert fitted.alpha_ == fitted.learned_.alpha
+    share = model.learned_.criterion if share is None else share  # of the variance of y
     assert fitted.alpha_ == pytest.approx(share * model.alpha_, rel=1e-9)
-    assert fitted.kernel_.length_scale == pytest.approx(model.kernel_.length_scale)
+    assert scales_of(fitted.kernel_) == pytest.approx(scales_of(model.kernel_))
     fixed = given(estimator, alpha=None, kernel=Gaussian(3.0)).fit(X, Y)
     assert fixed.kernel_.length_scale == 3.0
     assert fixed.learned_.alpha == fixed.alpha_ != fitted.alpha_
@@ -87,12 +102,12 @@ def test_alpha_is_a_multiple_of_that_of_the_linear_model(estimator, model, targe
 @every
 def test_nothing_is_learned_where_nobody_asks(estimator):
     fitted = given(estimator, learn=False, alpha=None).fit(X, Y)
-    assert type(estimator)().learn is False
     assert fitted.learned_ is None
-    same = given(estimator, learn=False).fit(X, Y)
-    assert fitted.alpha_ == same.alpha_ == type(estimator)().alpha
+    same = given(estimator, learn=False, alpha=estimator.unlearned_alpha).fit(X, Y)
+    assert fitted.alpha_ == same.alpha_
     np.testing.assert_array_equal(fitted.predict(NEW), same.predict(NEW))
-    assert given(estimator, kernel=Gaussian(3.0)).fit(X, Y).learned_ is None
+    fixed = given(estimator, kernel=Gaussian(3.0), alpha=1e-3).fit(X, Y)
+    assert fixed.learned_ is None
     gram = given(estimator, kernel="precomputed", alpha=None).fit(Gaussian([1.0, 8.0, 1.0])(X), Y)
     assert gram.learned_ is None
 
@@ -114,9 +129,7 @@ def test_repetitions_order_and_units_do_not_matter(estimator):
     times = np.repeat(np.arange(90), counts)
     one = given(estimator, alpha=None).fit(X[order], Y[order], sample_weight=counts[order])
     other = given(estimator, alpha=None).fit(8.0 * X[times], 4.0 * Y[times])
-    np.testing.assert_allclose(
-        8.0 * one.kernel_.length_scale, other.kernel_.length_scale, rtol=1e-9
-    )
+    np.testing.assert_allclose(8.0 * scales_of(one.kernel_), scales_of(other.kernel_), rtol=1e-9)
     assert one.alpha_ == pytest.approx(other.alpha_, rel=1e-6)
 
 
@@ -162,7 +175,7 @@ def test_searches_learn_nothing():
     search = PathSearchCV(NonNegativeRegressor(learn=True), {"alpha": [1e-2, 1e-3]}, cv=2)
     best = search.fit(X, Y).best_estimator_
     assert best.kernel_.length_scale == pytest.approx(
-        NonNegativeRegressor().fit(X, Y).kernel_.length_scale
+        NonNegativeRegressor(learn=False).fit(X, Y).kernel_.length_scale
     )
 
 

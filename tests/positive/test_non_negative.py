@@ -42,7 +42,7 @@ def test_scikit_learn(estimator, check):
 def test_against_a_semidefinite_program(loss):
     X, y, weight = data(loss, n=25)
     settings = {"level": 0.8, "kappa": 0.4, "alpha": 3e-3, "trace_penalty": 2e-2, "rank": 6}
-    model = NonNegativeRegressor(loss, tol=1e-8, **settings)
+    model = NonNegativeRegressor(loss, tol=1e-8, learn=False, **settings)
     model.fit(X, y, weight)
     scale = float(np.average(np.abs(y), weights=weight))
     assert model.scale_ == pytest.approx(scale, rel=1e-14)
@@ -114,11 +114,11 @@ def test_weights_are_counts(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_dual_gives_the_matrix(loss):
     X, y, weight = data(loss)
-    model = NonNegativeRegressor(loss, solver="proximal_newton").fit(X, y, weight)
+    model = NonNegativeRegressor(loss, solver="proximal_newton", learn=False).fit(X, y, weight)
     features = model.feature_map_.transform(X)
     gram = features.T @ (model.dual_coef_[:, None] * features)
     values, vectors = np.linalg.eigh(gram + model.trace_penalty * np.eye(len(gram)))
-    matrix = (vectors * np.maximum(-values, 0.0)) @ vectors.T / model.alpha * model.scale_
+    matrix = (vectors * np.maximum(-values, 0.0)) @ vectors.T / model.alpha_ * model.scale_
     largest = np.abs(matrix).max()
     np.testing.assert_allclose(model.model_.matrix_, matrix, atol=1e-8 * largest)
 
@@ -187,8 +187,8 @@ def test_given_gram_matrix_and_rows_without_weight():
     weight[::5] = 0.0
     kernel = Gaussian(0.8)
     fine = PivotedCholesky(tol=1e-12)  # pivots differ
-    plain = NonNegativeRegressor(kernel=kernel, features=fine, tol=1e-9)
-    given = NonNegativeRegressor(kernel="precomputed", features=fine, tol=1e-9)
+    plain = NonNegativeRegressor(kernel=kernel, learn=False, features=fine, tol=1e-9)
+    given = NonNegativeRegressor(kernel="precomputed", learn=False, features=fine, tol=1e-9)
     plain.fit(X, y, weight)
     given.fit(kernel(X), y, weight)
     new = np.linspace(-3.0, 3.0, 50)[:, None]
@@ -199,7 +199,7 @@ def test_given_gram_matrix_and_rows_without_weight():
 
 def test_file_round_trip(tmp_path):
     X, y, _ = data()
-    model = NonNegativeRegressor("huber").fit(X, y)
+    model = NonNegativeRegressor("huber", learn=False).fit(X, y)
     same = fenchel.load(fenchel.save(model, tmp_path / "m.skops"))
     assert np.array_equal(same.predict(X), model.predict(X))
     assert same.model_.integral() == model.model_.integral()

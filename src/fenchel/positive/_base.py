@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel
 
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
@@ -14,6 +15,7 @@ from fenchel._validation import NOT_NEGATIVE, declared, shown
 from fenchel.certificate import Callback
 from fenchel.estimator import CheckedRegressor, KeptRows, KernelEstimator, all_or_nothing
 from fenchel.features import (
+    FEATURE_MAPS,
     NO_KERNEL_ROWS,
     FeatureMap,
     PivotedCholesky,
@@ -229,6 +231,8 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
     """What alpha is where it is None and not learned."""
     learned_share: ClassVar[float] = 1.0
     """What it is of that of the linear model, where it is learned."""
+    constant_part: ClassVar[float] = 0.0
+    """The variance of a constant beside the kernel that is learned where none is given."""
     second_kernel: ClassVar[str | None] = None
     """The parameter that is the kernel of the non-negative functions, where they may have one."""
 
@@ -319,7 +323,17 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         make_solver(self.solver, self._problem(prepared), 1.0, 1)
 
     def _default_kernels(self, X: FloatArray) -> list[Any]:
-        return [as_kernel(None)]  # smooth: few features, gradients and integrals in closed form
+        smooth = as_kernel(None)  # few features, gradients and integrals in closed form
+        return [smooth + ConstantKernel(self.constant_part, "fixed")] if self._level else [smooth]
+
+    @property
+    def _level(self) -> bool:
+        """Whether what is learned has a constant part."""
+        given = self.features
+        kind = FEATURE_MAPS.get(given, FeatureMap) if isinstance(given, str) else given
+        if self.kernel is not None or getattr(kind, "kernel", None) is not None:
+            return False
+        return self.constant_part > 0.0 and not getattr(kind, "needs_frequencies", False)
 
     def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
         self._check_targets(targets)

@@ -10,6 +10,7 @@ import numpy as np
 from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
+from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
@@ -60,21 +61,25 @@ class NonNegativeRegressor(PositiveRegressor):
         κ > 0 in the units of y, of "huber".
     epsilon : float, default=0.1
         ε >= 0 in the units of y, of the insensitive losses.
-    alpha : float or None, default=1e-4
-        Strength of the squared norm of A, > 0 (λ₂ of the paper). None is learned; without
-        learning it is the default.
-    trace_penalty : float, default=1e-4
+    alpha : float or None, default=None
+        Strength of the squared norm of A, > 0 (λ₂ of the paper). None is learned, and 1e-4
+        without learning.
+    trace_penalty : float, default=1e-6
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     conditions : sequence of Condition, default=()
         Linear conditions that the function must meet, see :class:`Condition`: its integrals,
         values, derivatives and moments.
     kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`. Products of two kernel values make up f, so
-        with a Gaussian kernel it varies on a √2 times smaller scale.
-    learn : bool or Learning, default=False
+        See :func:`fenchel.kernels.as_kernel`. None is 10 more than a Gaussian kernel whose length
+        scales are learned, with which f may be a level and small waves around it; and the Gaussian
+        kernel alone, with widths read off the data, with ``learn=False`` or random features.
+        Products of two kernel values make up f, so with a Gaussian kernel it varies on a √2 times
+        smaller scale.
+    learn : bool or Learning, default=True
         Whether length scales that are "learned", and alpha if it is None, are learned from
         held-out rows, and how, see :class:`fenchel.learning.Learning`: by the same loss (the
-        squared one for "poisson") of a linear model in the features.
+        squared one for "poisson") of a linear model in the features. Alpha is 6 times that of the
+        linear model.
     features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
         How the kernel becomes features.
     rank : int, optional
@@ -130,8 +135,9 @@ class NonNegativeRegressor(PositiveRegressor):
 
     Notes
     -----
-    Far from the data the prediction falls to zero with kernels that do. Targets below zero are
-    fitted by values near zero.
+    Far from the data the prediction falls to zero with kernels that do, and to a level with the
+    one that is learned by default: integrals over all of space need a kernel that vanishes, such
+    as ``Gaussian("learned")``. Targets below zero are fitted by values near zero.
 
     References
     ----------
@@ -152,6 +158,11 @@ class NonNegativeRegressor(PositiveRegressor):
     True
     """
 
+    # With 1, 3 and 6 times the strength of the linear model errors on 17 tables are the same up to
+    # 3 %; the deviance of rare counts in 4 columns is 1.2 and 1.05 times that of a constant with 3
+    # and 6. A constant part of 1 loses waves on a large level, and one of 100 is as good.
+    constant_part = 10.0
+    learned_share = 6.0
     feature_parameters = (*PositiveRegressor.feature_parameters, "loss")
     constraints = declared(loss=loss_choice(POISSON), conditions=check_conditions)
 
@@ -160,8 +171,10 @@ class NonNegativeRegressor(PositiveRegressor):
     level: float = 0.5
     kappa: float = 1.0
     epsilon: float = 0.1
-    alpha: float | None = 1e-4
+    alpha: float | None = None
     conditions: Any = ()
+    learn: bool | Learning = True
+    trace_penalty: float = 1e-6
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict numbers >= 0.
@@ -209,7 +222,8 @@ class NonNegativeRegressor(PositiveRegressor):
 
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         residuals = self._residual_loss()
-        return (Squared() if residuals is None else residuals.rescaled(scale)), False
+        loss = Squared() if residuals is None else residuals.rescaled(scale)
+        return loss, self._level  # that of the non-negative model is as good as free
 
     def _residual_loss(self) -> Loss | None:
         """The loss of residuals in the units of y; None for one of predictions."""
