@@ -179,7 +179,7 @@ def fit_variance(model: str, X: np.ndarray, y: np.ndarray, quick: bool) -> Any:
         "PNM": LinearPrecision(True),
         "NCM": LinearPrecision(False),
         "GLM": ExponentialPrecision(),
-        "PSD": HeteroscedasticRegressor(),
+        "PSD": HeteroscedasticRegressor(1e-4, precision_strength=1.0, learn=False),
     }
     first, second = grids("variance", model == "PSD", quick)
     if model == "PSD":

@@ -152,7 +152,8 @@ def fit(name: str, model: str, X: np.ndarray, y: np.ndarray, quick: bool) -> Any
         alphas, scales = VARIANCE_GRID
         grids = {"alpha": alphas[thin], "trace_penalty": penalties}
         grids["length_scale"] = scales[thin]
-        return PathSearchCV(HeteroscedasticRegressor(), grids, cv=folds()).fit(X, y)
+        model = HeteroscedasticRegressor(1e-4, precision_strength=1.0, learn=False)
+        return PathSearchCV(model, grids, cv=folds()).fit(X, y)
     grid: dict[str, Any] = dict(QUANTILE_GRID)
     if quick:
         grid = {"alpha": [1e-2], "kernel": [Gaussian(2.0)]}

@@ -139,7 +139,7 @@ def _conic_optimum(problem, y, floor):
 def test_against_a_semidefinite_program(max_std, solver):
     X, y, weight = data(25)
     model = HeteroscedasticRegressor(
-        3e-3, trace_penalty=1e-2, max_std=max_std, rank=6, solver=solver, tol=1e-8
+        3e-3, trace_penalty=1e-2, max_std=max_std, rank=6, solver=solver, tol=1e-8, learn=False
     ).fit(X, y, weight)
     prepared = model.prepare(X, y, weight)
     problem = model._problem(prepared)
@@ -150,7 +150,7 @@ def test_against_a_semidefinite_program(max_std, solver):
 
 def test_certificate_is_about_what_is_predicted():
     X, y, weight = data()
-    model = HeteroscedasticRegressor(1e-3, trace_penalty=1e-2).fit(X, y, weight)
+    model = HeteroscedasticRegressor(1e-3, trace_penalty=1e-2, learn=False).fit(X, y, weight)
     matrix = model.precision_model_.matrix_ * model.scale_**2
     penalty = 1e-2 * np.trace(matrix)
     penalty += 0.5e-3 * (np.sum(matrix**2) + np.sum(model.mean_weights_**2))
@@ -174,7 +174,7 @@ def test_equivariant(shift, factor):
 def test_far_from_the_data():
     X, y, _ = data()
     far = np.array([[1e3], [-1e6]])
-    model = HeteroscedasticRegressor(max_std=2.5).fit(X, y)
+    model = HeteroscedasticRegressor(max_std=2.5, learn=False).fit(X, y)
     mean, std = model.predict(far, return_std=True)
     np.testing.assert_allclose(mean, y.mean())
     np.testing.assert_allclose(std, 2.5 * y.std())
@@ -183,7 +183,7 @@ def test_far_from_the_data():
     assert std.max() <= 2.5 * y.std() * (1.0 + 1e-12)
     assert std.min() > 0.0
     assert np.all(np.isfinite(mean))
-    without = HeteroscedasticRegressor(max_std=np.inf).fit(X, y)
+    without = HeteroscedasticRegressor(max_std=np.inf, learn=False).fit(X, y)
     mean, std = without.predict(far, return_std=True)
     assert np.all(std == np.inf)
     np.testing.assert_allclose(mean, y.mean())
@@ -193,7 +193,7 @@ def test_far_from_the_data():
 
 def test_finds_mean_and_standard_deviation():
     X, y, _ = data(2000)
-    model = HeteroscedasticRegressor(1e-6).fit(X, y)
+    model = HeteroscedasticRegressor(1e-6, learn=False).fit(X, y)
     x = np.linspace(-1.5, 1.5, 50)
     mean, std = model.predict(x[:, None], return_std=True)
     np.testing.assert_allclose(mean, np.sin(2.0 * x), atol=0.15)
@@ -245,7 +245,7 @@ def test_given_gram_matrix():
 @pytest.mark.parametrize("alpha", [1e-2, 1e-5, 1e-8])
 def test_motorcycle_data_at_any_strength(alpha):
     X, y = load_mcycle(return_X_y=True)
-    model = HeteroscedasticRegressor(alpha, trace_penalty=alpha).fit(X, y)
+    model = HeteroscedasticRegressor(alpha, trace_penalty=alpha, learn=False).fit(X, y)
     assert model.certificate_.gap <= 1e-6
     _, std = model.predict([[5.0], [35.0]], return_std=True)
     assert std[0] < std[1]

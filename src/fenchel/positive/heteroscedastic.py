@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
-from typing import Any
+from dataclasses import KW_ONLY, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.stats import norm
@@ -11,6 +11,7 @@ from scipy.stats import norm
 from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import (
+    NONE,
     NUMBERS,
     POSITIVE,
     SHARE,
@@ -22,6 +23,7 @@ from fenchel._validation import (
 )
 from fenchel.distributions import NormalDistribution
 from fenchel.kernels import as_kernel
+from fenchel.learning import Learned, Learning
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution
@@ -144,6 +146,16 @@ def _hessian(a: FloatArray, theta: FloatArray) -> FloatArray:
     return np.stack([first, mixed, mixed, curvature], axis=1).reshape(-1, 2, 2)
 
 
+def _left(learned: Learned) -> float:
+    """The share of the variance of y that is left on held-out rows."""
+    return float(np.clip(learned.criterion, _LEAST_LEFT, 1.0))
+
+
+# Rows times the strength of A where precisions are about 1. With 1, 3 and 10, 18 tables and
+# generators of at most 250 rows gain 0.71, 0.73 and 0.74 nats over one normal distribution, and
+# the largest error of a standard deviation on 2000 rows is 12, 16 and 24 %.
+_OF_PRECISION = 3.0
+_LEAST_LEFT = 1e-4  # of rows without noise
 _SMALLEST = 1e-140  # the square of a deviation of 1e-12 of it is still a normal number
 
 
@@ -169,12 +181,14 @@ class HeteroscedasticRegressor(PositiveRegressor):
 
     Parameters
     ----------
-    alpha : float or None, default=1e-4
-        Strength of the squared norm of w, > 0. None is learned; without learning it is the
-        default.
-    precision_strength : float, default=1.0
+    alpha : float or None, default=None
+        Strength of the squared norm of w, > 0. None is learned, and 1e-4 without learning.
+    precision_strength : float or None, default=None
         That of the squared norm of A is this multiple of ``alpha``, > 0 (their product is λ₂ of
-        the paper).
+        the paper). None is 1; where alpha is learned, the product is 3 q² / n, with n distinct
+        rows from which it was learned, and q the share of the variance of y that the linear model
+        of the mean leaves on held-out rows. Precisions are about 1/q: so it is the same strength
+        whatever q is.
     trace_penalty : float, default=1e-4
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     max_std : float, default=3.0
@@ -183,8 +197,10 @@ class HeteroscedasticRegressor(PositiveRegressor):
     precision_kernel : None, str, kernel or callable, default=None
         The kernel of the precision; None is that of the mean. Its length scales are numbers or
         rules, and are not learned.
-    learn : bool or Learning, default=False
-        As in :class:`NonNegativeRegressor`, by the squared loss of a linear model of the mean.
+    learn : bool or Learning, default=True
+        As in :class:`NonNegativeRegressor`, by the squared loss of a linear model of the mean,
+        and with 100 in place of 10 beside the Gaussian kernel. Alpha is q times that of the linear
+        model: with the precision 1/q everywhere the mean is the same.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
@@ -210,6 +226,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples, 2)
         Dual points times the weights, for η and θ; zero for rows without weight.
+    precision_strength_ : float
+        As given, or as it follows from what was learned.
     alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
         As in :class:`NonNegativeRegressor`.
     n_features_in_, feature_names_in_
@@ -218,11 +236,13 @@ class HeteroscedasticRegressor(PositiveRegressor):
     Notes
     -----
     Far from the data φ falls to zero with kernels that do: there the mean is that of y and the
-    standard deviation ``max_std`` times that of y. With ``max_std=inf`` the standard deviation
-    grows without bounds instead, and the mean becomes the quotient of two vanishing numbers,
-    which may be far from all targets; where θ is zero in floating point numbers, the mean is
-    that of y and the standard deviation inf. Weights are counts of rows: they do not scale the
-    variance.
+    standard deviation ``max_std`` times that of y. The kernel that is learned by default does
+    not: there mean and standard deviation are constants. Between rows a precision without a
+    constant part can fall to its floor sooner than η does, and the mean overshoots. With
+    ``max_std=inf`` and a kernel that falls to zero the standard deviation grows without bounds
+    instead, and the mean becomes the quotient of two vanishing numbers, which may be far from all
+    targets; where θ is zero in floating point numbers, the mean is that of y and the standard
+    deviation inf. Weights are counts of rows: they do not scale the variance.
 
     References
     ----------
@@ -241,18 +261,20 @@ class HeteroscedasticRegressor(PositiveRegressor):
     """
 
     # One target where a small variance is predicted can cost more than all others together.
+    constant_part = 100.0
     default_selection = "one_standard_error"
     second_kernel = "precision_kernel"
     feature_parameters = (*PositiveRegressor.feature_parameters, second_kernel)
     constraints = declared(
         max_std=Number(0.0, open_low=True, infinite=True),
-        precision_strength=POSITIVE,
+        precision_strength=NONE | POSITIVE,
         precision_kernel=as_kernel,
     )
 
-    alpha: float | None = 1e-4
+    alpha: float | None = None
     _: KW_ONLY
-    precision_strength: float = 1.0
+    precision_strength: float | None = None
+    learn: bool | Learning = True
     max_std: float = 3.0
     precision_kernel: Any = None
 
@@ -365,7 +387,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         alpha, features = self._strength(), prepared.inputs.features
-        own_alpha = alpha * float(self.precision_strength)
+        own_alpha = alpha * self._precision_strength()
         mean, precision = np.eye(2)
         return PSDProblem(
             NormalLikelihood(prepared.targets[:, 0], self._floor()),
@@ -374,7 +396,27 @@ class HeteroscedasticRegressor(PositiveRegressor):
             linear=[LinearPart(features, alpha, mean)],
         )
 
+    def _learn(self, *known: Any) -> Learned | None:
+        learned = super()._learn(*known)
+        if learned is None or self.alpha is not None:
+            return learned
+        return replace(learned, alpha=learned.alpha * _left(learned))
+
+    def _precision_strength(self) -> float:
+        """The multiple of alpha that is the strength of A."""
+        if self.precision_strength is not None:
+            return float(self.precision_strength)
+        if self._learned is None or self.alpha is not None:
+            return 1.0
+        own = _OF_PRECISION / self._learned.n_rows * _left(self._learned) ** 2
+        return own / self._strength()
+
+    def with_learned(self, times_rows: float = 1.0) -> Self:
+        copy = super().with_learned(times_rows)
+        return copy.with_parameters(precision_strength=self.precision_strength_)
+
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
+        self.precision_strength_ = self._precision_strength()
         self.shift_, self.scale_ = float(prepared.shift[0]), float(prepared.scale[0])
         self._factor = solution.model.factors[0]
         self.precision_kernel_ = self._keep_second(prepared)
