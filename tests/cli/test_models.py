@@ -177,7 +177,7 @@ def test_curves_that_never_cross(capsys):
 def test_mean_and_standard_deviation(capsys):
     record = fit_json(capsys, "engel", "--model", "normal")
     X, y = load_engel(return_X_y=True)
-    model = HeteroscedasticRegressor(alpha=None, learn=True, random_state=0).fit(X, y)
+    model = HeteroscedasticRegressor(random_state=0).fit(X, y)
     mean, deviation = model.predict(X, return_std=True)
     found = predicted(capsys, "engel", "--interval", "0.8")
     np.testing.assert_allclose(found["std"], deviation, rtol=1e-12)

@@ -58,7 +58,7 @@ _PLAIN: dict[str, Any] = {
     EXPECTILE: ExpectileRegressor,
     SUPPORT: SVR,
     RIDGE: KernelRidge,
-    NORMAL: partial(HeteroscedasticRegressor, alpha=None),
+    NORMAL: HeteroscedasticRegressor,
     DENSITY: DensityEstimator,
     CURVES: FunctionalRegressor,
 }
