@@ -97,3 +97,15 @@ def test_what_is_learned_does_not_depend_on_the_units():
         plain = model.fit(X, y).predict(X)
         other = model.fit(1e4 * X[order], 1e6 * y[order] + shift).predict(1e4 * X)
         np.testing.assert_allclose(other, 1e6 * plain + shift, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["integral", "moment"])
+def test_conditions_on_all_of_space_are_met_by_default(kind):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(100, 1))
+    y = np.exp(-(X[:, 0] ** 2)) + 0.1 * random.normal(size=100)
+    model = NonNegativeRegressor(conditions=[Condition(kind, equals=0.5)]).fit(X, y)
+    grid = np.linspace(-60.0, 60.0, 200_001)
+    values = model.predict(grid[:, None]) * (grid if kind == "moment" else 1.0)
+    assert model.status_.converged
+    assert values.sum() * (grid[1] - grid[0]) == pytest.approx(0.5, abs=1e-6)

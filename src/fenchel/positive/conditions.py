@@ -94,6 +94,11 @@ class Condition:
                 f"for {self.kind!r}"
             )
 
+    @property
+    def of_all_space(self) -> bool:
+        """Whether it is on an integral over all of space, which not every kernel has."""
+        return self.at is None and self.over is None
+
     def matrix(self, feature_map: FeatureMap) -> FloatArray:
         """The symmetric M with the number of f_A = tr(M A), (r, r)."""
         d = feature_map.n_features_in_

@@ -411,8 +411,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
         own = _OF_PRECISION / self._learned.n_rows * _left(self._learned) ** 2
         return own / self._strength()
 
-    def with_learned(self, times_rows: float = 1.0) -> Self:
-        copy = super().with_learned(times_rows)
+    def with_learned(self, times_rows: float = 1.0, *, held_out: bool = True) -> Self:
+        copy = super().with_learned(times_rows, held_out=held_out)
         return copy.with_parameters(precision_strength=self.precision_strength_)
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:

@@ -71,8 +71,9 @@ class NonNegativeRegressor(PositiveRegressor):
         values, derivatives and moments.
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. None is 10 more than a Gaussian kernel whose length
-        scales are learned, with which f may be a level and small waves around it; and the Gaussian
-        kernel alone, with widths read off the data, with ``learn=False`` or random features.
+        scales are learned, with which f may be a level and small waves around it; the Gaussian
+        kernel alone where a condition is on an integral over all of space; and with widths read
+        off the data with ``learn=False`` or random features.
         Products of two kernel values make up f, so with a Gaussian kernel it varies on a √2 times
         smaller scale.
     learn : bool or Learning, default=True
@@ -219,6 +220,11 @@ class NonNegativeRegressor(PositiveRegressor):
         self.model_ = PSDModel(prepared.inputs.feature_map, factor)
         self.rank_ = self.model_.rank_
         self.dual_coef_ = self.dual_coef_[:, 0]
+
+    @property
+    def _level(self) -> bool:
+        """A constant has no integral over all of space."""
+        return super()._level and not any(each.of_all_space for each in self.conditions)
 
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         residuals = self._residual_loss()
