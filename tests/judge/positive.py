@@ -58,23 +58,25 @@ def judge_non_negative(
     pulled = features.T @ (coefficients[:, None] * features)
     pulled = pulled + model.trace_penalty * np.eye(len(pulled))
     eigenvalues, basis = np.linalg.eigh(pulled)
-    negative = np.maximum(-eigenvalues, 0.0) / model.alpha
+    if model.alpha is not None and model.alpha_ != model.alpha:
+        judged.add("alpha", f"alpha_ is {model.alpha_!r}, given was {model.alpha!r}")
+    negative = np.maximum(-eigenvalues, 0.0) / model.alpha_
     z = ((features @ basis) ** 2) @ negative
     residual = wide((y[kept] - predicted[kept]) / scale)[:, None]
     beta = -wide(coefficients / share)[:, None]
     inside = loss.nearest(beta)
     size = float(np.abs(coefficients) @ np.diag(gram)) + model.trace_penalty
-    blur = lost * size / model.alpha * float(np.diag(gram).max(initial=0.0))
+    blur = lost * size / model.alpha_ * float(np.diag(gram).max(initial=0.0))
     off = np.abs(z - predicted[kept] / scale)
-    gap_bound = 2 * np.sqrt(2 * max(numbers.gap, 0.0) / model.alpha) * np.diag(gram)
+    gap_bound = 2 * np.sqrt(2 * max(numbers.gap, 0.0) / model.alpha_) * np.diag(gram)
     if np.any(off > gap_bound + blur + 1e-9 * z):
         judged.add("predict is not the formula", f"off by {off.max():.2e} of {z.max():.2e}")
     move = wide(blur + 16 * UNIT * (np.abs(y[kept]) / scale + z))[:, None]
     # ⟨M, A⟩ of the model that predicts is Σ d z, whatever its A
     losses = loss.value(residual)
-    norm = float(model.trace_penalty * negative.sum() + model.alpha / 2 * (negative**2).sum())
+    norm = float(model.trace_penalty * negative.sum() + model.alpha_ / 2 * (negative**2).sum())
     dual = (wide(share) * (inside[:, 0] * wide(y[kept]) / scale - loss.conjugate(inside))).sum()
-    dual = dual - wide(model.alpha) / 2 * (wide(negative) ** 2).sum()
+    dual = dual - wide(model.alpha_) / 2 * (wide(negative) ** 2).sum()
     primal = (wide(share) * losses).sum() + norm
     slack = (
         wide(share) * (loss.steepness(residual, move) + np.abs(beta[:, 0]) * move[:, 0])
