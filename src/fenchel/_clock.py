@@ -26,7 +26,8 @@ class within:
         self._end = time.perf_counter() + seconds
 
     def __enter__(self) -> None:
-        self._token = _ends.set(min(_ends.get(), self._end))
+        limited = self._end < float("inf")  # nothing to do in most fits, of whose steps each asks
+        self._token = _ends.set(min(_ends.get(), self._end)) if limited else None
 
     def __exit__(
         self,
@@ -34,7 +35,8 @@ class within:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        _ends.reset(self._token)
+        if self._token is not None:
+            _ends.reset(self._token)
 
 
 def check_time(operations: float = 0.0) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class RowBlocks:
     >>> list(blocks)
     [slice(0, 2048, None), slice(2048, 4096, None), slice(4096, 5000, None)]
     >>> blocks.sum(lambda rows: (values[rows].sum(),))
-    (array(5000.),)
+    (np.float64(5000.0),)
     """
 
     def __init__(self, n_rows: int, width: int, most_parts: int = _MOST_PARTS) -> None:
@@ -78,10 +78,13 @@ class RowBlocks:
         found = in_threads(lambda part: [task(block) for block in self._within(part)], self._parts)
         return [each for part in found for each in part]
 
-    def sum(self, task: Callable[[slice], Sums]) -> tuple[FloatArray, ...]:
-        """Add up, entry by entry, what ``task`` returns for each block."""
-        if self.n_rows <= self.block_rows:  # what many calls for few rows consist of
-            return tuple([np.asarray(each, np.float64) for each in task(slice(0, self.n_rows))])
+    def sum(self, task: Callable[[slice], Sums]) -> tuple[Any, ...]:
+        """Add up, entry by entry, what ``task`` returns for each block: numbers and arrays.
+
+        Of a single block that is what it returns: fits of few rows consist of such calls.
+        """
+        if self.n_rows <= self.block_rows:
+            return task(slice(0, self.n_rows))
 
         def run(part: slice) -> list[FloatArray]:
             blocks = self._within(part)

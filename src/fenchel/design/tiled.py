@@ -120,10 +120,10 @@ def multiplied(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
     >>> multiplied(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    product = np.empty((len(matrix), *vectors.shape[1:]), matrix.dtype)
     if matrix.size <= _BLOCK_VALUES:
         with threads_that_pay(0):
-            return np.dot(matrix, vectors, out=product)
+            return np.asarray(np.dot(matrix, vectors))
+    product = np.empty((len(matrix), *vectors.shape[1:]), matrix.dtype)
     _in_blocks(
         len(matrix), matrix.shape[1], lambda rows: _multiply(matrix, vectors, rows, product)
     )
