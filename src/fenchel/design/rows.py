@@ -46,7 +46,7 @@ class RowBlocks:
     >>> list(blocks)
     [slice(0, 2048, None), slice(2048, 4096, None), slice(4096, 5000, None)]
     >>> blocks.sum(lambda rows: (values[rows].sum(),))
-    (np.float64(5000.0),)
+    (array(5000.),)
     """
 
     def __init__(self, n_rows: int, width: int, most_parts: int = _MOST_PARTS) -> None:
