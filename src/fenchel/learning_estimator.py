@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, replace
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from fenchel._clock import within
+from fenchel._clock import OutOfTime, within
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
@@ -265,7 +266,7 @@ class HeldOutOffsets(LearningEstimator):
         """The shift to held-out rows; a warning says where there is none."""
         moved = None
         if getattr(watch, "reason", None) is None:
-            with within(time_left(watch)):
+            with suppress(OutOfTime), within(time_left(watch)):
                 moved = shift()
         if moved is None:
             warnings.warn(NOT_MOVED.format(why_not(watch)), ConvergenceWarning, stacklevel=7)

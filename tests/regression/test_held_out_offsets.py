@@ -10,12 +10,14 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel._clock import OutOfTime
 from fenchel.certificate import Status
 from fenchel.features import KernelRows
 from fenchel.kernels import Gaussian
 from fenchel.learning import Learning, folds_by_content
 from fenchel.learning import held_out as _held_out
 from fenchel.losses import Pinball, SquaredPinball
+from fenchel.regression import _levels
 from fenchel.solvers.loop import InTime
 
 LEVELS = [0.1, 0.5, 0.9]
@@ -164,6 +166,16 @@ def test_without_any_time_the_offsets_stay_and_a_warning_says_so():
     with pytest.warns(ConvergenceWarning) as told:
         model = QuantileRegressor(LEVELS, **given).fit(X, Y)
     assert "offsets are those of the fit, not of held-out rows: max_time=1e-09" in str(told[0])
+    np.testing.assert_array_equal(model.offset_, model.certified_offset_)
+
+
+def test_time_may_be_over_anywhere_in_the_work_on_held_out_rows(monkeypatch):
+    def late(*arguments):
+        raise OutOfTime
+
+    monkeypatch.setattr(_levels, "held_out_shift", late)
+    with pytest.warns(ConvergenceWarning, match="offsets are those of the fit"):
+        model = QuantileRegressor(LEVELS, refit_offsets="held_out", **GIVEN).fit(X, Y)
     np.testing.assert_array_equal(model.offset_, model.certified_offset_)
 
 

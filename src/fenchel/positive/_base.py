@@ -30,7 +30,7 @@ from fenchel.positive._few_rows import FewRows
 from fenchel.positive._in_time import better_of, model_of, some_rows
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.integrals import Moment
-from fenchel.positive.problem import Model, PSDProblem, Squares
+from fenchel.positive.problem import PSDProblem, Squares
 from fenchel.positive.solvers import SOLVER_CHOICE, make_solver, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
@@ -67,8 +67,10 @@ class Prepared:
     def only(self, rows: IntArray) -> Prepared:
         """Some of these rows, with the units and the features of all."""
         second = None if self.second is None else self.second.only(rows)
-        inputs, targets = self.inputs.only(rows), self.targets[rows]
-        return Prepared(inputs, targets, self.shift, self.scale, second=second)
+        inputs, targets, squares = self.inputs.only(rows), self.targets[rows], Squares()
+        return replace(
+            self, inputs=inputs, targets=targets, second=second, squares=squares, few=None
+        )
 
 
 @parameters
@@ -178,17 +180,12 @@ class PositiveEstimator(_Parameters, KernelEstimator):
         problem = replace(self._problem(prepared), shared=prepared.squares)
         fits = start is not None and start.dual.shape == (len(problem.weight), problem.n_outputs)
         rows = None if fits else some_rows(len(problem.weight), watch)
-        first = None if rows is None else self._of_some(prepared, rows, watch)
         solver, limit = self._chosen_solver(prepared), int(self.max_iter)
+        first = None
+        if rows is not None:  # the model of some of the rows, in the features of all
+            first = model_of(self._problem(prepared.only(rows)), self.solver, limit, watch)
         found = solve(problem, solver, tol, limit, start if fits else None, watch)
         return better_of(problem, found, first)
-
-    def _of_some(self, prepared: Prepared, rows: IntArray, watch: Callback | None) -> Model | None:
-        """The model of some of the rows, in the features of all."""
-        second = None if prepared.second is None else prepared.second.only(rows)
-        inputs, targets = prepared.inputs.only(rows), prepared.targets[rows]
-        few = replace(prepared, inputs=inputs, targets=targets, second=second, few=None)
-        return model_of(self._problem(few), self.solver, int(self.max_iter), watch)
 
     def _chosen_solver(self, prepared: Prepared) -> Any:
         """The solver as given, or one that knows more of the rows."""
