@@ -33,7 +33,7 @@ def machine_line(results: dict) -> str:
     return (
         f"One core of an {machine['processor']} processor, Python {machine['python']}, "
         f"scikit-learn {packages['scikit-learn']}, numba {packages['numba']}; relative gap ≤ "
-        "1e-6, kernels computed from the rows included."
+        "1e-6, kernels computed from the rows included; nothing learned (`learn=False`)."
     )
 
 

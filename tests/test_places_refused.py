@@ -111,3 +111,36 @@ def test_weights_are_another_column_than_the_target(table):
     sentence = "^sample_weight must be another column than y, got 'y' for both$"
     with pytest.raises(ValueError, match=sentence):
         KernelRidge(alpha=0.01, learn=False).fit(table, "y", "y")
+
+
+UNITS = {
+    "datetime64[us]": ("dates", "days since the first"),
+    "timedelta64[us]": ("durations", "y / np.timedelta64(1, 'D')"),
+}
+
+
+@pytest.mark.parametrize("kind", UNITS)
+@pytest.mark.parametrize("wrap", [np.asarray, pd.Series, lambda y: pd.DataFrame({"y": y})])
+def test_dates_and_durations_are_no_targets(kind, wrap):
+    """They would be counts of microseconds or of nanoseconds, as they happen to be stored."""
+    given, such_as = UNITS[kind]
+    y = wrap(np.arange(40).astype(kind))
+    sentence = (
+        f"y must be an array of numbers, got {given} ({kind}): give them as numbers in a unit of "
+        f"your choice, such as {such_as}"
+    )
+    for model in (KernelRidge(), QuantileRegressor(), Lasso(), NonNegativeRegressor()):
+        with pytest.raises(TypeError, match=f"^{re.escape(sentence)}$"):
+            model.fit(rows()[0], y)
+
+
+@pytest.mark.parametrize("kind", UNITS)
+def test_dates_beside_numbers_want_an_encoder(kind):
+    X = pd.DataFrame({"a": np.arange(40.0), "when": np.arange(40).astype(kind)})
+    with pytest.raises(TypeError) as found:
+        KernelRidge().fit(X, X["a"])
+    assert str(found.value) == (
+        "X must be an array of numbers, got dates or durations beside numbers; "
+        "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, "
+        "dates and missing values"
+    )

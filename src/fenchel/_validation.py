@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -282,9 +282,11 @@ def said_of(name: str) -> Iterator[None]:
             raise
         message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
         message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
+        if "could not be promoted" in message:  # NumPy's, of columns of dates beside numbers
+            message = f"{name} must be an array of numbers, got dates or durations beside numbers"
         if not re.search(rf"\b{name}\b", message):
             message = f"{name} must be an array of numbers: {message}"
-        if name == "X" and re.search("could not convert string|contains NaN", message):
+        if name == "X" and re.search("could not convert string|contains NaN|dates or", message):
             message = f"{message}; {_ENCODER}"
         raise type(error)(message) from error
 
@@ -353,6 +355,7 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
     check_read(y, "y")
     if not _is_clean(y, 1, 1):
+        _check_no_dates(y)
         with said_of("y"):
             if several:
                 y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
@@ -361,6 +364,22 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
             y = np.asarray(y, dtype=np.float64, order="C")
     check_length(len(y), n_rows)
     return y
+
+
+def _check_no_dates(y: Any) -> None:
+    """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
+    kinds = {
+        "M": ("dates", "days since the first"),
+        "m": ("durations", "y / np.timedelta64(1, 'D')"),
+    }
+    found = getattr(y, "dtypes", getattr(y, "dtype", None))
+    for dtype in found if isinstance(found, Iterable) else [found]:
+        if (kind := getattr(dtype, "kind", "")) in kinds:
+            given, such_as = kinds[kind]
+            raise TypeError(
+                f"y must be an array of numbers, got {given} ({dtype}): give them as numbers in a "
+                f"unit of your choice, such as {such_as}"
+            )
 
 
 def check_levels(levels: Any, name: str = "levels", number: int | None = None) -> FloatArray:

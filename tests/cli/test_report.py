@@ -212,3 +212,34 @@ def test_page_in_a_browser(folder, browser, scripts, width):
         assert styled == "collapse"  # the policy lets its own style through
     assert said == []
     context.close()
+
+
+def test_a_report_on_one_row_with_a_hole(here, capsys):
+    """It has no standard error, no point in pictures along the hole, and no number is made up."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": random.uniform(size=40), "b": random.uniform(size=40)})
+    frame["y"] = frame["a"] + 0.1 * random.normal(size=40)
+    frame.to_csv("rows.csv", index=False)
+    (here / "one.csv").write_text("a,b,y\n0.5,,0.4\n")
+    fit = ["fit", "rows.csv", "--target", "y", "--no-learn", "--out", "m.skops", "--quiet"]
+    assert main(fit) == 0
+    assert main(["report", "m.skops", "one.csv", "--out", "r.html"]) == 0
+    assert "All-NaN" not in capsys.readouterr().err
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert "one.csv, one row" in page
+    assert "the row was not in the fit" in page
+    assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
+
+
+def test_captions_count_the_rows_that_are_points(here):
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": random.uniform(size=40), "b": random.uniform(size=40)})
+    frame["y"] = frame["a"] + 0.1 * random.normal(size=40)
+    frame.loc[:6, "a"] = np.nan
+    frame.to_csv("rows.csv", index=False)
+    fit = ["fit", "rows.csv", "--target", "y", "--no-learn", "--out", "m.skops", "--quiet"]
+    assert main(fit) == 0
+    assert main(["report", "m.skops", "rows.csv", "--out", "r.html", "--quiet"]) == 0
+    page = (here / "r.html").read_text(encoding="utf-8")
+    assert "Along a: 3 quantiles as curves, and all 40 rows but 7 without a number as" in page
+    assert "Along b: 3 quantiles as curves, and all 40 rows as points" in page

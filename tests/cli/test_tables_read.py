@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import fenchel
 from fenchel.cli import main
 
 
@@ -109,3 +110,18 @@ def test_neither_the_model_nor_files_of_a_folder_are_replaced(here, houses, mode
         assert main(["predict", str(used), "homes", "--out", out]) == 2
         sentence = f"--out must be another file than the {what} that is read, got {out}"
         assert_one_sentence(capsys.readouterr().err, sentence)
+
+
+def test_a_table_without_names_is_told_to_name_its_columns(here, capsys):
+    (here / "bare.csv").write_text("1,1,2\n3,4,5\n")
+    assert main(["fit", "bare.csv", "--target", "y"]) == 2
+    assert_one_sentence(
+        capsys.readouterr().err,
+        "bare.csv has more than one column '1': rename or delete all but one, or add a first "
+        "line with the names of the columns if there is none",
+    )
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"fenchel {fenchel.__version__}\n"

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression as SomeoneElses
 from sklearn.model_selection import GridSearchCV
@@ -241,6 +241,16 @@ MODELS = [
     SomeoneElses(),
     RandomForestRegressor(5, random_state=0),
 ]
+
+
+def test_models_of_a_distribution_show_what_they_maximize(rows):
+    """The mean log-likelihood of the rows that are scored, here all of them."""
+    model = HeteroscedasticRegressor().fit(*rows[0])
+    X, y = rows[1]
+    mean, deviation = model.predict(X, return_std=True)
+    html = make_report(model, *rows[1], training=rows[0]).html
+    (found,) = re.findall(r'less a penalty: <data value="([^"]+)"', html)
+    assert float(found) == pytest.approx(norm.logpdf(y, mean, deviation).mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)

@@ -406,3 +406,14 @@ def test_missing_packages_are_named(module, columns, sentence, monkeypatch):
 def test_categories_alone_do_not_need_skrub(monkeypatch):
     monkeypatch.setitem(sys.modules, "skrub", None)
     assert column(["a", "b", "a"])[1].shape == (3, 2)
+
+
+def test_values_of_a_target_beside_an_arrow_table():
+    """They are not the name of a column, and no column is left out for them."""
+    pa = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": np.arange(30.0), "w": list("xyz") * 10})
+    y = frame["a"].to_numpy() + 1.0
+    found = TableEncoder().fit(pa.table(frame), y)
+    np.testing.assert_array_equal(
+        TableEncoder().fit(frame).transform(frame), found.transform(frame)
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import types
 from typing import Annotated, Any
 
@@ -147,6 +148,24 @@ _PlotFeature = Annotated[
     typer.Option(help="Column to draw along.", show_default="the first that is a number"),
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings.")]
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fenchel {sys.modules['fenchel'].__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()

@@ -182,7 +182,8 @@ def _check_names(names: Any, path: Path) -> None:
     twice = list(names[names.duplicated()])
     if twice:
         raise InputError(
-            f"{path} has more than one column {twice[0]!r}: rename or delete all but one"
+            f"{path} has more than one column {twice[0]!r}: rename or delete all but one, or add "
+            "a first line with the names of the columns if there is none"
         )
 
 

@@ -21,9 +21,13 @@ def encoded(X: Any, made: list[str], read: list[str], encode: Callable[[Any], Fl
 
 
 def sample_frame(X: Any, target: Any, size: int) -> tuple[Any, str]:
-    """A data frame of at most so many rows at equal steps, without the target, and its label."""
+    """A data frame of at most so many rows at equal steps, without the target, and its label.
+
+    The target is the name of a column, or its values, which are in none.
+    """
     source = _with_columns(X)
-    names = [name for name in source.names if name != target]
+    own = target if isinstance(target, str) else None
+    names = [name for name in source.names if name != own]
     steps = max(1, -(-source.count() // size))
     chosen, row = [], 0
     for piece in source.batches(names, [], "looking at columns"):

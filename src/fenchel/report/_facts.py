@@ -58,6 +58,7 @@ class Facts:
     levels: FloatArray | None
     statistic: str
     scores: list[Score]
+    log_likelihood: float | None  # a row, of models that predict a distribution
     calibration: tuple[Calibration, ...]
     crossings: Crossings | None
     intervals: IntervalScores | None
@@ -115,6 +116,7 @@ def gather(
         levels=curves,
         statistic=kind,
         scores=scores(measures, predictions[scored], targets[scored], constants),
+        log_likelihood=_log_likelihood(estimator, X, targets, scored),
         calibration=()
         if curves is None or kind == "expectiles"
         else calibration(curves, predictions[scored], targets[scored, 0]),
@@ -133,6 +135,15 @@ def _rows_for_certified(estimator: Any, X: Any) -> Any:
     """Rows as the model with the certificate sees them."""
     rows, inside = rows_for_final(estimator, X), calibrated_estimator(estimator)
     return rows if inside is None else rows_for_final(inside, rows)
+
+
+def _log_likelihood(estimator: Any, X: Any, targets: FloatArray, rows: AnyArray) -> float | None:
+    """Mean over rows, of a model that has it."""
+    model = final_estimator(estimator)
+    if not hasattr(model, "log_likelihood"):
+        return None
+    some = rows_for_final(estimator, FeatureTable.of(X).rows(rows, {}))
+    return float(model.log_likelihood(some, targets[rows, 0]))
 
 
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
@@ -179,7 +190,10 @@ def _constants(
 
 def _column(name: str, values: AnyArray) -> Column:
     if np.issubdtype(values.dtype, np.number):
-        low, middle, high = (float(v) for v in np.nanquantile(values, [0.0, 0.5, 1.0]))
+        known = values[~np.isnan(values)]
+        if not known.size:
+            return Column(name, None, 0, "–")
+        low, middle, high = (float(v) for v in np.quantile(known, [0.0, 0.5, 1.0]))
         return Column(name, (low, middle, high), 0, "")
     labels, counts = np.unique(values.astype(str), return_counts=True)
     return Column(name, None, len(labels), str(labels[np.argmax(counts)]))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from fenchel.inspection import has_moved_offsets, learned_of, model_title, percent, short_name
 from fenchel.report import _html as h
 from fenchel.report._facts import Column, Facts
 from fenchel.report._intervals import IntervalScores
 from fenchel.report._levels import CONFIDENCE
 from fenchel.report._pictures import MOST_FANS, Picture
+from fenchel.report._scores import Score
 from fenchel.report._words import (
     about_certificate,
     about_distance,
@@ -52,7 +55,8 @@ def page(facts: Facts, drawn: list[Picture]) -> str:
 def _head(title: str, facts: Facts) -> Iterator[h.Html]:
     yield h.element("h1", title)
     label = f"{short_name(facts.data, _NAME)}, " if facts.data else ""
-    yield h.element("p", f"A report on {label}{facts.n_rows} rows", class_="lead")
+    rows = "one row" if facts.n_rows == 1 else f"{facts.n_rows} rows"
+    yield h.element("p", f"A report on {label}{rows}", class_="lead")
     yield h.element("p", about_rows(facts))
     yield h.element("h2", "Warnings", id="warnings")
     found = warnings_of(facts)
@@ -139,13 +143,26 @@ def _scores(facts: Facts) -> Iterator[h.Html]:
             "–"
             if score.explained is None
             else h.number(score.explained, f"{score.explained:.3g}"),
-            h.joined([h.number(score.gain), " ± ", h.number(score.error, f"{score.error:.2g}")]),
+            _gain(score),
             h.number(score.constant),
         )
         for score in facts.scores
     ]
     head = ("mean", "model", "constant", "explained", "gain", "value of the constant")
     yield h.table(head, rows, f"Scores on {_scored(facts)}")
+    if facts.log_likelihood is not None:
+        yield h.element(
+            "p",
+            "Mean log-likelihood, whose sum the fit maximizes less a penalty: ",
+            h.number(facts.log_likelihood),
+            " a row.",
+        )
+
+
+def _gain(score: Score) -> h.Html:
+    if np.isnan(score.error):  # of one row
+        return h.number(score.gain)
+    return h.joined([h.number(score.gain), " ± ", h.number(score.error, f"{score.error:.2g}")])
 
 
 def _intervals(facts: Facts) -> Iterator[h.Html]:

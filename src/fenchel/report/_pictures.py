@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from fenchel.inspection import FeatureTable, percent
 from fenchel.inspection.tables import some_rows
 from fenchel.kernels import Precomputed
@@ -71,11 +73,9 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
     if isinstance(getattr(facts.certified, "kernel_", None), Precomputed):
         return
     rows = some_rows(facts.n_rows, MOST_ROWS)
-    sampled = f"all {len(rows)} rows"
-    if len(rows) < facts.n_rows:
-        sampled = f"{MOST_ROWS} of the {facts.n_rows} rows, drawn at random,"
     some = table.rows(rows, {})
     for j in numeric[:MOST_FANS]:
+        sampled = _sampled(facts.n_rows, len(rows), np.isnan(table.columns[j][rows]).sum())
         svg = _drawn(
             partial(
                 FanDisplay.from_estimator,
@@ -98,6 +98,15 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
             f"{what} of {facts.target} along {name}{spread}, over the rows as points",
             f"Along {name}: {what} as curves{spread}, and {sampled} as points.{others}",
         )
+
+
+def _sampled(n_rows: int, n_drawn: int, n_without: int) -> str:
+    """Which rows are points of a picture: those without a number are in none."""
+    if n_drawn < n_rows:
+        said = f"{n_drawn} of the {n_rows} rows, drawn at random,"
+    else:
+        said = "the row" if n_rows == 1 else f"all {n_rows} rows"
+    return f"{said} but {n_without} without a number" if n_without else said
 
 
 def _spread(facts: Facts) -> str:

@@ -31,16 +31,18 @@ def about_rows(facts: Facts) -> str:
             "The model does not say which rows it was fitted on. If these are among them, scores "
             "and calibration look better than they are."
         )
+    none, those = (
+        f"none of the {n} rows was",
+        f"These rows are not held-out: all {n} were in the fit",
+    )
+    if n == 1:
+        none, those = "the row was not", "This row is not held-out: it was in the fit"
     if seen == 0:
         return (
-            f"Held-out: none of the {n} rows was in the fit, so that scores and calibration "
-            "are fair to the model."
+            f"Held-out: {none} in the fit, so that scores and calibration are fair to the model."
         )
     if seen == n:
-        return (
-            f"These rows are not held-out: all {n} were in the fit. Scores and calibration "
-            "look better than they are on new rows."
-        )
+        return f"{those}. Scores and calibration look better than they are on new rows."
     share = f"{seen} of the {n} rows equal rows of the fit, features and target"
     if facts.kind_of_rows == "held-out":
         return f"{share}. Scores and calibration are of the other {len(facts.scored)}, held-out."
