@@ -175,7 +175,7 @@ class Learned:
         Strength of the regularization, for all rows.
     criterion : float
         Held-out loss in units of the best constant's, of curves of the best constant curve's; of
-        densities in nats a row.
+        densities, and of mean and variance together, in nats a row.
     history : list of float
         The criterion at each evaluation: first on few rows and of smoother losses, so that
         entries of different descents do not compare.
@@ -255,8 +255,11 @@ def learn(
     alpha: float | None,
     options: Learning,
     watch: Callback | None = None,
+    n_before: int = 0,
 ) -> Learned | None:
     """Learn the open parameters of the best of some kernels, and alpha where it is None.
+
+    ``watch`` counts evaluations from ``n_before`` on.
 
     None where there is nothing to learn from: a constant without loss, fewer than twelve
     distinct rows or fewer than folds, or rows in whose units the criterion is no number.
@@ -286,7 +289,7 @@ def learn(
     if len(rows.X) >= _MANY_FOLDS:
         most = len(rows.X) if len(rows.X) < _WORTH_IT * _FEW_ROWS else _FEW_ROWS
         few = rows.first(most, _FEW_FOLDS)
-    end = EarlyEnd(watch)
+    end = EarlyEnd(watch, n_calls=n_before)
     tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
     for one in tried:
         if not end.reached:
