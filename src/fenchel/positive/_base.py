@@ -153,7 +153,7 @@ class PositiveEstimator(_Parameters, KernelEstimator):
     ) -> Start:
         inputs, self.alpha_ = prepared.inputs, self._strength()
         self._keep_map(inputs, stacklevel=8)
-        if prepared.second is not None:
+        if prepared.second is not None and self._second_rank is None:  # else it was asked for
             warn_of_truncation(prepared.second.feature_map, stacklevel=7)
         solution = self._solve(prepared, start, watch)
         share = inputs.weight / inputs.weight.sum()
@@ -191,24 +191,32 @@ class PositiveEstimator(_Parameters, KernelEstimator):
         """The solver as given, or one that knows more of the rows."""
         return self.solver
 
+    @property
+    def _second_rank(self) -> int | None:
+        """The cap on features of a second kernel, where it is not that of the first."""
+        return None
+
     def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
         return self._map_of(self._resolved_kernel(rows, weight), rows)
 
-    def _map_of(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
-        """The fitted map of a kernel, and the features of the rows."""
-        rank = self.rank
+    def _map_of(
+        self, kernel: Any, rows: FloatArray, rank: int | None = None
+    ) -> tuple[FeatureMap, FloatArray]:
+        """The fitted map of a kernel, of a rank of its own or that of all, and the features."""
+        rank = self.rank if rank is None else rank
         if isinstance(self.features, str) and self.features == "cholesky":
-            return self._cholesky(kernel, rows)
+            return self._cholesky(kernel, rows, rank)
         if rank is None and self._most_features is not None:
             rank = min(self._most_features, len(rows))
         return fit_feature_map(
             self.features, kernel, rank, self.random_state, rows, NO_KERNEL_ROWS
         )
 
-    def _cholesky(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+    def _cholesky(
+        self, kernel: Any, rows: FloatArray, rank: int | None
+    ) -> tuple[FeatureMap, FloatArray]:
         """The pivoted Cholesky factorization that products of two features need."""
-        rank = self.rank or MOST_FEATURES
-        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank, self.random_state)
+        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state)
         return cholesky, cholesky.fit_transform(rows)
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
@@ -297,8 +305,12 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
                 f"got {shown(self.features)}"
             )
         kernel = resolve(kernel, inputs.rows, inputs.weight, self.random_state)
+        return self._mapped_second(kernel, inputs)
+
+    def _mapped_second(self, kernel: Any, inputs: KeptRows) -> KeptRows:
+        """The rows with the features of a second kernel, which has numbers."""
         with threads_that_pay(len(inputs.rows)):
-            feature_map, features = self._map_of(kernel, inputs.rows)
+            feature_map, features = self._map_of(kernel, inputs.rows, self._second_rank)
         return inputs._replace(feature_map=feature_map, features=features)
 
     def _keep_second(self, prepared: Prepared) -> Any:

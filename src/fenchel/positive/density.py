@@ -377,22 +377,25 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         scales = _length_scales(rows, weight)
         return resolve(Gaussian(scales), rows, weight, self.random_state)
 
-    def _map_of(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+    def _map_of(
+        self, kernel: Any, rows: FloatArray, rank: int | None = None
+    ) -> tuple[FeatureMap, FloatArray]:
         if not (isinstance(self.features, str) and self.features == "auto"):
-            return super()._map_of(kernel, rows)
+            return super()._map_of(kernel, rows, rank)
         if not self._by_centres(rows.shape[1]):
-            return self._cholesky(kernel, rows)
+            return self._cholesky(kernel, rows, self.rank)
         centres = Nystroem(
             kernel, self.rank or _CENTRES, landmarks="kmeans", random_state=self.random_state
         )
         return centres, centres.fit_transform(rows)
 
-    def _cholesky(self, kernel: Any, rows: FloatArray) -> tuple[FeatureMap, FloatArray]:
+    def _cholesky(
+        self, kernel: Any, rows: FloatArray, rank: int | None
+    ) -> tuple[FeatureMap, FloatArray]:
         some = landmark_candidates(rows)
         if some is None:
-            return super()._cholesky(kernel, rows)
-        rank = self.rank or MOST_FEATURES
-        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank, self.random_state)
+            return super()._cholesky(kernel, rows, rank)
+        cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state)
         return cholesky, cholesky.fit_among(rows, some)
 
     def _by_centres(self, n_columns: int) -> bool:

@@ -9,8 +9,10 @@ import numpy as np
 from scipy.stats import norm
 
 from fenchel._parameters import parameters
+from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import (
+    COUNT,
     NONE,
     NUMBERS,
     POSITIVE,
@@ -21,134 +23,48 @@ from fenchel._validation import (
     shown,
     targets_of,
 )
+from fenchel.certificate import Callback
 from fenchel.distributions import NormalDistribution
-from fenchel.kernels import as_kernel
+from fenchel.estimator import KeptRows
+from fenchel.kernels import as_kernel, resolve
 from fenchel.learning import Learned, Learning
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution
-from fenchel.positive.losses import PredictionLoss
+from fenchel.positive._spread import (
+    PRECISION_RANK,
+    Known,
+    Spread,
+    SpreadSearch,
+)
 from fenchel.positive.model import PSDModel
-from fenchel.positive.problem import LinearPart, PSDPart, PSDProblem
-
-_STEPS = 200
-
-
-class NormalLikelihood(PredictionLoss):
-    r"""Negative log-likelihood of normal distributions, in their natural parameters.
-
-    With θ = 1/v and η = μ/v, and a floor t that is added to the prediction of θ:
-
-    .. math:: \ell_i(\eta, z) = \tfrac12\Bigl(\theta y_i^2 - 2 \eta y_i + \frac{\eta^2}{\theta}
-              - \log \theta\Bigr), \qquad \theta = z + t
-
-    It is jointly convex, and log √(2π) less than minus the log-likelihood. With
-    :math:`a = \beta_\eta + y_i` and :math:`s = \tfrac12 y_i^2 - \beta_z - \tfrac12 a^2 > 0`:
-
-    .. math:: \ell_i^*(\beta) = -\tfrac12 - \tfrac12 \log(2 s) - t \beta_z
-
-    attained at :math:`\theta = 1/(2s)`, η = aθ.
-
-    Parameters
-    ----------
-    targets : ndarray of shape (n,)
-        The y.
-    floor : float
-        t >= 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fenchel.positive import NormalLikelihood
-    >>> loss = NormalLikelihood(np.array([1.0]))
-    >>> loss.value(np.array([[1.0, 1.0]]))  # of the mean 1 and the variance 1
-    array([0.])
-    """
-
-    n_outputs = 2
-    smooth = True
-
-    def __init__(self, targets: FloatArray, floor: float = 0.0) -> None:
-        self.targets = np.asarray(targets, dtype=np.float64)
-        self.floor = floor
-
-    def value(self, prediction: FloatArray) -> FloatArray:
-        eta, theta = prediction[:, 0], prediction[:, 1] + self.floor
-        positive = theta > 0.0
-        safe = np.where(positive, theta, 1.0)
-        residual = self.targets - eta / safe
-        return np.where(positive, 0.5 * (safe * residual**2 - np.log(safe)), np.inf)
-
-    def conjugate(self, dual: FloatArray) -> FloatArray:
-        _, s = self._slack(dual)
-        inside = s > 0.0
-        value = -0.5 - 0.5 * np.log(2.0 * np.where(inside, s, 1.0)) - self.floor * dual[:, 1]
-        return np.where(inside, value, np.inf)
-
-    def conjugate_derivatives(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        a, s = self._slack(dual)
-        theta = 0.5 / s
-        gradient = np.stack([a * theta, theta - self.floor], axis=1)
-        return gradient, _hessian(a, theta)
-
-    def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
-        r"""Return the prox, from its one unknown θ.
-
-        The conditions :math:`\beta + \mathrm{step} \nabla \ell^*(\beta) = p` say that
-        :math:`a = A / (1 + \mathrm{step}\, \theta)`, :math:`A = p_\eta + y`, and that
-
-        .. math:: h(\theta) = \mathrm{step}\, \theta - T
-                  - \frac{A^2}{2 (1 + \mathrm{step}\, \theta)^2} - \frac{1}{2\theta} = 0, \qquad
-                  T = p_z - \tfrac12 y^2 + \mathrm{step}\, t
-
-        h is increasing and concave: Newton's method from the left never leaves it.
-        """
-        steps = np.ravel(step)
-        a, theta = self._prox(point, steps)
-        return np.stack([a - self.targets, point[:, 1] - steps * (theta - self.floor)], axis=1)
-
-    def conjugate_prox_jacobian(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
-        steps = np.ravel(step)
-        hessian = _hessian(*self._prox(point, steps))
-        return np.asarray(np.linalg.inv(np.eye(2) + steps[:, None, None] * hessian))
-
-    def _slack(self, dual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A and s."""
-        a = dual[:, 0] + self.targets
-        # ½y² - ½a² without cancellation
-        return a, -0.5 * dual[:, 0] * (self.targets + a) - dual[:, 1]
-
-    def _prox(self, point: FloatArray, step: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A and θ of the prox."""
-        size = point[:, 0] + self.targets
-        total = point[:, 1] - 0.5 * self.targets**2 + step * self.floor
-        # the root without the term in A², which is to the left of the root
-        reach = np.hypot(total, np.sqrt(2.0 * step))
-        theta = np.where(
-            total > 0.0, (total + reach) / (2.0 * step), 1.0 / (reach + np.abs(total))
-        )
-        for _ in range(_STEPS):
-            shrink = 1.0 / (1.0 + step * theta)
-            height = step * theta - total - 0.5 * (size * shrink) ** 2 - 0.5 / theta
-            slope = step + size**2 * step * shrink**3 + 0.5 / theta**2
-            move = height / slope
-            theta = theta - np.minimum(move, 0.5 * theta)
-            if np.all(np.abs(move) <= 1e-15 * theta):
-                break
-        return size / (1.0 + step * theta), theta
-
-
-def _hessian(a: FloatArray, theta: FloatArray) -> FloatArray:
-    """Second derivatives of the conjugate, (n, 2, 2)."""
-    curvature = 2.0 * theta**2
-    mixed = curvature * a
-    first = theta + mixed * a
-    return np.stack([first, mixed, mixed, curvature], axis=1).reshape(-1, 2, 2)
+from fenchel.positive.normal_likelihood import NormalRows, NormalStrengths
+from fenchel.positive.problem import PSDProblem
 
 
 def _left(learned: Learned) -> float:
     """The share of the variance of y that is left on held-out rows."""
     return float(np.clip(learned.criterion, _LEAST_LEFT, 1.0))
+
+
+def _with(learned: Learned, spread: Spread, log_scale: float) -> Learned:
+    """What is learned of the mean alone, with what the likelihood has chosen after it."""
+    history = learned.history + spread.history
+    early = learned.ended_early or spread.reason != ""
+    message = learned.message
+    if spread.reason:
+        message = f"{message}; what mean and precision share ended early: {spread.reason}"
+    found = replace(
+        learned,
+        kernel=spread.pair.kernel,
+        alpha=spread.strengths.alpha,
+        history=history,
+        message=message,
+        ended_early=early,
+    )
+    if spread.criterion is None:
+        return found
+    return replace(found, criterion=spread.criterion + log_scale, in_nats=True)
 
 
 # Rows times the strength of A where precisions are about 1. With 1, 3 and 10, 18 tables and
@@ -185,22 +101,22 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Strength of the squared norm of w, > 0. None is learned, and 1e-4 without learning.
     precision_strength : float or None, default=None
         That of the squared norm of A is this multiple of ``alpha``, > 0 (their product is λ₂ of
-        the paper). None is 1; where alpha is learned, the product is 3 q² / n, with n distinct
-        rows from which it was learned, and q the share of the variance of y that the linear model
-        of the mean leaves on held-out rows. Precisions are about 1/q: so it is the same strength
-        whatever q is.
+        the paper). None is learned where alpha is, and else 1.
     trace_penalty : float, default=1e-4
         Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
     max_std : float, default=3.0
         Largest standard deviation that can be predicted, in units of the standard deviation of
         y; inf for no limit.
     precision_kernel : None, str, kernel or callable, default=None
-        The kernel of the precision; None is that of the mean. Its length scales are numbers or
-        rules, and are not learned.
+        The kernel of the precision. None is learned where alpha and ``kernel`` are left open, and
+        else that of the mean. Length scales of one that is given are numbers or rules, and are
+        not learned.
+    precision_rank : int or None, default=None
+        Cap on the number of features of a precision with a kernel of its own. None is 30 where
+        that kernel is learned, and else as ``rank``.
     learn : bool or Learning, default=True
-        As in :class:`NonNegativeRegressor`, by the squared loss of a linear model of the mean,
-        and with 100 in place of 10 beside the Gaussian kernel. Alpha is q times that of the linear
-        model: with the precision 1/q everywhere the mean is the same.
+        As in :class:`NonNegativeRegressor`, with 100 in place of 10 beside the Gaussian kernel;
+        and where alpha is None, mean and precision are learned together after that, see Notes.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
@@ -227,7 +143,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
     dual_coef_ : ndarray of shape (n_samples, 2)
         Dual points times the weights, for η and θ; zero for rows without weight.
     precision_strength_ : float
-        As given, or as it follows from what was learned.
+        As given, or as learned.
     alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
         As in :class:`NonNegativeRegressor`.
     n_features_in_, feature_names_in_
@@ -235,6 +151,17 @@ class HeteroscedasticRegressor(PositiveRegressor):
 
     Notes
     -----
+    First a linear model of the mean is learned by squares. Its alpha times q, the share of the
+    variance that it leaves, is the alpha with which the mean is the same at the precision 1/q
+    everywhere; with it the strength of A starts at 3 q² / n of n distinct rows. From there steps
+    of a factor 10 in both strengths, and kernels, are chosen by the likelihood of held-out rows:
+    in 3 folds, 5 of fewer than 150 rows, of at most 1000 rows. One row in n may have any value
+    there, so that none decides alone, and the simplest choice within a standard error of the best
+    one is taken: one precision for all rows before one that varies, and larger strengths
+    before smaller ones. The kernels are that of the linear model, the same learned again with
+    weights, for both functions; a constant; and one of the precision alone, learned from
+    absolute residuals. ``learned_.criterion`` is minus the held-out log-likelihood.
+
     Far from the data φ falls to zero with kernels that do: there the mean is that of y and the
     standard deviation ``max_std`` times that of y. The kernel that is learned by default does
     not: there mean and standard deviation are constants. Between rows a precision without a
@@ -264,11 +191,12 @@ class HeteroscedasticRegressor(PositiveRegressor):
     constant_part = 100.0
     default_selection = "one_standard_error"
     second_kernel = "precision_kernel"
-    feature_parameters = (*PositiveRegressor.feature_parameters, second_kernel)
+    feature_parameters = (*PositiveRegressor.feature_parameters, second_kernel, "precision_rank")
     constraints = declared(
         max_std=Number(0.0, open_low=True, infinite=True),
         precision_strength=NONE | POSITIVE,
         precision_kernel=as_kernel,
+        precision_rank=NONE | COUNT,
     )
 
     alpha: float | None = None
@@ -277,6 +205,11 @@ class HeteroscedasticRegressor(PositiveRegressor):
     learn: bool | Learning = True
     max_std: float = 3.0
     precision_kernel: Any = None
+    precision_rank: int | None = None
+
+    _own_kernel = None
+    """The kernel of the precision and its strength, as learned."""
+    _own_alpha = None
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
@@ -386,34 +319,69 @@ class HeteroscedasticRegressor(PositiveRegressor):
         return mean, np.where(deviation > 1e-12 * size, deviation, np.where(size > 0.0, size, 1.0))
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
-        alpha, features = self._strength(), prepared.inputs.features
+        alpha, inputs = self._strength(), prepared.inputs
         own_alpha = alpha * self._precision_strength()
-        mean, precision = np.eye(2)
-        return PSDProblem(
-            NormalLikelihood(prepared.targets[:, 0], self._floor()),
-            [PSDPart(prepared.positive.features, own_alpha, float(self.trace_penalty), precision)],
-            prepared.inputs.weight,
-            linear=[LinearPart(features, alpha, mean)],
+        strengths = NormalStrengths(alpha, own_alpha, float(self.trace_penalty), self._floor())
+        own = prepared.positive.features
+        return NormalRows(inputs.features, own, prepared.targets[:, 0], inputs.weight).problem(
+            strengths
         )
 
-    def _learn(self, *known: Any) -> Learned | None:
-        learned = super()._learn(*known)
+    def _learn(
+        self,
+        X: FloatArray,
+        targets: FloatArray,
+        weight: FloatArray,
+        kernels: list[Any],
+        watch: Callback | None,
+    ) -> Learned | None:
+        self._own_kernel, self._own_alpha = None, None
+        learned = super()._learn(X, targets, weight, kernels, watch)
         if learned is None or self.alpha is not None:
             return learned
-        return replace(learned, alpha=learned.alpha * _left(learned))
+        (data, _), left = self._data(X, targets, weight), _left(learned)
+        ratio = None if self.precision_strength is None else float(self.precision_strength)
+        own_alpha = _OF_PRECISION / learned.n_rows * left**2
+        ranks = self.rank, self.precision_rank
+        known = Known(own_alpha, ratio, float(self.trace_penalty), self._floor(), left, *ranks)
+        learned = replace(learned, alpha=left * learned.alpha)
+        own = self.precision_kernel
+        if own is not None:
+            own = resolve(as_kernel(own, "precision_kernel"), X, weight, self.random_state)
+        options, kernels = self._learning(), kernels if self._level else []
+        with threads_that_pay(min(len(X), options.most_rows)):
+            spread = SpreadSearch(data, learned, known, kernels, own, options, watch).run()
+        self._own_alpha = spread.strengths.own_alpha
+        if self._level and own is None:
+            self._own_kernel = spread.pair.own
+        _, scale = self._standardization(targets, weight)
+        return _with(learned, spread, float(np.log(scale[0])))
+
+    def _second(self, inputs: KeptRows) -> KeptRows | None:
+        kernel = None if self._learned is None else self._own_kernel
+        return super()._second(inputs) if kernel is None else self._mapped_second(kernel, inputs)
+
+    @property
+    def _second_rank(self) -> int | None:
+        learned = self._learned is not None and self._own_kernel is not None
+        if self.precision_rank is not None or not learned:
+            return self.precision_rank
+        return PRECISION_RANK if self.rank is None else min(self.rank, PRECISION_RANK)
 
     def _precision_strength(self) -> float:
         """The multiple of alpha that is the strength of A."""
         if self.precision_strength is not None:
             return float(self.precision_strength)
-        if self._learned is None or self.alpha is not None:
+        if self._learned is None or self._own_alpha is None:
             return 1.0
-        own = _OF_PRECISION / self._learned.n_rows * _left(self._learned) ** 2
-        return own / self._strength()
+        return self._own_alpha / self._strength()
 
     def with_learned(self, times_rows: float = 1.0, *, held_out: bool = True) -> Self:
         copy = super().with_learned(times_rows, held_out=held_out)
-        return copy.with_parameters(precision_strength=self.precision_strength_)
+        known: dict[str, Any] = {"precision_strength": self.precision_strength_}
+        if self._own_kernel is not None and self.learned_ is not None:
+            known |= {"precision_kernel": self._own_kernel, "precision_rank": self._second_rank}
+        return copy.with_parameters(**known)
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.precision_strength_ = self._precision_strength()
