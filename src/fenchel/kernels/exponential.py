@@ -75,11 +75,11 @@ def _single(value: Any) -> np.float32:
     return np.float32(0.0) if value < low else found + np.float32(0.0) * x
 
 
-def _exponential(value: Any) -> Any:
+def exponential(value: Any) -> Any:
     """Of either precision: compiled functions call the one for their numbers."""
 
 
-@overload(_exponential)
+@overload(exponential)
 def _choose(value: Any) -> Any:
     chosen = _single if value == types.float32 else _double
 
@@ -96,18 +96,18 @@ def shape(squares: AnyArray, twice: int) -> None:
     half, factor, one, third = number(-0.5), number(twice), number(1.0), number(1.0 / 3.0)
     if twice == GAUSSIAN:
         for i in range(squares.size):
-            squares[i] = _exponential(half * squares[i])
+            squares[i] = exponential(half * squares[i])
     elif twice == 1:
         for i in range(squares.size):
-            squares[i] = _exponential(-np.sqrt(squares[i]))
+            squares[i] = exponential(-np.sqrt(squares[i]))
     elif twice == 3:
         for i in range(squares.size):
             root = np.sqrt(factor * squares[i])
-            squares[i] = (one + root) * _exponential(-root)
+            squares[i] = (one + root) * exponential(-root)
     else:
         for i in range(squares.size):
             root = np.sqrt(factor * squares[i])
-            squares[i] = (one + root + third * root * root) * _exponential(-root)
+            squares[i] = (one + root + third * root * root) * exponential(-root)
 
 
 @njit(**_QUICK)
@@ -117,7 +117,7 @@ def _shape_with_slopes(squares: AnyArray, slopes: AnyArray) -> None:
     one, three = number(1.0), number(3.0)
     for i in range(squares.size):
         root = np.sqrt(three * squares[i])
-        value = _exponential(-root)
+        value = exponential(-root)
         squares[i] = (one + root) * value
         slopes[i] = three * value
 

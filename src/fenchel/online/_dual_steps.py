@@ -6,13 +6,10 @@ import numpy as np
 
 from fenchel._compiling import njit
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel.kernels.exponential import exponential
 from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, next_step
 
 _FAST = {"reassoc", "contract", "nsz"}
-_SHIFT = 1.5 * 2.0**52  # adding it leaves an integer in the last bits
-_LN2 = np.log(2.0)
-_LN2_TOP = 0.693145751953125  # the first bits of it, so that n * _LN2_TOP is exact
-_LN2_REST = 1.42860682030941723212e-6
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
@@ -25,30 +22,10 @@ def _dot(first: FloatArray, second: FloatArray) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 def _dot_exp(first: FloatArray, logarithms: FloatArray) -> float:
-    """Sum of first * exp(logarithms), these at most 0 up to rounding, in a loop that vectorizes.
-
-    exp(x) = 2^n exp(r), r at most ½ log 2: Taylor's series to r¹², and n added to the exponent.
-    """
+    """Sum of first * exp(logarithms), these at most 0 up to rounding."""
     total = 0.0
     for j in range(first.size):
-        x = max(logarithms[j], -700.0)
-        n = np.rint(x / _LN2)
-        r = (x - n * _LN2_TOP) - n * _LN2_REST
-        series = 1.0 / 479001600.0
-        series = series * r + 1.0 / 39916800.0
-        series = series * r + 1.0 / 3628800.0
-        series = series * r + 1.0 / 362880.0
-        series = series * r + 1.0 / 40320.0
-        series = series * r + 1.0 / 5040.0
-        series = series * r + 1.0 / 720.0
-        series = series * r + 1.0 / 120.0
-        series = series * r + 1.0 / 24.0
-        series = series * r + 1.0 / 6.0
-        series = series * r + 0.5
-        series = series * r + 1.0
-        series = series * r + 1.0
-        exponent = np.float64(n + _SHIFT).view(np.int64) << 52
-        total += first[j] * np.int64(np.float64(series).view(np.int64) + exponent).view(np.float64)
+        total += first[j] * exponential(logarithms[j])
     return total
 
 
