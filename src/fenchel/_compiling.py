@@ -15,6 +15,8 @@ from numba.core.caching import FunctionCache
 
 # Versions whose insides are known to be as _Kept reads them; others read as numba does, slower.
 _KNOWN = (0, 61), (0, 69)
+INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of functions for compiled ones alone, which spare what Python would call them by."""
 _MESSAGE = (
     "fenchel: compiling for this machine, which takes some ten seconds and is kept for the next "
     "time"
@@ -100,4 +102,4 @@ def _people_read() -> bool:
     return "ipykernel" in sys.modules or bool(sys.stderr is not None and sys.stderr.isatty())
 
 
-__all__ = ["Announcement", "announce_compilation", "njit"]
+__all__ = ["INSIDE", "Announcement", "announce_compilation", "njit"]

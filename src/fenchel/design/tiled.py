@@ -110,6 +110,30 @@ def inverse_lengths(factor: FloatArray) -> FloatArray:
     return lengths
 
 
+def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
+    r"""Replace rows k by :math:`L^{-1} k`, without the lock of the interpreter; return them.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (r, r)
+        L, of which only the lower triangle is read.
+    rows : ndarray of shape (m, r)
+        Overwritten where it is in C order, and else a copy of it.
+
+    Returns
+    -------
+    ndarray of shape (m, r)
+        In C order.
+    """
+    rows = np.ascontiguousarray(rows)
+    m, r = rows.shape
+    if rows.size:
+        lower = np.asfortranarray(factor)
+        at, into = (ctypes.c_void_p(each.ctypes.data) for each in (lower, rows))
+        _call("dtrsm", b"L", b"L", b"N", b"N", r, m, 1.0, at, r, into, r)
+    return rows
+
+
 def multiplied(matrix: AnyArray, vectors: AnyArray) -> AnyArray:
     """A matrix (n, m), or the transpose of one, times vectors (m, p) or (m,).
 
@@ -231,6 +255,7 @@ __all__ = [
     "factor_lower",
     "inverse_lengths",
     "multiplied",
+    "solve_rows",
     "symmetric_product",
     "weighted_square",
 ]

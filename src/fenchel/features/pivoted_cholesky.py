@@ -16,10 +16,10 @@ from fenchel._parameters import parameters
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import NONE, Number, declared
 from fenchel.design import RowBlocks
+from fenchel.design.tiled import solve_rows
 from fenchel.features.base import FeatureMap
 from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
 from fenchel.features.pivots import candidates, largest, slack
-from fenchel.features.triangular import solve_rows
 from fenchel.kernels import OperatorKernel, Precomputed, stacked
 
 BLOCK = 64

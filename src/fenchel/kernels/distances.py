@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from fenchel._compiling import njit
 from fenchel._threads import in_threads
 from fenchel._typing import AnyArray, FloatArray
-from fenchel.kernels.exponential import shape
+from fenchel.kernels.exponential import QUICK, shape
 from fenchel.kernels.sparse import SparsePoints
 
 _SUMMED_FEATURES = 16  # up to here summing squared differences beats a matrix product
@@ -90,15 +90,7 @@ def symmetric(
     return matrix
 
 
-_QUICK: Any = {
-    "cache": True,
-    "nogil": True,
-    "fastmath": {"contract", "nsz"},
-    "error_model": "numpy",
-}
-
-
-@njit(**_QUICK)
+@njit(**QUICK)
 def sum_squares(X: AnyArray, Y: AnyArray, out: AnyArray, twice: int) -> None:
     """Sum squared differences of all pairs, and make kernels of them, see ``shape``.
 
@@ -121,7 +113,7 @@ def sum_squares(X: AnyArray, Y: AnyArray, out: AnyArray, twice: int) -> None:
                 shape(total, twice)
 
 
-@njit(**_QUICK)
+@njit(**QUICK)
 def _sum_of_row(x: AnyArray, columns: AnyArray, total: AnyArray) -> None:
     """Squared distances of one row to some others, which lie column by column: four at a time."""
     size, number = total.size, total.dtype.type

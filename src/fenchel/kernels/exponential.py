@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from fenchel._compiling import njit
+from fenchel._compiling import INSIDE, njit
 from fenchel._typing import AnyArray, FloatArray
 
 # exp(x) = 2^k exp(r), exp(r) = 1 + r + r² q(r), |r| <= log(2)/2: q is interpolated at the points
@@ -31,16 +31,16 @@ _MANTISSA = 52
 _HIGH_SINGLE, _LOW_SINGLE = 0.693359375, -2.12194440e-4  # the first with ten bits
 _SHIFT_SINGLE, _LOWEST_SINGLE, _MANTISSA_SINGLE = 12582912.0, -87.0, 23
 GAUSSIAN = 0  # in the place of twice the smoothness
-_QUICK: Any = {
+QUICK: Any = {
     "cache": True,
     "nogil": True,
     "fastmath": {"contract", "nsz"},
     "error_model": "numpy",
 }
-_INSIDE: Any = {**_QUICK, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of loops over pairs of rows."""
 
 
-@njit(**_INSIDE)
+@njit(**QUICK, **INSIDE)
 def _double(value: Any) -> float:
     """Exponential of a number <= 0."""
     x = _LOWEST if value < _LOWEST else value
@@ -57,7 +57,7 @@ def _double(value: Any) -> float:
     return 0.0 if value < _LOWEST else found + 0.0 * x
 
 
-@njit(**_INSIDE)
+@njit(**QUICK, **INSIDE)
 def _single(value: Any) -> np.float32:
     """The same in single precision, within two units in the last place."""
     low, per, shift = np.float32(_LOWEST_SINGLE), np.float32(_PER_LOG2), np.float32(_SHIFT_SINGLE)
@@ -89,7 +89,7 @@ def _choose(value: Any) -> Any:
     return call
 
 
-@njit(**_QUICK)
+@njit(**QUICK)
 def shape(squares: AnyArray, twice: int) -> None:
     """Replace squared distances by Matérn kernels of smoothness twice / 2, Gaussian for 0."""
     number = squares.dtype.type
@@ -110,7 +110,7 @@ def shape(squares: AnyArray, twice: int) -> None:
             squares[i] = (one + root + third * root * root) * exponential(-root)
 
 
-@njit(**_QUICK)
+@njit(**QUICK)
 def _shape_with_slopes(squares: AnyArray, slopes: AnyArray) -> None:
     """The same for smoothness 3/2, and slopes."""
     number = squares.dtype.type

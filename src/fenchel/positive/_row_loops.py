@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fenchel._compiling import njit
+from fenchel._compiling import INSIDE, njit
 from fenchel._typing import FloatArray, IntArray
 from fenchel.positive._loops import (
     barrier_conjugate,
@@ -23,12 +23,10 @@ from fenchel.positive._loops import (
 )
 
 _HOW: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
-_ALONE: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def _inside(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
-    """For compiled functions alone, which spares what Python would call it by."""
-    return njit(**_HOW, **_ALONE)(function)
+    return njit(**_HOW, **INSIDE)(function)
 
 
 class Parts(NamedTuple):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._compiling import njit
+from fenchel._compiling import INSIDE, njit
 from fenchel._typing import AnyArray, FloatArray, IntArray
 
 _FAR = np.float32(1e30)
@@ -30,7 +30,6 @@ _SIGN, _REST, _LEAST = np.int32(31), np.int32(2**31 - 1), np.int32(-(2**31))
 
 
 _HOW: Any = {"cache": True, "nogil": True, "fastmath": True, "error_model": "numpy"}
-_ALONE: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are ints only when compiled
@@ -38,8 +37,7 @@ def _compiled(function):  # type: ignore[no-untyped-def]  # NumPy scalars are in
 
 
 def _inside(function):  # type: ignore[no-untyped-def]  # as above
-    """For compiled functions alone, which spares what Python would call it by."""
-    return njit(**_HOW, **_ALONE)(function)
+    return njit(**_HOW, **INSIDE)(function)
 
 
 @_inside

@@ -14,7 +14,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Certified
 from fenchel.design import KernelValues, RowBlocks
-from fenchel.features.triangular import solve_rows
+from fenchel.design.tiled import solve_rows
 from fenchel.problem import Problem
 from fenchel.solvers.base import (
     Solution,
