@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
@@ -353,10 +354,7 @@ class PathSearchCV(
         if self.aggregation == "median":
             middle = results["median_test_score"] = np.median(folds, axis=1)
         worth = np.where(np.isnan(middle), -np.inf, middle)
-        order = np.argsort(-worth, kind="stable")
-        rank = np.empty(len(worth), dtype=np.int32)
-        rank[order] = 1 + np.searchsorted(-worth[order], -worth[order])
-        results["rank_test_score"] = rank
+        results["rank_test_score"] = rankdata(-worth, method="min").astype(np.int32)
         best = int(np.argmax(worth))
         rule = estimator.default_selection if self.selection == "auto" else self.selection
         if rule == "one_standard_error":
