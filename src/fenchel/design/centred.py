@@ -58,16 +58,9 @@ class CentredRows:
             X, y, weight = X[kept], y[kept], weight[kept]
         given = X, y
         features: Any
-        if sparse.issparse(X):
-            features, means = _sparse(X, weight, fit_intercept)
-        elif fit_intercept:
-            features, means = _centred(X, weight)
-        else:
-            features, means = np.asfortranarray(X), np.zeros(X.shape[1])
-        if fit_intercept:
-            targets, target_means = _centred(y, weight)
-        else:
-            targets, target_means = np.asfortranarray(y), np.zeros(y.shape[1])
+        made = _sparse if sparse.issparse(X) else _centred
+        features, means = made(X, weight, fit_intercept)
+        targets, target_means = _centred(y, weight, fit_intercept)
         averages = means, target_means
         return cls(given, features, targets, weight, *averages, fit_intercept, whole, kept)
 
@@ -127,8 +120,15 @@ def _sparse(X: Any, weight: FloatArray, fit_intercept: bool) -> tuple[SparseRows
     return SparseRows(columns, means, np.ones((X.shape[0], 1))), means
 
 
-def _centred(values: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Columns without their weighted means; exactly zero where constant up to rounding."""
+def _centred(
+    values: FloatArray, weight: FloatArray, fit_intercept: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Columns without their weighted means; exactly zero where constant up to rounding.
+
+    As they are, and means of zero, without intercept.
+    """
+    if not fit_intercept:
+        return np.asfortranarray(values), np.zeros(values.shape[1])
     mean = weight @ values / weight.sum()
     centred = np.empty(values.shape, order="F")
     np.subtract(values, mean, out=centred)

@@ -256,16 +256,11 @@ def _centred(scaled: FloatArray, constant: FloatArray | None) -> FloatArray:
     return scaled if constant is None else scaled - np.outer(constant, constant @ scaled)
 
 
-def _scaled_gram(features: FloatArray, root: FloatArray, gram: bool) -> FloatArray:
-    matrix = features if gram else multiplied(features, features.T)
-    return np.asarray(root[:, None] * matrix * root)
-
-
 def _centred_gram(
     features: FloatArray, root: FloatArray, constant: FloatArray | None, gram: bool
 ) -> FloatArray:
     """Π A Π, with an eigenvalue above all others for the constant."""
-    matrix = _scaled_gram(features, root, gram)
+    matrix = root[:, None] * (features if gram else multiplied(features, features.T)) * root
     if constant is None:
         return matrix
     matrix = _centred(_centred(matrix, constant).T, constant)
