@@ -6,7 +6,6 @@ from math import comb
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import gammaln
 from sklearn.gaussian_process.kernels import Kernel, Sum
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -17,6 +16,7 @@ from fenchel.features.base import FeatureMap
 from fenchel.features.explicit import Explicit
 from fenchel.features.pivoted_cholesky import PivotedCholesky
 from fenchel.kernels import Linear, Polynomial
+from fenchel.kernels.product_integrals import monomials
 
 _MOST_MONOMIALS = 500
 _APART = 1e4  # rounding errors of one summand, 1e-14 of it, are then 1e-10 of the other
@@ -67,10 +67,8 @@ class Monomials(FeatureMap):
         self.kernel_.check_parameters()
         degree, offset = int(self.kernel_.degree), float(self.kernel_.offset)
         self._powers = PolynomialFeatures(degree).fit(X)
-        powers = self._powers.powers_
-        rest = degree - powers.sum(axis=1)
-        count = gammaln(degree + 1.0) - gammaln(powers + 1.0).sum(axis=1) - gammaln(rest + 1.0)
-        squares = np.exp(count) * float(self.kernel_.gain) ** (degree - rest) * offset**rest
+        _, rest, count = monomials(X.shape[1], degree)
+        squares = count * float(self.kernel_.gain) ** (degree - rest) * offset**rest
         self.sizes_ = np.sqrt(squares)
         self.kernel_error_ = 0.0
         return self._map(X)

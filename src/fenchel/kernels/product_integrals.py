@@ -8,6 +8,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyder, polyval
 from scipy.linalg import solve_triangular
 from scipy.special import comb, erf, erfcx, gammainc, gammaln, kv
+from sklearn.preprocessing import PolynomialFeatures
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.kernels.measures import Box, Normal
@@ -179,11 +180,9 @@ def polynomial_products(
         moments = np.where(orders % 2 == 0, 1.0 / (orders + 1.0), 0.0)
     if comb(d + degree, degree) > _MOST_MONOMIALS:
         return None
-    powers = _powers(d, degree)
-    rest = degree - powers.sum(axis=1)
-    count = gammaln(degree + 1.0) - gammaln(powers + 1.0).sum(axis=1) - gammaln(rest + 1.0)
+    powers, rest, count = monomials(d, degree)
     slope, constant = gain * Z @ turn, gain * Z @ shift + offset
-    coefficients = np.exp(count) * constant[:, None] ** rest
+    coefficients = count * constant[:, None] ** rest
     joint = np.ones((len(powers), len(powers)))
     for j in range(d):
         coefficients *= slope[:, [j]] ** powers[:, j]
@@ -191,15 +190,12 @@ def polynomial_products(
     return np.asarray(volume * coefficients @ joint @ coefficients.T)
 
 
-def _powers(d: int, degree: int) -> IntArray:
-    """Exponents of all monomials up to a degree, (number, d)."""
-    rows = np.zeros((1, 0), dtype=np.intp)
-    for _ in range(d):
-        left = degree - rows.sum(axis=1)
-        rows = np.concatenate(
-            [
-                np.column_stack([np.repeat(rows[[i]], n + 1, axis=0), np.arange(n + 1)])
-                for i, n in enumerate(left)
-            ]
-        )
-    return rows
+def monomials(d: int, degree: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Those up to a degree: exponents (number, d), what is left to the degree, coefficients.
+
+    The latter are those of the monomials in (x_1 + ... + x_d + 1) ** degree.
+    """
+    powers = PolynomialFeatures(degree).fit(np.empty((1, d))).powers_
+    rest = degree - powers.sum(axis=1)
+    count = gammaln(degree + 1.0) - gammaln(powers + 1.0).sum(axis=1) - gammaln(rest + 1.0)
+    return powers, rest, np.exp(count)
