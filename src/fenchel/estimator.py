@@ -387,11 +387,6 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         return tags
 
 
-__all__ = [
-    "CertifiedEstimator",
-    "CheckedRegressor",
-    "KeptRows",
-    "KernelEstimator",
-]
+__all__ = ["CertifiedEstimator", "CheckedRegressor", "KeptRows", "KernelEstimator"]
 
 __dir__ = __all__.copy

@@ -288,10 +288,7 @@ class Problem:
         )
 
     def certify(
-        self,
-        dual: FloatArray,
-        offset: FloatArray | None = None,
-        weights: FloatArray | None = None,
+        self, dual: FloatArray, offset: FloatArray | None = None, weights: FloatArray | None = None
     ) -> Certified:
         """Certificate of a dual point after projection on the feasible set.
 

@@ -14,11 +14,7 @@ from fenchel.bounds.complexity import (
     rademacher_complexity,
 )
 from fenchel.bounds.fitted import bound
-from fenchel.bounds.general import (
-    finite_class_bound,
-    lipschitz_bound,
-    pseudo_dimension_bound,
-)
+from fenchel.bounds.general import finite_class_bound, lipschitz_bound, pseudo_dimension_bound
 from fenchel.bounds.of_fits import excess_bound, level_bounds, truncation_bound
 from fenchel.bounds.papers import (
     Interval,

@@ -132,10 +132,7 @@ def share_of(step: int) -> float:
 
 
 def _assumptions(
-    fit: Fit,
-    interval: tuple[float, float] | None,
-    stated: float | None,
-    shared: bool,
+    fit: Fit, interval: tuple[float, float] | None, stated: float | None, shared: bool
 ) -> tuple[str, ...]:
     listed = [IID, "features, kernel, coupling and loss were fixed without looking at the sample"]
     paid = "the norm may depend on the sample: the bound is a union bound over balls of sizes 2^k"

@@ -168,11 +168,7 @@ def _smallest(ways: Mapping[str, Callable[..., Bound]], delta: float) -> Bound:
 
 
 def _by_dimension(
-    estimator: Any,
-    X: FloatArray,
-    targets: FloatArray,
-    interval: tuple[float, float],
-    share: float,
+    estimator: Any, X: FloatArray, targets: FloatArray, interval: tuple[float, float], share: float
 ) -> Bound:
     """Of the class of all linear functions, clipped to the range of y."""
     weights, prediction = affine_part(estimator, X, targets)

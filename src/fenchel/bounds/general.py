@@ -5,15 +5,7 @@ from __future__ import annotations
 import math
 
 from fenchel._validation import shown
-from fenchel.bounds._result import (
-    AHEAD,
-    BOOK,
-    IID,
-    Bound,
-    check_count,
-    check_delta,
-    check_real,
-)
+from fenchel.bounds._result import AHEAD, BOOK, IID, Bound, check_count, check_delta, check_real
 
 
 def tail(delta: float, n: int, empirical: bool = False) -> float:

@@ -6,13 +6,7 @@ import math
 from dataclasses import replace
 from typing import NamedTuple
 
-from fenchel.bounds._result import (
-    BOOK,
-    Bound,
-    check_count,
-    check_delta,
-    check_real,
-)
+from fenchel.bounds._result import BOOK, Bound, check_count, check_delta, check_real
 from fenchel.bounds.complexity import kernel_ball_complexity, l1_ball_complexity
 from fenchel.bounds.general import risk_bound
 

@@ -24,8 +24,7 @@ app = typer.Typer(
 )
 
 _Data = Annotated[
-    str,
-    typer.Argument(metavar="DATA", help="A .csv or .parquet file, or the name of a data set."),
+    str, typer.Argument(metavar="DATA", help="A .csv or .parquet file, or the name of a data set.")
 ]
 _Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A .skops file that fenchel fit wrote.")
@@ -74,25 +73,21 @@ _Jobs = Annotated[
     typer.Option(help="Threads, -1 for all cores.", show_default="as OMP_NUM_THREADS says"),
 ]
 _Kind = Annotated[
-    str,
-    typer.Option(help="quantile, expectile, svr, ridge, normal, density or curves."),
+    str, typer.Option(help="quantile, expectile, svr, ridge, normal, density or curves.")
 ]
 _Levels = Annotated[
-    str | None,
-    typer.Option(help="Levels of quantiles or expectiles.", show_default="0.1,0.5,0.9"),
+    str | None, typer.Option(help="Levels of quantiles or expectiles.", show_default="0.1,0.5,0.9")
 ]
 _Alpha = Annotated[
     float | None,
     typer.Option(
-        help="Strength of the regularization.",
-        show_default="learned from held-out rows",
+        help="Strength of the regularization.", show_default="learned from held-out rows"
     ),
 ]
 _LevelGamma = Annotated[
     float | None,
     typer.Option(
-        help="Coupling of levels: 0 makes curves parallel, inf independent.",
-        show_default="1",
+        help="Coupling of levels: 0 makes curves parallel, inf independent.", show_default="1"
     ),
 ]
 _Epsilon = Annotated[

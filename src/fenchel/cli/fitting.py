@@ -40,11 +40,7 @@ from fenchel.cli.warned import recorded
 from fenchel.functional import FunctionalRegressor
 from fenchel.inspection import certified_model
 from fenchel.kernels import DistanceQuantile, as_kernel, resolve
-from fenchel.model_selection import (
-    ConformalQuantileRegressor,
-    ConformalRegressor,
-    PathSearchCV,
-)
+from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor, PathSearchCV
 from fenchel.positive import (
     DensityEstimator,
     HeteroscedasticRegressor,
@@ -328,11 +324,7 @@ def curve_points(names: list[str]) -> FloatArray:
 
 
 def _search(
-    settings: Settings,
-    estimator: Any,
-    X: Any,
-    targets: FloatArray,
-    ticks: _Ticks,
+    settings: Settings, estimator: Any, X: Any, targets: FloatArray, ticks: _Ticks
 ) -> PathSearchCV[Any]:
     """The library's search over its own strengths, and over widths unless one is given."""
     folds = settings.cv or 0

@@ -20,14 +20,7 @@ from fenchel.features.nystroem import Nystroem
 from fenchel.features.on_disk import FeaturesOnDisk
 from fenchel.features.operator import OperatorCholesky
 from fenchel.features.pivoted_cholesky import PivotedCholesky
-from fenchel.kernels import (
-    Callable,
-    OperatorKernel,
-    Precomputed,
-    WithRanks,
-    as_kernel,
-    parts_of,
-)
+from fenchel.kernels import Callable, OperatorKernel, Precomputed, WithRanks, as_kernel, parts_of
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     "cholesky": PivotedCholesky,

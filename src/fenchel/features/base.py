@@ -330,10 +330,7 @@ def far_mean(mean: FloatArray, square: FloatArray) -> FloatArray | None:
 
 
 def in_chunks(
-    function: Callable[[FloatArray], FloatArray],
-    X: FloatArray,
-    width: int,
-    threads: bool = False,
+    function: Callable[[FloatArray], FloatArray], X: FloatArray, width: int, threads: bool = False
 ) -> FloatArray:
     """Apply a row-wise function to chunks of rows, ``width`` values a row, maybe in threads."""
     size = max(1, _CHUNK_VALUES // max(1, width))

@@ -326,10 +326,7 @@ def _columns(
 
 
 def blocked(
-    gram: Gram,
-    cap: int,
-    level: float | FloatArray,
-    start: tuple[FloatArray, IntArray, FloatArray],
+    gram: Gram, cap: int, level: float | FloatArray, start: tuple[FloatArray, IntArray, FloatArray]
 ) -> tuple[FloatArray, IntArray, FloatArray]:
     """Go on in blocks of pivots, so that the work is matrix products.
 

@@ -246,12 +246,7 @@ class PreparedCurves:
         self._wider = other._wider
 
 
-def represent(
-    name: str,
-    n_components: int | None,
-    choice: LossChoice,
-    curves: Curves,
-) -> str:
+def represent(name: str, n_components: int | None, choice: LossChoice, curves: Curves) -> str:
     """Return which of the representations it is, or say why it cannot be."""
     if name == "spline" and n_components is not None:
         raise ValueError(

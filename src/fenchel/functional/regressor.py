@@ -31,13 +31,7 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.estimator import all_or_nothing
 from fenchel.features import compacted
-from fenchel.functional._inputs import (
-    as_columns,
-    as_rows,
-    center_of,
-    is_array,
-    sentence_on_range,
-)
+from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, sentence_on_range
 from fenchel.functional._preparation import CurvesFromRows
 from fenchel.functional._representation import (
     REPRESENTATIONS,

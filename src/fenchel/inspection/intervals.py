@@ -10,12 +10,7 @@ import numpy as np
 
 from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray
-from fenchel.inspection.models import (
-    final_estimator,
-    inner_estimator,
-    levels_of,
-    rows_for_final,
-)
+from fenchel.inspection.models import final_estimator, inner_estimator, levels_of, rows_for_final
 
 COVERAGE = 0.8  # of models that were given none
 

@@ -13,13 +13,7 @@ from fenchel.kernels.operator_valued import (
     OperatorSum,
     Transformable,
 )
-from fenchel.kernels.parameters import (
-    differentiated,
-    is_open,
-    opened,
-    parameter_gradient,
-    settled,
-)
+from fenchel.kernels.parameters import differentiated, is_open, opened, parameter_gradient, settled
 from fenchel.kernels.ranked import WithRanks
 from fenchel.kernels.resolving import (
     ALIASES,
@@ -29,13 +23,7 @@ from fenchel.kernels.resolving import (
     parts_of,
     resolve,
 )
-from fenchel.kernels.scalar import (
-    Gaussian,
-    Laplacian,
-    Linear,
-    Matern,
-    Polynomial,
-)
+from fenchel.kernels.scalar import Gaussian, Laplacian, Linear, Matern, Polynomial
 from fenchel.kernels.sparse import SparsePoints, stacked, takes_sparse
 from fenchel.kernels.tiles import KernelFunctions, for_threads
 from fenchel.kernels.widths import SHARED, DistanceQuantile

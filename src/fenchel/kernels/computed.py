@@ -116,12 +116,7 @@ class Computed(KernelValues):
         return first
 
     def _add_tiles(
-        self,
-        fill: Filler,
-        rows: slice,
-        vectors: FloatArray,
-        product: FloatArray,
-        work: FloatArray,
+        self, fill: Filler, rows: slice, vectors: FloatArray, product: FloatArray, work: FloatArray
     ) -> None:
         """Add what some rows and those behind them have of K times vectors."""
         n_rows = rows.stop - rows.start

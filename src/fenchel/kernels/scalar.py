@@ -245,9 +245,7 @@ class Matern(_Radial):
 
     constraints = declared(
         nu=That(
-            "0.5, 1.5 or 2.5",
-            lambda nu: isinstance(nu, Real) and nu in SMOOTHNESS,
-            ValueError,
+            "0.5, 1.5 or 2.5", lambda nu: isinstance(nu, Real) and nu in SMOOTHNESS, ValueError
         )
     )
 

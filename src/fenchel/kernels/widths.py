@@ -48,10 +48,7 @@ class DistanceQuantile:
             raise ValueError(f"q must be in [0, 1], got {shown(self.q)}")
 
     def measure(
-        self,
-        X: Any,
-        sample_weight: FloatArray | None = None,
-        random_state: Any = None,
+        self, X: Any, sample_weight: FloatArray | None = None, random_state: Any = None
     ) -> float | FloatArray:
         """Return the length scale of these rows: a number, or (n_features,) if standardized."""
         weight = np.ones(len(X)) if sample_weight is None else sample_weight

@@ -7,12 +7,7 @@ from fenchel.losses.curves import CurveHuber, CurveInsensitive, Pointwise
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local
 from fenchel.losses.non_crossing import NonCrossing
 from fenchel.losses.radial import Radial
-from fenchel.losses.registry import (
-    LOSSES,
-    curve_loss,
-    make_loss,
-    parameters_of,
-)
+from fenchel.losses.registry import LOSSES, curve_loss, make_loss, parameters_of
 
 __all__ = [
     "LOSSES",

@@ -20,12 +20,7 @@ from fenchel.losses.atoms import (
 )
 from fenchel.losses.base import Loss, check_epsilon
 from fenchel.losses.box import BoxQuadratic
-from fenchel.losses.curves import (
-    CurveHuber,
-    CurveInsensitive,
-    Pointwise,
-    check_measure,
-)
+from fenchel.losses.curves import CurveHuber, CurveInsensitive, Pointwise, check_measure
 
 _TUBE, _LINEAR = 0.1, 0.5  # of the spread of targets
 

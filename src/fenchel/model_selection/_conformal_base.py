@@ -12,11 +12,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, check_cv
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import (
-    _num_samples,
-    check_is_fitted,
-    has_fit_parameter,
-)
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
 from fenchel._bases import BaseEstimator, MetaEstimatorMixin
 from fenchel._parameters import parameters

@@ -231,12 +231,7 @@ class PathSearchCV(
     @all_or_nothing
     @with_callbacks
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        theta: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: Any = None, *, theta: Any = None, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Choose the parameters by cross-validation and refit on all rows.
 
@@ -378,12 +373,7 @@ class PathSearchCV(
     integral = _delegated(DensityEstimator.integral)
 
     def score(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        theta: Any = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: Any, y: Any = None, *, theta: Any = None, sample_weight: ArrayLike | None = None
     ) -> float:
         """Return the ``score`` of ``best_estimator_``, fitted on all rows."""
         check_is_fitted(self, "best_estimator_")

@@ -17,12 +17,7 @@ from fenchel.inspection import short_name
 BLUE, VERMILION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"
 SKY, BLACK, GREY, PALE = "#56B4E9", "#000000", "#4D4D4D", "#B8B8B8"
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
-DASHES: tuple[Any, ...] = (
-    "solid",
-    (0, (6, 1.8)),
-    (0, (1.2, 1.4)),
-    (0, (6, 1.6, 1.2, 1.6)),
-)
+DASHES: tuple[Any, ...] = ("solid", (0, (6, 1.8)), (0, (1.2, 1.4)), (0, (6, 1.6, 1.2, 1.6)))
 MARKERS = ("o", "s", "^", "D", "v")
 MANY = 1000  # points from which on they are drawn small, and as an image in vector files
 

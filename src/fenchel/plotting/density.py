@@ -203,12 +203,7 @@ class DensityDisplay(Display):
         name = short_name(self.feature_names[0], 24)
         _style.label_axes(ax, self.feature_names[0], f"density, per unit of {name}")
         _style.legend(
-            ax,
-            shown,
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=3,
-            columnspacing=1.4,
+            ax, shown, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, columnspacing=1.4
         )
 
     def _contours(self) -> None:

@@ -286,11 +286,7 @@ class Cone:
         return rows
 
     def _step(
-        self,
-        gram: Sequence[FloatArray],
-        spectra: Spectra,
-        gradient: FloatArray,
-        free: AnyArray,
+        self, gram: Sequence[FloatArray], spectra: Spectra, gradient: FloatArray, free: AnyArray
     ) -> Spectra | None:
         """One step, which lowers the value; None where rounding allows none."""
         nu = spectra.multipliers

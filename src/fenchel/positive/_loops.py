@@ -133,11 +133,7 @@ def steps_to_border(
 
 @njit(**_HOW)
 def middle_of_falls(
-    residual: FloatArray,
-    order: IntArray,
-    weight: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    residual: FloatArray, order: IntArray, weight: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> float:
     """Where Σ weight_i ρ_j(residual_ij - t) is least, in the middle if there is an interval.
 

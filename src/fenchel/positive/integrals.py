@@ -10,12 +10,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.features import FeatureMap
-from fenchel.kernels import (
-    Box,
-    Points,
-    as_measure,
-    as_scalar_kernel,
-)
+from fenchel.kernels import Box, Points, as_measure, as_scalar_kernel
 from fenchel.positive._quadrature import decay_range, line_rule, space_rule, weighted_products
 
 # A closed form has a few roundings for each coordinate, of exponentials, error functions and

@@ -236,11 +236,7 @@ class NonNegativeRegressor(PositiveRegressor):
         if isinstance(self.loss, str) and self.loss == POISSON:
             return None
         return make_loss(
-            self.loss,
-            kappa=self.kappa,
-            epsilon=self.epsilon,
-            level=self.level,
-            others=(POISSON,),
+            self.loss, kappa=self.kappa, epsilon=self.epsilon, level=self.level, others=(POISSON,)
         )
 
     def _check_targets(self, targets: FloatArray) -> None:

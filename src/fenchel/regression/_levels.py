@@ -25,11 +25,7 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.features import KernelRowLimits
-from fenchel.kernels import (
-    check_coupling,
-    level_coupling,
-    output_coupling,
-)
+from fenchel.kernels import check_coupling, level_coupling, output_coupling
 from fenchel.learning.held_out import HalfTime, held_out_shift
 from fenchel.learning_estimator import NOT_MOVED, HeldOutOffsets
 from fenchel.losses import Loss

@@ -10,14 +10,7 @@ from fenchel.design import CentredRows
 from fenchel.norm_problem import NormProblem
 from fenchel.norms import GroupNorm
 from fenchel.regression._linear import NormModel
-from fenchel.solvers import (
-    Lars,
-    LassoDescent,
-    NormFista,
-    NormSolver,
-    Solution,
-    side_by_side,
-)
+from fenchel.solvers import Lars, LassoDescent, NormFista, NormSolver, Solution, side_by_side
 
 
 @parameters

@@ -167,12 +167,7 @@ def leave_one_out(
 
 
 def ridge_smoother(
-    features: FloatArray,
-    weight: FloatArray,
-    scale: float,
-    *,
-    gram: bool,
-    fit_intercept: bool,
+    features: FloatArray, weight: FloatArray, scale: float, *, gram: bool, fit_intercept: bool
 ) -> tuple[FloatArray, FloatArray]:
     r"""With which share the target of each row enters the prediction at a point x.
 

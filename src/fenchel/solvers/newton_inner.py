@@ -108,10 +108,7 @@ class Inner:
             envelope = problem.loss.at(rows).envelope(self.anchor[rows], mine, self.step)
             dual[rows] = envelope.dual
             stiffness = self.step * weight[envelope.active]
-            kinks[rows.start] = (
-                envelope.active + rows.start,
-                (envelope.jacobian.T * stiffness).T,
-            )
+            kinks[rows.start] = (envelope.active + rows.start, (envelope.jacobian.T * stiffness).T)
             sums = float(np.dot(weight, envelope.value)), np.dot(weight, envelope.dual)
             if residual is not None or not with_pull:
                 return sums

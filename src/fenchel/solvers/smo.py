@@ -13,13 +13,7 @@ from fenchel.certificate import Callback, Certified
 from fenchel.design.tiled import multiplied
 from fenchel.problem import Problem
 from fenchel.solvers.ascent import Ascent
-from fenchel.solvers.base import (
-    Solution,
-    WarmStart,
-    needs_scalar_kernel,
-    solution_of,
-    threads_for,
-)
+from fenchel.solvers.base import Solution, WarmStart, needs_scalar_kernel, solution_of, threads_for
 from fenchel.solvers.loop import Loop
 from fenchel.solvers.newton import Newton, first_of_few, low_rank_start
 from fenchel.solvers.working_sets import READ, OnSets
@@ -128,11 +122,7 @@ class SMO:
         return replace(solution, n_iter=1) if ascended else solution
 
     def _start(
-        self,
-        problem: Problem,
-        warm_start: WarmStart | None,
-        slope: float,
-        loop: Loop[Certified],
+        self, problem: Problem, warm_start: WarmStart | None, slope: float, loop: Loop[Certified]
     ) -> WarmStart | None:
         """Where Newton's method starts."""
         solved = warm_start is not None and self._is_solved(problem, warm_start)

@@ -110,11 +110,7 @@ def _check(kernel: Any, X: FloatArray) -> None:
         f"the Gram matrix is not positive semi-definite: it has the eigenvalue {lowest:.3g} "
         f"beside {highest:.3g}",
     )
-    same(
-        kernel(X, X.copy()),
-        gram,
-        "k(X, X) must be k(X) (leave noise on the diagonal to alpha)",
-    )
+    same(kernel(X, X.copy()), gram, "k(X, X) must be k(X) (leave noise on the diagonal to alpha)")
     same(np.asarray(kernel.diag(X)), np.diag(gram), "diag(X) must be the diagonal of k(X)")
     some = np.arange(0, n, 3)
     same(kernel(X, X[some]), gram[:, some], "k(X, Z) of some rows Z must be columns of k(X)")
