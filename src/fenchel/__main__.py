@@ -1,7 +1,5 @@
 """``python -m fenchel`` is the command ``fenchel``."""
 
-from __future__ import annotations
-
 import sys
 
 from fenchel.cli import main

@@ -43,11 +43,3 @@ else:
     BaseEstimator, RegressorMixin = base.BaseEstimator, base.RegressorMixin
     TransformerMixin, DensityMixin = base.TransformerMixin, base.DensityMixin
     MetaEstimatorMixin = base.MetaEstimatorMixin
-
-__all__ = [
-    "BaseEstimator",
-    "DensityMixin",
-    "MetaEstimatorMixin",
-    "RegressorMixin",
-    "TransformerMixin",
-]

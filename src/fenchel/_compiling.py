@@ -100,6 +100,3 @@ def announce_compilation() -> None:
 def _people_read() -> bool:
     """Whether what is printed is read as it appears."""
     return "ipykernel" in sys.modules or bool(sys.stderr is not None and sys.stderr.isatty())
-
-
-__all__ = ["INSIDE", "Announcement", "announce_compilation", "njit"]

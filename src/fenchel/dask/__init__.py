@@ -1,7 +1,5 @@
 """Fits of collections of Dask, whose features lie on the workers of a cluster."""
 
-from __future__ import annotations
-
 from fenchel.dask.estimators import (
     DaskExpectileRegressor,
     DaskKernelRidge,

@@ -102,6 +102,3 @@ class _CollectingBlocks(RowBlocks):
         for k, push in collected.items():
             sums[k] = self._features.pulled(push)
         return tuple(sums)
-
-
-__all__ = ["Remote"]

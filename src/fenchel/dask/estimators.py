@@ -216,12 +216,3 @@ class DaskKernelRidge(OnCluster, KernelRidge):
     """
 
     local = KernelRidge
-
-
-__all__ = [
-    "DaskExpectileRegressor",
-    "DaskKernelRidge",
-    "DaskQuantileRegressor",
-    "DaskSVR",
-    "OnCluster",
-]

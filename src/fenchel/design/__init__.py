@@ -1,7 +1,5 @@
 """How rows become what a solver multiplies with."""
 
-from __future__ import annotations
-
 from fenchel.design.base import Design, Functions
 from fenchel.design.centred import CentredRows, fewer_rows
 from fenchel.design.chain import Chain, Smoother

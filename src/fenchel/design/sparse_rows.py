@@ -98,6 +98,3 @@ class Transposed:
         scaled = (rows.root if other.ndim == 2 else rows.root[:, 0]) * other
         taken = np.multiply.outer(rows.means, scaled.sum(axis=0))
         return np.asarray(rows.matrix.T @ scaled - taken)
-
-
-__all__ = ["SparseRows", "Transposed"]

@@ -249,13 +249,3 @@ def _call(name: str, *arguments: Any) -> None:
             for each in kept
         )
     )
-
-
-__all__ = [
-    "factor_lower",
-    "inverse_lengths",
-    "multiplied",
-    "solve_rows",
-    "symmetric_product",
-    "weighted_square",
-]

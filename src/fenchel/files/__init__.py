@@ -1,7 +1,5 @@
 """Tables in files, block by block: Parquet files and folders, Arrow tables, arrays of NumPy."""
 
-from __future__ import annotations
-
 from fenchel.files._columns import (
     Columns,
     is_table,

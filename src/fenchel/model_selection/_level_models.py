@@ -113,6 +113,3 @@ def _of_one(estimator: Any) -> list[str]:
         elif last == "quantile" and f"{step}loss" not in parameters:
             found.append(name)
     return found
-
-
-__all__ = ["LevelModels", "at_levels", "levels_of"]

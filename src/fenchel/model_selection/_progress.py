@@ -33,5 +33,3 @@ class Told:
 
 
 SILENT = Told("")
-
-__all__ = ["SILENT", "Told"]

@@ -324,5 +324,3 @@ def _level(value: float) -> float:
 
 STORED_TYPES: tuple[type, ...] = (*get_args(HeldOut), LevelModels)
 """Parts of fitted wrappers."""
-
-__all__ = ["STORED_TYPES", "ConformalQuantileRegressor", "ConformalRegressor"]

@@ -264,6 +264,3 @@ class GroupLassoCV(_Linear[GroupLasso]):
             tol=self.tol,
             max_iter=self.max_iter,
         )
-
-
-__all__ = ["GroupLassoCV", "KernelRidgeCV", "LassoCV", "RidgeCV"]

@@ -1,7 +1,5 @@
 """Models in files, through skops: no pickle, and nothing unknown is loaded."""
 
-from __future__ import annotations
-
 from fenchel.persistence._models import load, load_metadata, save
 from fenchel.persistence._writing import write_whole
 

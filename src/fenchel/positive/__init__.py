@@ -1,7 +1,5 @@
 """Functions that are non-negative everywhere: positive semi-definite models."""
 
-from __future__ import annotations
-
 from fenchel.kernels import Box, Normal, Points
 from fenchel.positive._fista import DualFista
 from fenchel.positive._solution import Start

@@ -1,7 +1,5 @@
 """Estimators in scikit-learn's manner: each a loss, a kernel and a certificate."""
 
-from __future__ import annotations
-
 from fenchel.regression.conversion import alpha_of
 from fenchel.regression.expectile import ExpectileRegressor
 from fenchel.regression.group_lasso import GroupLasso

@@ -41,6 +41,3 @@ def alpha_of(C: float, n_samples: float, *, squared: bool = False) -> float:
     POSITIVE(n_samples, "n_samples")
     BOOLEAN(squared, "squared")
     return 1.0 / ((2.0 if squared else 1.0) * float(C) * float(n_samples))
-
-
-__all__ = ["alpha_of"]

@@ -181,6 +181,3 @@ def check_elsewhere(model: Any, place: str) -> None:
             "X must be rows in memory for kernel='precomputed' and for operator-valued kernels, "
             f"got {place}"
         )
-
-
-__all__ = ["Source", "check_elsewhere", "prepared_from", "sample_rows"]

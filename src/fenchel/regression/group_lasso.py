@@ -217,6 +217,3 @@ def _from_lists(given: list[Any], n_features: int) -> tuple[IntArray, IntArray]:
         order = np.argsort(named)
         labels, named = labels[order], named[order]
     return labels.astype(np.intp), named.astype(np.intp)
-
-
-__all__ = ["GroupLasso", "group_labels"]

@@ -127,6 +127,3 @@ class Lasso(NormModel):
         both = np.array([(part.multiplier(w), part.norm.value(w)) for part, w in ends])
         self.alpha_, self.radius_ = both.T if len(parts) > 1 else both[0].tolist()
         return solution
-
-
-__all__ = ["Lasso"]

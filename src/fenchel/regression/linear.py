@@ -231,6 +231,3 @@ class Ridge(Penalized):
         self.solved_in_ = "dual" if n_rows <= n_columns else "primal"
         self._train, self._loo, self._strength = rows, None, problem.alpha
         return ClosedForm(float(self.tol), singular_values=True, of_weights=True).solve(problem)
-
-
-__all__ = ["LinearRegression", "Ridge"]

@@ -143,6 +143,3 @@ def lasso_path(
         message += "dependent to follow it further; use Lasso for smaller alphas"
         warnings.warn(message, ConvergenceWarning, stacklevel=2)
     return LassoPath(alphas, coefs, rows.intercept(coefs.T), radii_of(coefs))
-
-
-__all__ = ["LassoPath", "lasso_path"]

@@ -322,6 +322,3 @@ class KernelRidge(KernelRegressor):
 
     def make_coupling(self, n_targets: int) -> FloatArray:
         return output_coupling(self.coupling, n_targets)
-
-
-__all__ = ["KernelRidge"]

@@ -384,6 +384,3 @@ def _values(kernel: Any, X: FloatArray, Z: FloatArray, coef: FloatArray) -> Floa
 def _at(kernel: Any, landmarks: FloatArray, values: FloatArray) -> FloatArray:
     """Coefficients at landmarks of the function with these values there."""
     return solve_cholesky(cholesky_of(kernel(landmarks)), values)
-
-
-__all__ = ["Sensitivity", "sensitivity_of"]

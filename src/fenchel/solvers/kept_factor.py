@@ -198,6 +198,3 @@ def conjugate_gradients(
         residual -= size * image
         before = np.where(square > 0.0, square, 1.0)
     return found, most
-
-
-__all__ = ["LEAST_KINKS", "KeptFactor", "Solve", "Unknowns", "conjugate_gradients"]

@@ -294,6 +294,3 @@ def credible_gap(certificate: Certificate) -> float:
     if -gap <= (_ROUNDING + certificate.feasibility) * size:
         return -gap / unit if unit > 0.0 else 0.0
     return float("inf")
-
-
-__all__ = ["InTime", "Iterate", "Judged", "Loop", "Watch", "credible_gap"]

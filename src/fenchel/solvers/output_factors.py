@@ -131,6 +131,3 @@ class OutputFactors:
         if steps == _MOST_STEPS:
             raise LinAlgError("conjugate gradients do not end: rounding errors")
         return found
-
-
-__all__ = ["OutputFactors", "pays"]

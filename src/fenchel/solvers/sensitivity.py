@@ -175,6 +175,3 @@ def adjoint(
     An offset that no kink holds does not move.
     """
     return Adjoint(*system_of(problem, kinks, kept).solve(values, total))
-
-
-__all__ = ["Adjoint", "System", "adjoint", "stiffness", "system_of"]

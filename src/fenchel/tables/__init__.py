@@ -1,7 +1,5 @@
 """Data frames as arrays of numbers: categories, dates, true and false, and missing values."""
 
-from __future__ import annotations
-
 from fenchel.tables.encoder import TableEncoder, table_encoder
 
 __all__ = ["TableEncoder", "table_encoder"]
