@@ -88,31 +88,6 @@ _HOMES = {
     "load": "fenchel.persistence",
     "save": "fenchel.persistence",
 }
-_ROOMS = (
-    "bounds",
-    "dask",
-    "datasets",
-    "design",
-    "distributions",
-    "features",
-    "functional",
-    "inspection",
-    "kernels",
-    "learning",
-    "losses",
-    "metrics",
-    "model_selection",
-    "norms",
-    "online",
-    "persistence",
-    "plotting",
-    "positive",
-    "regression",
-    "report",
-    "solvers",
-    "tables",
-    "testing",
-)
 
 
 def __getattr__(name: str) -> Any:
@@ -195,3 +170,4 @@ __all__ = [
     "tables",
     "testing",
 ]
+_ROOMS = sorted(set(__all__) - _HOMES.keys())

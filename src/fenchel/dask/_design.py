@@ -20,14 +20,8 @@ class Remote(ByValues, Streamed):
     """:class:`fenchel.design.Streamed` with features on workers, one task a part in each pass.
 
     What is computed of a function for all blocks, its directions, are its values on all rows; and
-    what blocks push is collected, and pulled on all workers at once.
-
-    Parameters
-    ----------
-    features : array-like of shape (n, r)
-        Has ``values``, ``pulled``, ``hessian`` and ``diagonal``, in one pass each.
-    coupling : ndarray of shape (p, q)
-        S; the identity for independent outputs.
+    what blocks push is collected, and pulled on all workers at once. Features (n, r) have
+    ``values``, ``pulled``, ``hessian`` and ``diagonal``, in one pass each.
     """
 
     refusal = "needs all features in memory, and these are on workers; solver='newton' takes any"

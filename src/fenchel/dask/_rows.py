@@ -20,15 +20,8 @@ from fenchel.features.base import far_mean
 class SpreadRows:
     """Rows (n, k) of numbers on workers: ``rows[numbers]`` and ``rows[10:20]`` bring some of them.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    parts : list of futures
-        Of arrays (m, k), or of what has these as ``rows``.
-    starts : ndarray of shape (n_parts + 1,)
-        Numbers of the first row of each part, and of all rows.
-    width : int
-        Number k of columns.
+    ``parts`` are futures of arrays (m, k), or of what has these as ``rows``; ``starts`` are the
+    numbers of the first row of each part, and of all rows, (n_parts + 1,).
     """
 
     ndim = 2
@@ -85,18 +78,7 @@ class SpreadFeatures(SpreadRows):
     Each pass is one task for each part, whose arguments and results are of the size of its
     targets, or of weights: the features stay where they are.
 
-    Parameters
-    ----------
-    rows : SpreadRows of shape (n, d)
-    feature_map : FeatureMap
-        A fitted one.
-
-    Attributes
-    ----------
-    left : ndarray of shape (n,)
-        What the features leave out of the diagonal, see :meth:`FeatureMap.residual`.
-    kernel_error : float
-        Share of the trace of the kernel that they leave out.
+    ``left`` and ``kernel_error`` are those of :class:`fenchel.features.FeaturesOnDisk`.
     """
 
     def __init__(self, rows: SpreadRows, feature_map: FeatureMap) -> None:

@@ -111,19 +111,9 @@ def inverse_lengths(factor: FloatArray) -> FloatArray:
 
 
 def solve_rows(factor: FloatArray, rows: FloatArray) -> FloatArray:
-    r"""Replace rows k by :math:`L^{-1} k`, without the lock of the interpreter; return them.
+    """Replace rows k (m, r) by L⁻¹ k, L the lower triangle of ``factor`` (r, r); return them.
 
-    Parameters
-    ----------
-    factor : ndarray of shape (r, r)
-        L, of which only the lower triangle is read.
-    rows : ndarray of shape (m, r)
-        Overwritten where it is in C order, and else a copy of it.
-
-    Returns
-    -------
-    ndarray of shape (m, r)
-        In C order.
+    In place where rows are in C order, as the result is. Without the lock of the interpreter.
     """
     rows = np.ascontiguousarray(rows)
     m, r = rows.shape

@@ -93,8 +93,7 @@ def as_feature_map(
         features = "cholesky"
     own_rank = {} if rank is None or features == "kernel_rows" else {"rank": int(rank)}
     named: Any = FEATURE_MAPS[features]
-    chosen = named(kernel=kernel, random_state=random_state, **own_rank)
-    return chosen
+    return named(kernel=kernel, random_state=random_state, **own_rank)
 
 
 def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32") -> Kernel:

@@ -13,12 +13,7 @@ _IDLE, _PLAIN = 50, 20  # steps without progress, and plain steps then; half and
 
 
 class Anderson:
-    """Extrapolates z -> z + step(z) from the last few points.
-
-    Parameters
-    ----------
-    size : int
-        Number of numbers in a point.
+    """Extrapolates z -> z + step(z) from the last few points, of so many numbers.
 
     References
     ----------
