@@ -37,6 +37,7 @@ from fenchel.features import (
     fit_feature_map,
     warn_of_truncation,
 )
+from fenchel.features.base import check_square
 from fenchel.kernels import OperatorKernel, Precomputed, SparsePoints, as_kernel, resolve
 from fenchel.searchable import Searchable
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
@@ -313,15 +314,10 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         operator = isinstance(self.kernel, OperatorKernel)
         return not operator and isinstance(as_kernel(self.kernel), Precomputed)
 
-    def _check_square(self, X: FloatArray) -> None:
-        if self.given_gram and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"with kernel='precomputed', X must be a square Gram matrix, got shape {X.shape}"
-            )
-
     def _mapped(self, X: FloatArray, sample_weight: AnyArray | None) -> KeptRows:
         """Rows of positive weight, the kernel on them, and their features."""
-        self._check_square(X)
+        if self.given_gram:
+            check_square(X)
         check_magnitude(X.matrix if isinstance(X, SparsePoints) else X, "X")
         weight = check_weights(X, sample_weight)
         kept = np.flatnonzero(weight)

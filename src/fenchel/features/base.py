@@ -352,12 +352,17 @@ def in_chunks(
     return features
 
 
-def check_gram(K: FloatArray) -> None:
-    """Say what is wrong with a matrix that should be a Gram matrix."""
+def check_square(K: FloatArray) -> None:
+    """Refuse what cannot be a Gram matrix."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"with kernel='precomputed', X must be a square Gram matrix, got shape {K.shape}"
         )
+
+
+def check_gram(K: FloatArray) -> None:
+    """Say what is wrong with a matrix that should be a Gram matrix."""
+    check_square(K)
     largest = max(float(K.max()), -float(K.min()))
     size = max(1, _CHUNK_VALUES // len(K))
     chunks = (slice(i, i + size) for i in range(0, len(K), size))

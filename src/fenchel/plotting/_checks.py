@@ -6,21 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from fenchel._typing import AnyArray, FloatArray
+from fenchel._typing import FloatArray
 from fenchel._validation import shown
 
 
 def column(y: Any, output: int = 0) -> FloatArray:
     """One target as numbers."""
-    values: AnyArray = np.asarray(y, dtype=np.float64)
-    return np.asarray(values if values.ndim == 1 else one_output(values, output)[:, 0])
+    values: FloatArray = np.asarray(y, dtype=np.float64)
+    if values.ndim == 1:
+        return values
+    return np.asarray(values[:, check_output(output, values.shape[1])])
 
 
-def one_output(curves: FloatArray, output: int) -> FloatArray:
-    """One column, as a matrix."""
-    if not 0 <= output < curves.shape[1]:
-        raise ValueError(f"output must be in 0..{curves.shape[1] - 1}, got {shown(output)}")
-    return np.asarray(curves[:, [output]])
+def check_output(output: int, n_outputs: int) -> int:
+    """Return the number of an output that is there."""
+    if not 0 <= output < n_outputs:
+        raise ValueError(f"output must be in 0..{n_outputs - 1}, got {shown(output)}")
+    return output
 
 
 def matrix(values: Any, name: str) -> FloatArray:

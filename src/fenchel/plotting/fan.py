@@ -20,7 +20,7 @@ from fenchel.inspection import (
     target_name_of,
 )
 from fenchel.plotting import _along, _style
-from fenchel.plotting._checks import column, matrix, vector
+from fenchel.plotting._checks import check_output, column, matrix, vector
 from fenchel.plotting._display import Display
 
 KINDS = ("average", "typical")
@@ -362,9 +362,7 @@ def _of_output(predictions: Any, levels: FloatArray | None, output: int) -> Floa
     """Curves of one target, (n, n_curves), of predictions that have one axis for all or two."""
     values = np.asarray(predictions, dtype=np.float64)
     each = values.reshape(len(values), 1 if levels is None else len(levels), -1)
-    if not 0 <= output < each.shape[2]:
-        raise ValueError(f"output must be in 0..{each.shape[2] - 1}, got {shown(output)}")
-    return np.asarray(each[:, :, output])
+    return np.asarray(each[:, :, check_output(output, each.shape[2])])
 
 
 def _middle(curves: FloatArray, levels: FloatArray | None) -> FloatArray:

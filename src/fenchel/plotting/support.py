@@ -8,10 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel._validation import shown
 from fenchel.inspection import FeatureTable, fitted_model, percent, target_name_of
 from fenchel.plotting import _style
-from fenchel.plotting._checks import column, matrix
+from fenchel.plotting._checks import check_output, column, matrix
 from fenchel.plotting._display import Display
 
 _LARGEST, _SMALLEST = 90.0, 6.0  # areas of markers, in points²
@@ -117,13 +116,11 @@ class SupportDisplay(Display):
                 f"vector, got {len(values)} rows"
             )
         n_outputs = dual.shape[1]
-        if output is not None and not 0 <= output < n_outputs:
-            raise ValueError(f"output must be in 0..{n_outputs - 1}, got {shown(output)}")
+        chosen = check_output(output or 0, n_outputs)
         signed = output is not None or n_outputs == 1
         whole = np.zeros(len(values))
-        whole[support] = dual[:, output or 0] if signed else np.linalg.norm(dual, axis=1)
-        many_targets = np.ndim(y) == 2
-        target = (output or 0) if many_targets else 0
+        whole[support] = dual[:, chosen] if signed else np.linalg.norm(dual, axis=1)
+        target = chosen if np.ndim(y) == 2 else 0
         return cls(
             values,
             column(y, target),
