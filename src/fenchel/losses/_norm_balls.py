@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._compiling import njit
 from fenchel._typing import FloatArray
 from fenchel.losses._clipping import clipped
+from fenchel.norms.loops import entry
 
 _TINY = 1e-15
 _STEPS = 100
@@ -111,31 +112,6 @@ def _project_l1(
 
 
 @njit(cache=True, error_model="numpy")
-def _pulled(size: float, strength: float, order: float) -> float:
-    """Solve x + strength x^(r - 1) = size for x >= 0 by Newton from above, where it is convex."""
-    if size == 0.0 or strength == 0.0:
-        return size
-    if order > 2.0:
-        x = min(size, (size / strength) ** (1.0 / (order - 1.0)))
-        for _ in range(_STEPS):
-            power = strength * x ** (order - 2.0)
-            step = (x + power * x - size) / (1.0 + (order - 1.0) * power)
-            x -= step
-            if step <= _TINY * x:
-                break
-        return max(x, 0.0)
-    inverse = 1.0 / (order - 1.0)  # in y = x^(r - 1)
-    y = min(size ** (order - 1.0), size / strength)
-    for _ in range(_STEPS):
-        power = y ** (inverse - 1.0)
-        step = (power * y + strength * y - size) / (inverse * power + strength)
-        y -= step
-        if step <= _TINY * y:
-            break
-    return max(y, 0.0) ** inverse
-
-
-@njit(cache=True, error_model="numpy")
 def _project_lr(
     point: FloatArray,
     root: FloatArray,
@@ -174,7 +150,7 @@ def _project_lr(
         pull = _pull_to_unit(sizes, scale, order, low, high)
         total = 0.0
         for j in range(m):
-            z = _pulled(sizes[j], pull, order)
+            z = entry(sizes[j], order, np.log(pull))
             total += scale[j] ** 2 * z**order
             result[i, j] = np.copysign(scale[j] * radius * z, point[i, j])
         if total > 1.0:  # what rounding has left outside
@@ -189,9 +165,9 @@ def _pull_to_unit(
     """Find the ν for which z + ν z^(r - 1) = sizes has Σ μ z^r = 1."""
     pull = low
     for _ in range(_STEPS):
-        total, slope = 0.0, 0.0
+        total, slope, place = 0.0, 0.0, np.log(pull)
         for j in range(len(sizes)):
-            z = _pulled(sizes[j], pull, order)
+            z = entry(sizes[j], order, place)
             if z > 0.0:
                 power = z ** (order - 1.0)
                 total += scale[j] ** 2 * power * z

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.norms import _loops as loops
+from fenchel.norms import loops
 
 
 @dataclass(frozen=True, eq=False)

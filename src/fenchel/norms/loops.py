@@ -72,7 +72,7 @@ def _next(at: float, error: float, slope: float, low: float, high: float) -> flo
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _entry(v: float, q: float, place: float) -> float:
+def entry(v: float, q: float, place: float) -> float:
     """The u >= 0 with u + s u^(q - 1) = v, log s = place.
 
     Newton's method for u/v, or for its power q - 1 where q < 2: convex, from above the root. In
@@ -121,7 +121,7 @@ def _on_path(
             active += v[i] > u[i]
         return -place, np.log(left), -1.0, active * np.exp(-place) / left
     for i in range(len(v)):
-        u[i] = _entry(v[i], q, place)
+        u[i] = entry(v[i], q, place)
     size = length(u, q)
     for i in range(len(v)):
         if u[i] > 0.0:
