@@ -14,7 +14,7 @@ from fenchel.design.rows import RowBlocks
 _GRID = 2.0**20  # values are told apart by so many steps of their column's range
 _HALF_OF_ALL = 0.5 * np.finfo(float).max
 _LOOKED_AT = 4  # times the rows that are asked for, at first
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
+ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Knuth, volume 3, section 6.4
 
 Keys = npt.NDArray[np.uint64]
 
@@ -45,7 +45,7 @@ def row_keys(X: FloatArray | sparray, targets: FloatArray) -> Keys:
     """
     features = _sparse_keys(X) if issparse(X) else _keys(_ranked(np.asarray(X)))
     of_targets = _keys(_ranked(targets))
-    return np.column_stack([features, _mixed(features + _ODD * of_targets)])
+    return np.column_stack([features, mixed(features + ODD * of_targets)])
 
 
 def distinct_rows(
@@ -111,7 +111,7 @@ def _chosen(
         if size < len(X):
             some = np.flatnonzero(features <= np.partition(features, size)[size])
         by_features = features[some]
-        by_all = _mixed(by_features + _ODD * of_targets[some])
+        by_all = mixed(by_features + ODD * of_targets[some])
         order = np.lexsort((by_all, by_features))
         new = np.ones(len(order), dtype=bool)
         new[1:] = np.diff(by_all[order]) != 0
@@ -144,7 +144,7 @@ def _keys(values: FloatArray) -> Keys:
         mine = keys[rows]
         for j in np.flatnonzero(span > 0.0):
             steps = np.rint(_GRID * ((part[j] * values[rows, j] - low[j]) / span[j]))
-            mine[...] = _mixed(mine * _ODD + steps.astype(np.uint64) + np.uint64(1))
+            mine[...] = mixed(mine * ODD + steps.astype(np.uint64) + np.uint64(1))
 
     RowBlocks(len(values), values.shape[1]).map(task)
     return keys
@@ -159,12 +159,15 @@ def _sparse_keys(X: Any) -> Keys:
     new = np.ones(len(order), dtype=np.uint64)
     new[1:] = (np.diff(columns.data[order]) != 0) | (np.diff(of[order]) != 0)
     keys = np.zeros(columns.shape[0], dtype=np.uint64)
-    np.add.at(keys, columns.indices[order], _mixed(np.cumsum(new, dtype=np.uint64)))
-    return _mixed(keys)
+    np.add.at(keys, columns.indices[order], mixed(np.cumsum(new, dtype=np.uint64)))
+    return mixed(keys)
 
 
-def _mixed(keys: Keys) -> Keys:
-    """Spread keys over all numbers, by the finalizer of SplitMix64 (Steele et al., 2014)."""
+def mixed(keys: Keys) -> Keys:
+    """Spread keys over all numbers, by the finalizer of SplitMix64 (Steele et al., 2014).
+
+    Records of training rows in files hold what it returns.
+    """
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))

@@ -12,13 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import AnyArray, FloatArray
+from fenchel.design.content import ODD, Keys, mixed
 from fenchel.inspection import FeatureTable
 from fenchel.report._scores import measures_of
-
-_Bits = npt.NDArray[np.uint64]
-_ODD, _FIRST, _SECOND = (
-    np.uint64(v) for v in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
 
 
 @dataclass(frozen=True)
@@ -117,11 +113,11 @@ def hashes(X: Any, y: FloatArray) -> npt.NDArray[np.uint32]:
     columns = [*FeatureTable.of(X).columns, *np.asarray(y, dtype=np.float64).reshape(len(y), -1).T]
     total = np.zeros(len(y), dtype=np.uint64)
     for values in columns:
-        total = _mixed(total + _ODD + _bits(values))
+        total = mixed(total + ODD + _bits(values))
     return (total >> np.uint64(32)).astype(np.uint32)
 
 
-def _bits(values: AnyArray) -> _Bits:
+def _bits(values: AnyArray) -> Keys:
     """64 bits for each value: those of the number, or of the digest of the label."""
     if np.issubdtype(values.dtype, np.number):
         return np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64)
@@ -129,10 +125,3 @@ def _bits(values: AnyArray) -> _Bits:
     encoded = (str(label).encode("utf-8", "surrogatepass") for label in labels)
     digests = [hashlib.blake2b(label, digest_size=8).digest() for label in encoded]
     return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[codes])
-
-
-def _mixed(bits: _Bits) -> _Bits:
-    """The finalizer of splitmix64: each bit depends on all."""
-    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
-    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
-    return bits ^ (bits >> np.uint64(31))
