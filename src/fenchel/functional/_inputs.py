@@ -9,6 +9,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.functional.curves import Curves, are_pairs
 from fenchel.losses import Absolute
+from fenchel.losses.registry import spread_of
 
 
 def as_rows(X: Any) -> Any:
@@ -72,17 +73,12 @@ def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatAr
     return np.interp(grid, grid[known], found[known])
 
 
-def spread_of(curves: Curves, weight: FloatArray) -> float:
-    """Median distance of values from the pointwise median, times 1.4826; 1 if all are the same.
-
-    Of normal values it is their standard deviation.
-    """
+def spread_of_curves(curves: Curves, weight: FloatArray) -> float:
+    """Spread of the values about their pointwise median."""
     distances = np.abs(curves.values - center_of("median", curves, weight))
     share = weight[:, None] * np.broadcast_to(curves.measure, distances.shape)
     seen = ~np.isnan(distances)
-    values, share = distances[seen], share[seen]
-    middle = float(Absolute().minimizing_offset(values[:, None], share)[0])
-    return 1.4826 * middle or float(np.average(values, weights=share)) or 1.0
+    return spread_of(distances[seen][:, None], share[seen])
 
 
 def sentence_on_range(theta: FloatArray, grid: FloatArray) -> str | None:

@@ -11,7 +11,7 @@ from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_length, check_targets, rows_of
 from fenchel.certificate import Callback
-from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of
+from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of_curves
 from fenchel.functional._learning import (
     N_COORDINATES,
     bounds_influence,
@@ -203,7 +203,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
 
     def _spread(self, curves: Curves, weight: FloatArray) -> float:
         """The unit of κ and ε that are not given."""
-        return spread_of(curves, weight) if None in (self.kappa, self.epsilon) else 1.0
+        return spread_of_curves(curves, weight) if None in (self.kappa, self.epsilon) else 1.0
 
     def _choice(self, spread: float) -> LossChoice:
         numbers = *thresholds(self.kappa, self.epsilon, spread), float(self.level)

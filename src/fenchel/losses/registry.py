@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import numpy.typing as npt
 
 from fenchel._typing import FloatArray
@@ -96,6 +97,16 @@ LOSSES: dict[str, NamedLoss] = {
 def loss_choice(*others: str) -> Constraint:
     """Return what a parameter ``loss`` may be: a name, others among them, or a loss."""
     return OneOf(others, LOSSES) | That("a Loss", lambda loss: isinstance(loss, Loss))
+
+
+def spread_of(distances: FloatArray, weight: FloatArray) -> float:
+    """Spread of targets with distances (n, p) from their medians, of normal ones the deviation.
+
+    1.4826 times the median distance, on average over outputs; the mean one where that is zero, or
+    1 where all are the same.
+    """
+    middle = float(Absolute().minimizing_offset(distances, weight).mean())
+    return 1.4826 * middle or float(np.average(distances.mean(axis=1), weights=weight)) or 1.0
 
 
 def thresholds(kappa: float | None, epsilon: float | None, spread: float) -> tuple[float, float]:

@@ -182,13 +182,13 @@ def product_form(
     )
 
 
-def root_of(matrix: FloatArray, left: float = _NOTHING) -> FloatArray:
-    """R with R Rᵀ = a positive semi-definite matrix, but for this share of its diagonal."""
+def root_of(matrix: FloatArray) -> FloatArray:
+    """R with R Rᵀ = a positive semi-definite matrix, but for a rounding error of its diagonal."""
     if len(matrix) <= _DENSE:
         values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-        kept = values > left * max(values[-1], 0.0)
+        kept = values > _NOTHING * max(values[-1], 0.0)
         return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
-    level = left * float(matrix.diagonal().max())
+    level = _NOTHING * float(matrix.diagonal().max())
     factor, order, rank, _ = lapack.dpstrf(np.asfortranarray(matrix), tol=level, lower=1)
     root = np.empty((len(matrix), rank))
     root[order - 1] = np.tril(factor[:, :rank])

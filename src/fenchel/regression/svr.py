@@ -10,7 +10,7 @@ from fenchel._parameters import parameters
 from fenchel._typing import FloatArray
 from fenchel._validation import NONE, NOT_NEGATIVE, POSITIVE, declared
 from fenchel.losses import Absolute, Loss, make_loss
-from fenchel.losses.registry import loss_choice, thresholds
+from fenchel.losses.registry import loss_choice, spread_of, thresholds
 from fenchel.regression._base import KernelRegressor
 
 
@@ -135,15 +135,8 @@ class SVR(KernelRegressor):
 
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
         """Read the tube and the threshold off the spread of targets, where they are not given."""
-        spread = _spread(targets, weight) if None in (self.epsilon, self.kappa) else 1.0
+        spread = 1.0
+        if None in (self.epsilon, self.kappa):
+            away = np.abs(targets - Absolute().minimizing_offset(targets, weight))
+            spread = spread_of(away, weight)
         self.kappa_, self.epsilon_ = thresholds(self.kappa, self.epsilon, spread)
-
-
-def _spread(targets: FloatArray, weight: FloatArray) -> float:
-    """Median absolute deviation, for normal targets their standard deviation; 1 if constant."""
-    centre = Absolute().minimizing_offset(targets, weight)
-    deviation = np.abs(targets - centre)
-    spread = 1.4826 * float(Absolute().minimizing_offset(deviation, weight).mean())
-    if not spread > 0.0:
-        spread = float(np.average(deviation.mean(axis=1), weights=weight))
-    return spread or 1.0
