@@ -148,6 +148,25 @@ class Curvature:
             )
         return design
 
+    def add_products(
+        self, rows: IntArray | slice, blocks: FloatArray, matrix: FloatArray, crossed: FloatArray
+    ) -> None:
+        """Add what some rows are of QᵀSQ, its lower half alone, and of -QᵀSO.
+
+        Part by part, as two of them meet in few outputs or in none.
+        """
+        columns = [part.columns(rows) for part in self.parts]
+        known = list(zip(columns, self.directions, self.slices, strict=True))
+        for k, (left, along, where) in enumerate(known):
+            bent = blocks * along if blocks.ndim == 2 else blocks @ along
+            crossed[where] -= left @ (bent @ self.problem.outward)
+            for right, other, there in known[:k]:
+                weight = bent @ other
+                if weight.any():
+                    matrix[where, there] += (left * weight) @ right.T
+            scaled = left * np.sqrt(np.maximum(bent @ along, 0.0))
+            matrix[where, where] += scaled @ scaled.T
+
     def missing(self, gradient: FloatArray) -> FloatArray:
         """What ``rows @ w`` must be for the conditions to be met after a full step."""
         return np.asarray(-gradient[self.active] @ self.mixing)
@@ -304,16 +323,15 @@ class NewtonSystem:
             part = slice(start, start + size)
             rows = part if whole else active[part]
             check_time(_operations(curvature.width, len(active[part]) * root.shape[1]))
-            design = curvature.design(rows, root[part])
+            if not self.in_rows:
+                curvature.add_products(rows, blocks[part], matrix, crossed)
+                own += _between(outward, blocks[part])
+                continue
+            self.design = design = curvature.design(rows, root[part])
             border = (root[part] @ outward).reshape(design.shape[1], m)
-            if self.in_rows:
-                matrix += design.T @ design
-                self.design = design
-            else:
-                matrix += design @ design.T
-            if m:
-                crossed -= design @ border
-                own += border.T @ border
+            matrix += design.T @ design
+            crossed -= design @ border
+            own += border.T @ border
         self.factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         self._set_border(crossed, own)
 
@@ -348,6 +366,13 @@ class NewtonSystem:
         rest = np.linalg.solve(self.schur, right - self.border.T @ first)
         w = np.asarray(first - self.reduced @ rest)
         return w, np.asarray(rest[: self.n_offsets]), np.asarray(rest[self.n_offsets :])
+
+
+def _between(outward: FloatArray, blocks: FloatArray) -> FloatArray:
+    """OᵀSO."""
+    if blocks.ndim == 2:
+        return np.asarray(outward.T @ (blocks.sum(axis=0)[:, None] * outward))
+    return np.asarray(outward.T @ blocks.sum(axis=0) @ outward)
 
 
 def _operations(width: int, count: int) -> float:
