@@ -342,7 +342,7 @@ def test_another_sample_is_refused(sample, fitted):
     curves = FunctionalRegressor().fit(X, np.column_stack([y, y, y]))
     with pytest.raises(TypeError, match="coef_, got FunctionalRegressor"):
         bound(curves, X, np.column_stack([y, y, y]), target_bound=2.0)
-    never_crossing = NonCrossingQuantileRegressor([0.1, 0.9]).fit(X, y)
+    never_crossing = NonCrossingQuantileRegressor([0.1, 0.9], learn=False).fit(X, y)
     with pytest.raises(TypeError, match="coef_, got NonCrossing"):
         bound(never_crossing, X, y, target_bound=2.0)
     with pytest.raises(ValueError, match="linear model of one target on the columns of X"):

@@ -164,7 +164,7 @@ def test_other_models_are_calibrated_too(model, capsys):
 def test_curves_that_never_cross(capsys):
     record = fit_json(capsys, "engel", "--non-crossing", "--levels", "0.2,0.5,0.8")
     X, y = load_engel(return_X_y=True)
-    plain = NonCrossingQuantileRegressor([0.2, 0.5, 0.8], alpha=None, learn=True, random_state=0)
+    plain = NonCrossingQuantileRegressor([0.2, 0.5, 0.8], random_state=0)
     expected = plain.fit(X, y).predict(X)
     found = predicted(capsys, "engel")
     np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -106,7 +106,7 @@ CASES = [
     Case(FunctionalRegressor("huber", kappa=0.1, learn=False), CURVES, {"theta": THETA}),
     Case(NonNegativeRegressor(alpha=1e-2, rank=8)),
     Case(HeteroscedasticRegressor(1e-2, rank=8)),
-    Case(NonCrossingQuantileRegressor(LEVELS, alpha=1e-2, rank=8)),
+    Case(NonCrossingQuantileRegressor(LEVELS, alpha=1e-2, learn=False, rank=8)),
     Case(ConeRegressor(alpha=1e-2, rank=8), TWO),
     Case(DensityEstimator(1e-2, rank=8), None),
     Case(KernelRidgeCV(alphas=GRID["alpha"]), TWO),

@@ -177,8 +177,8 @@ class OfMyOwn(NonCrossingQuantileRegressor):
     [
         (QuantileRegressor(LEVELS, epsilon=0.1), "quantiles", Pinball),
         (QuantileRegressor(LEVELS, non_crossing="train"), "quantiles", Pinball),
-        (NonCrossingQuantileRegressor(LEVELS), "quantiles", Pinball),
-        (OfMyOwn(LEVELS), "quantiles", Pinball),
+        (NonCrossingQuantileRegressor(LEVELS, learn=False), "quantiles", Pinball),
+        (OfMyOwn(LEVELS, learn=False), "quantiles", Pinball),
         (ExpectileRegressor(LEVELS), "expectiles", SquaredPinball),
     ],
 )

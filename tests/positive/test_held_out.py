@@ -25,7 +25,7 @@ X = RNG.uniform(-1.0, 1.0, (60, 2))
 Y = np.sin(3.0 * X[:, 0]) + 0.3 * RNG.normal(size=60)
 WEIGHT = RNG.integers(1, 4, 60).astype(float)
 GIVEN = {"kernel": Gaussian(1.5), "alpha": 1e-4, "tol": 1e-7}
-BRIEFLY = {"alpha": None, "learn": Learning(max_evaluations=2), "tol": 1e-4}
+BRIEFLY = {"learn": Learning(max_evaluations=2), "tol": 1e-4}
 
 
 def spread(y, weight):
@@ -104,7 +104,7 @@ def test_certificate_is_of_the_certified_constants():
 def test_never_crosses_whatever_held_out_rows_say(shift, anchor, monkeypatch):
     levels = [0.1, 0.5, 0.9, 0.7]
     monkeypatch.setattr(non_crossing, "held_out_shift", lambda *_: np.array(shift))
-    parameters = {"anchor": anchor, "alpha": 1e-2, "tol": 1e-3}
+    parameters = {"anchor": anchor, "alpha": 1e-2, "learn": False, "tol": 1e-3}
     model = NonCrossingQuantileRegressor(levels, refit_offsets="held_out", **parameters).fit(X, Y)
     assert np.all(model.gap_constants_ >= 0.0)
     points = np.random.default_rng(1).uniform(-30.0, 30.0, (20_000, 2))
@@ -127,7 +127,8 @@ def test_rows_have_no_order_weights_are_repetitions_and_units_play_no_part():
     np.testing.assert_allclose(again, first, atol=1e-4)
     other = model.fit(X, 1e4 * Y - 3e4, WEIGHT).predict(X)
     np.testing.assert_allclose(other, 1e4 * first - 3e4, atol=1.0)
-    by_rule = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out", tol=1e-7)
+    given = {"refit_offsets": "held_out", "learn": False, "tol": 1e-7}
+    by_rule = NonCrossingQuantileRegressor(LEVELS, **given)
     here, there = (by_rule.fit(c * X, Y).predict(c * X) for c in (1.0, 1e3))
     np.testing.assert_allclose(here, there, atol=1e-4)
 
@@ -138,7 +139,7 @@ def test_where_they_are_by_themselves():
     copy = learned.with_learned()
     assert copy.refit_offsets == "held_out"
     np.testing.assert_allclose(copy.fit(X, Y).predict(X), learned.predict(X), atol=1e-3)
-    for parameters in ({}, {"refit_offsets": None, **BRIEFLY}):
+    for parameters in ({"learn": False}, {"refit_offsets": None, **BRIEFLY}):
         model = NonCrossingQuantileRegressor(LEVELS, **parameters).fit(X, Y)
         assert not has_moved_offsets(model)
     learned.prepare(X, Y)
@@ -146,7 +147,7 @@ def test_where_they_are_by_themselves():
 
 
 def test_a_fit_that_is_stopped_keeps_its_offsets_and_says_so():
-    model = NonCrossingQuantileRegressor(LEVELS, callback=lambda progress: True)
+    model = NonCrossingQuantileRegressor(LEVELS, learn=False, callback=lambda progress: True)
     with pytest.warns(ConvergenceWarning) as told:
         model.set_params(refit_offsets="held_out").fit(X, Y)
     said = [str(each.message) for each in told]
@@ -162,7 +163,8 @@ def test_who_watches_plays_no_part():
 
 
 def test_without_time_offsets_stay_and_a_warning_says_so():
-    model = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out", max_time=1e-9)
+    given = {"refit_offsets": "held_out", "learn": False, "max_time": 1e-9}
+    model = NonCrossingQuantileRegressor(LEVELS, **given)
     with pytest.warns(ConvergenceWarning) as told:
         model.fit(X, Y)
     assert any("not of held-out rows: max_time=1e-09" in str(each.message) for each in told)
@@ -204,7 +206,7 @@ def test_folds_far_from_their_optima_say_nothing(monkeypatch):
 @pytest.mark.parametrize("rows", [np.zeros((1, 2)), np.zeros((12, 2)), X[:3], X[:8]], ids=len)
 def test_few_rows_and_rows_that_are_equal(rows):
     n = len(rows)
-    model = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out")
+    model = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out", learn=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         constant = model.fit(rows, np.full(n, 7.0)).predict(rows)
@@ -223,7 +225,8 @@ def test_intervals_hold_new_rows():
     rows, y = sample(4000, 1)
     held = {}
     for offsets in ("held_out", None):
-        model = NonCrossingQuantileRegressor(LEVELS, refit_offsets=offsets, alpha=1e-4, tol=1e-4)
+        given = {"refit_offsets": offsets, "alpha": 1e-4, "learn": False, "tol": 1e-4}
+        model = NonCrossingQuantileRegressor(LEVELS, **given)
         low, high = model.fit(*sample(150, 0)).predict_interval(rows, 0.8).T
         held[offsets] = np.mean((low <= y) & (y <= high))
     assert held[None] < 0.68

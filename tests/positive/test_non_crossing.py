@@ -26,8 +26,8 @@ def data(n=40, d=1, seed=0):
 # Where a check asks for a score it sets alpha = 0.01, strong for this loss. The second is rough:
 # rows that it interpolates leave the fit undetermined to the 1e-7 of a check.
 @with_checks(
-    NonCrossingQuantileRegressor(0.5, kernel=Gaussian(3.0)),
-    NonCrossingQuantileRegressor([0.4, 0.6], kernel=Matern(8.0, nu=1.5)),
+    NonCrossingQuantileRegressor(0.5, alpha=1e-3, kernel=Gaussian(3.0)),
+    NonCrossingQuantileRegressor([0.4, 0.6], alpha=1e-3, kernel=Matern(8.0, nu=1.5)),
 )
 def test_scikit_learn(estimator, check):
     if check.func.__name__ == "check_regressors_train" and np.ndim(estimator.levels):
@@ -38,9 +38,9 @@ def test_scikit_learn(estimator, check):
 @pytest.mark.parametrize("anchor", [None, 0.1, 0.9])
 def test_against_a_semidefinite_program(anchor):
     X, y, weight = data(n=20)
-    model = NonCrossingQuantileRegressor(
-        LEVELS, anchor=anchor, alpha=1e-2, gap_strength=0.5, rank=8, gap_rank=4, tol=1e-8
-    ).fit(X, y, weight)
+    given = {"alpha": 1e-2, "gap_strength": 0.5, "rank": 8, "gap_rank": 4, "tol": 1e-8}
+    model = NonCrossingQuantileRegressor(LEVELS, anchor=anchor, learn=False, **given)
+    model.fit(X, y, weight)
     assert model.anchor_ == (0.5 if anchor is None else anchor)
     prepared = model.prepare(X, y, weight)
     targets = np.repeat(prepared.targets, 4, axis=1)
@@ -55,7 +55,8 @@ def test_against_a_semidefinite_program(anchor):
 def test_certified_objective_is_that_of_the_predictions():
     """From the definition in the docstring, with nothing but public attributes."""
     X, y, weight = data()
-    model = NonCrossingQuantileRegressor(LEVELS, alpha=1e-3, trace_penalty=1e-2).fit(X, y, weight)
+    given = {"alpha": 1e-3, "trace_penalty": 1e-2, "learn": False}
+    model = NonCrossingQuantileRegressor(LEVELS, **given).fit(X, y, weight)
     repeated = np.repeat(y, weight.astype(int))
     half = np.sort(repeated)[len(repeated) // 2]
     scale = np.mean(np.abs(repeated - half))  # any median has the same mean distance
@@ -76,8 +77,8 @@ def test_certified_objective_is_that_of_the_predictions():
 def test_never_crosses(alpha):
     """At points far beyond the data too, in any state of convergence, without a tolerance."""
     X, y, _ = data(n=60, d=2)
-    model = NonCrossingQuantileRegressor(LEVELS, alpha=alpha, trace_penalty=0.0, tol=1e-2)
-    model.fit(X, y)
+    given = {"alpha": alpha, "trace_penalty": 0.0, "learn": False, "tol": 1e-2}
+    model = NonCrossingQuantileRegressor(LEVELS, **given).fit(X, y)
     points = np.random.default_rng(1).uniform(-8.0, 8.0, (50_000, 2))
     curves = model.predict(points)[:, np.argsort(LEVELS)]
     assert np.all(np.diff(curves, axis=1) >= 0.0)
@@ -86,7 +87,9 @@ def test_never_crosses(alpha):
 
 def test_distances_do_not_vanish_far_from_the_data():
     X, y, _ = data(n=100)
-    model = NonCrossingQuantileRegressor([0.1, 0.5, 0.9], kernel=Gaussian(1.0)).fit(X, y)
+    model = NonCrossingQuantileRegressor([0.1, 0.5, 0.9], alpha=1e-3, kernel=Gaussian(1.0)).fit(
+        X, y
+    )
     far, other = model.predict_gaps([[1e3], [-1e3]])
     np.testing.assert_allclose(far, other)
     assert far.sum() > 0.1 * np.std(y)
@@ -95,21 +98,21 @@ def test_distances_do_not_vanish_far_from_the_data():
 def test_a_strong_penalty_leaves_the_quantiles_of_a_constant():
     X, y, _ = data(n=200)
     levels = [0.1, 0.3, 0.5, 0.7, 0.9]
-    curves = NonCrossingQuantileRegressor(levels, alpha=1e6).fit(X, y).predict(X)
+    curves = NonCrossingQuantileRegressor(levels, alpha=1e6, learn=False).fit(X, y).predict(X)
     np.testing.assert_allclose(curves, np.tile(curves[0], (200, 1)), atol=1e-4)
     assert np.mean(y[:, None] <= curves, axis=0) == pytest.approx(levels, abs=0.011)
 
 
 def test_levels_hold_on_the_training_rows():
     X, y, _ = data(n=300)
-    model = NonCrossingQuantileRegressor(LEVELS, alpha=1e-3).fit(X, y)
+    model = NonCrossingQuantileRegressor(LEVELS, alpha=1e-3, learn=False).fit(X, y)
     share = np.mean(y[:, None] <= model.predict(X), axis=0)
     np.testing.assert_allclose(share, LEVELS, atol=0.03)
 
 
 def test_follows_shift_and_scale_of_y():
     X, y, weight = data()
-    model = NonCrossingQuantileRegressor(LEVELS, tol=1e-9)
+    model = NonCrossingQuantileRegressor(LEVELS, learn=False, tol=1e-9)
     first = model.fit(X, y, weight).predict(X)
     second = model.fit(X, 1e4 * y - 3e4, weight).predict(X)
     np.testing.assert_allclose(second, 1e4 * first - 3e4, rtol=0, atol=1e4 * 1e-3)
@@ -118,7 +121,7 @@ def test_follows_shift_and_scale_of_y():
 def test_weights_are_repetitions_and_zeros_are_absent():
     X, y, weight = data()
     weight[:5] = 0.0
-    model = NonCrossingQuantileRegressor(LEVELS, kernel=Gaussian(1.0), tol=1e-9)
+    model = NonCrossingQuantileRegressor(LEVELS, alpha=1e-3, kernel=Gaussian(1.0), tol=1e-9)
     weighted = model.fit(X, y, weight).certificate_.primal
     count = weight.astype(int)
     assert np.all(model.dual_coef_[:5] == 0.0)
@@ -128,8 +131,8 @@ def test_weights_are_repetitions_and_zeros_are_absent():
 
 def test_order_of_levels_interval_and_score():
     X, y, weight = data()
-    model = NonCrossingQuantileRegressor([0.1, 0.5, 0.9]).fit(X, y)
-    turned = NonCrossingQuantileRegressor([0.9, 0.1, 0.5]).fit(X, y)
+    model = NonCrossingQuantileRegressor([0.1, 0.5, 0.9], learn=False).fit(X, y)
+    turned = NonCrossingQuantileRegressor([0.9, 0.1, 0.5], learn=False).fit(X, y)
     np.testing.assert_array_equal(turned.predict(X), model.predict(X)[:, [2, 0, 1]])
     np.testing.assert_array_equal(model.predict_interval(X, 0.8), model.predict(X)[:, [0, 2]])
     expected = [
@@ -146,20 +149,20 @@ def test_order_of_levels_interval_and_score():
 
 def test_a_constant_target():
     X = data()[0]
-    model = NonCrossingQuantileRegressor(LEVELS).fit(X, np.full(40, 7.0))
+    model = NonCrossingQuantileRegressor(LEVELS, learn=False).fit(X, np.full(40, 7.0))
     np.testing.assert_allclose(model.predict(X), 7.0, rtol=1e-5)
 
 
 def test_round_trip(tmp_path):
     X, y, _ = data()
-    model = NonCrossingQuantileRegressor(LEVELS).fit(X, y)
+    model = NonCrossingQuantileRegressor(LEVELS, learn=False).fit(X, y)
     same = fenchel.load(fenchel.save(model, tmp_path / "model.skops"))
     np.testing.assert_array_equal(same.predict(X), model.predict(X))
 
 
 def test_both_linear_systems_of_a_step_are_one(monkeypatch):
     X, y, _ = data()
-    settings = {"alpha": 1e-3, "tol": 1e-9}
+    settings = {"alpha": 1e-3, "learn": False, "tol": 1e-9}
     few = NonCrossingQuantileRegressor(LEVELS, **settings).fit(X, y)
     monkeypatch.setattr(_kinks.RowGrams, "smaller", lambda *_: False)
     assert solvers.RowGrams is _kinks.RowGrams

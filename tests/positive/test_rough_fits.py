@@ -37,8 +37,9 @@ def test_the_best_move_of_pinball_losses_is_exact(seed, along):
 
 @pytest.mark.parametrize("alpha", [1e-1, 1e-3, 1e-5])
 def test_a_barrier_first_ends_at_the_same_kinks(alpha):
-    both = NonCrossingQuantileRegressor(alpha=alpha, tol=1e-7).fit(X, Y)
-    prox = NonCrossingQuantileRegressor(alpha=alpha, tol=1e-7, solver="proximal_newton").fit(X, Y)
+    given = {"alpha": alpha, "learn": False, "tol": 1e-7}
+    both = NonCrossingQuantileRegressor(**given).fit(X, Y)
+    prox = NonCrossingQuantileRegressor(solver="proximal_newton", **given).fit(X, Y)
     ones = both.certificate_, prox.certificate_
     assert max(c.dual for c in ones) <= min(c.primal for c in ones) + 1e-12
     assert both.status_.converged
@@ -50,7 +51,10 @@ def test_a_barrier_first_ends_at_the_same_kinks(alpha):
 
 @pytest.mark.parametrize(
     ("model", "data"),
-    [(NonCrossingQuantileRegressor(tol=1e-3), (X, Y)), (DensityEstimator(tol=1e-4), (X,))],
+    [
+        (NonCrossingQuantileRegressor(learn=False, tol=1e-3), (X, Y)),
+        (DensityEstimator(tol=1e-4), (X,)),
+    ],
 )
 def test_rough_fits_are_told_of_only_where_somebody_listens(model, data):
     quiet = model.fit(*data)

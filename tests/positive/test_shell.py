@@ -154,7 +154,7 @@ def test_before_the_conditions_are_met_no_model_is_claimed():
 @pytest.mark.parametrize(
     "model",
     [
-        NonCrossingQuantileRegressor([0.1, 0.5, 0.9], gap_rank=8, tol=1e-9),
+        NonCrossingQuantileRegressor([0.1, 0.5, 0.9], learn=False, gap_rank=8, tol=1e-9),
         NonNegativeRegressor(rank=12, tol=1e-9),
         HeteroscedasticRegressor(rank=12, tol=1e-9),
     ],

@@ -202,7 +202,7 @@ def make_estimator(settings: Settings) -> Any:
     settings.check()
     estimator = _PLAIN[settings.model]()
     if settings.non_crossing:
-        estimator = NonCrossingQuantileRegressor(alpha=None)
+        estimator = NonCrossingQuantileRegressor()
     known = estimator.get_params(deep=False)
     given = {"kernel": _kernel(settings), "tol": settings.tol, "random_state": settings.seed}
     if "learn" in known:

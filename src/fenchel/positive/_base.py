@@ -180,14 +180,14 @@ class PositiveEstimator(_Parameters, KernelEstimator):
         problem = replace(self._problem(prepared), shared=prepared.squares)
         fits = start is not None and start.dual.shape == (len(problem.weight), problem.n_outputs)
         rows = None if fits else some_rows(len(problem.weight), watch)
-        solver, limit = self._chosen_solver(prepared), int(self.max_iter)
+        solver, limit = self._chosen_solver(prepared, start), int(self.max_iter)
         first = None
         if rows is not None:  # the model of some of the rows, in the features of all
             first = model_of(self._problem(prepared.only(rows)), self.solver, limit, watch)
         found = solve(problem, solver, tol, limit, start if fits else None, watch)
         return better_of(problem, found, first)
 
-    def _chosen_solver(self, prepared: Prepared) -> Any:
+    def _chosen_solver(self, prepared: Prepared, start: Start | None = None) -> Any:
         """The solver as given, or one that knows more of the rows."""
         return self.solver
 
@@ -236,6 +236,8 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
     """What alpha is where it is None and not learned."""
     learned_share: ClassVar[float] = 1.0
     """What it is of that of the linear model, where it is learned."""
+    smooth_by_default: ClassVar[bool] = True
+    """Whether the kernel that is learned where none is given has gradients and integrals."""
     constant_part: ClassVar[float] = 0.0
     """The variance of a constant beside the kernel that is learned where none is given."""
     second_kernel: ClassVar[str | None] = None
@@ -332,6 +334,8 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         make_solver(self.solver, self._problem(prepared), 1.0, 1)
 
     def _default_kernels(self, X: FloatArray) -> list[Any]:
+        if not self.smooth_by_default:
+            return super()._default_kernels(X)
         smooth = as_kernel(None)  # few features, gradients and integrals in closed form
         return [smooth + ConstantKernel(self.constant_part, "fixed")] if self._level else [smooth]
 
@@ -348,7 +352,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         self._check_targets(targets)
         shift, scale = self._standardization(targets, weight)
         loss, fit_intercept = self._linear_loss(float(scale[0]))
-        coupling = np.eye(loss.n_outputs or targets.shape[1])
+        coupling = self._linear_coupling(loss.n_outputs or targets.shape[1])
         standard = (targets - shift) / scale
         data = Data(X, standard, weight, loss, coupling, fit_intercept)
         return data, self.learned_share
@@ -356,6 +360,10 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         """The loss of a linear model of standardized targets, and whether it has an offset."""
         return Squared(), True
+
+    def _linear_coupling(self, n_outputs: int) -> FloatArray:
+        """How outputs of the linear model are coupled: not at all."""
+        return np.eye(n_outputs)
 
     def _strength(self) -> float:
         if self.alpha is not None:

@@ -248,7 +248,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         few = few_rows(inputs.feature_map, inputs.rows, inputs.weight)
         return Prepared(inputs, none, np.zeros(1), scale, integrals / volume, found, few=few)
 
-    def _chosen_solver(self, prepared: Prepared) -> Any:
+    def _chosen_solver(self, prepared: Prepared, start: Start | None = None) -> Any:
         """Newton's method on few points first, where these stand for the rows."""
         few = prepared.few
         if few is None or self.solver not in ("auto", "newton"):
