@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from itertools import count
-from threading import Lock, RLock
+from threading import RLock
 from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
@@ -57,18 +57,18 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self.holders: set[object] = set()
-        self._lock = Lock()
+        self.holders: set[int] = set()  # their ids, so that none is kept alive
+        self._lock = RLock()  # a holder may be deleted, and let go, in the middle of it
         self._before: list[tuple[LibController, int]] = []
         self._limited = False
 
-    def add(self, holder: object) -> None:
+    def add(self, holder: int) -> None:
         """Limit the libraries: at once where they are, as within another holder."""
         self.holders.add(holder)
         if not self._limited:
             self.settle()
 
-    def discard(self, holder: object) -> None:
+    def discard(self, holder: int) -> None:
         """Let go of the libraries, if nobody else holds them."""
         self.holders.discard(holder)
         if not self.holders:
@@ -100,7 +100,7 @@ class _OneThread:
 
     def renew(self) -> None:
         """Forget holders that are not there in a process that was forked while they were."""
-        self._lock = Lock()
+        self._lock = RLock()
         self.holders.clear()
         self.settle()
 
@@ -115,7 +115,8 @@ class threads_that_pay:
 
     Waking threads for small matrices costs several times what they save. May be nested, and
     entered from several threads: sums are then in the same order whatever runs beside them.
-    No generator, which would take as long as a small product.
+    No generator, which would take as long as a small product. An interrupt may fall between the
+    call of ``__exit__`` and its first line: then it lets go when it is deleted.
     """
 
     def __init__(self, size: int) -> None:
@@ -124,7 +125,7 @@ class threads_that_pay:
     def __enter__(self) -> None:
         if self._holds:
             try:
-                _one_thread.add(self)
+                _one_thread.add(id(self))
             except BaseException:  # an interrupt in the middle of it
                 self.__exit__()
                 raise
@@ -132,11 +133,15 @@ class threads_that_pay:
     def __exit__(self, *error: object) -> None:
         if self._holds:
             try:
-                _one_thread.discard(self)
+                _one_thread.discard(id(self))
             except BaseException:  # likewise
-                _one_thread.holders.discard(self)
+                _one_thread.holders.discard(id(self))
                 _one_thread.settle()
                 raise
+
+    def __del__(self) -> None:
+        if id(self) in _one_thread.holders:
+            _one_thread.discard(id(self))
 
 
 def threads_allowed() -> int:

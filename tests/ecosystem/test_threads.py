@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -164,6 +165,33 @@ def test_an_interrupt_ends_the_pass_and_the_threads_serve_again():
         assert len(ran) < 100
         assert threads() == 2
         assert in_threads(lambda part: part, range(3)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["__enter__", "__exit__", "add", "discard", "settle"])
+def test_an_interrupt_as_a_call_begins_leaves_the_threads_as_they_were(name):
+    """Where Python looks at signals: before the first line of a function."""
+
+    def trace(frame, event, argument):
+        if frame.f_code.co_name == name and "_threads" in frame.f_code.co_filename:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    def limited():
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            with threads_that_pay(10):
+                pass
+        finally:
+            sys.settrace(before)
+
+    with threadpool_limits(2, user_api="blas"):
+        with pytest.raises(KeyboardInterrupt):
+            limited()
+        assert threads() == 2
+        with threads_that_pay(10):
+            assert threads() == 1
+        assert threads() == 2
 
 
 def test_floating_point_errors_are_told_as_the_caller_asks():
