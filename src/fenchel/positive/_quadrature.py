@@ -58,8 +58,11 @@ def decay_range(
     return np.clip(low, near, far), np.clip(high, near, far)
 
 
-def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
-    """Panels between landmarks, where kernels may have kinks, halved until two orders agree."""
+def line_rule(feature_map: FeatureMap, low: float, high: float, power: int = 0) -> Rule:
+    """Panels between landmarks, where kernels may have kinks, halved until two orders agree.
+
+    Of products of features times a power of the coordinate.
+    """
     landmarks = getattr(feature_map, "landmarks_", np.zeros((0, 1)))[:, 0]
     may_be = _MAY_BE_ROUNDING if len(landmarks) else 0.0  # others are made without solving
     inside = landmarks[(landmarks > low) & (landmarks < high)]
@@ -78,13 +81,11 @@ def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
             a, h = starts[first : first + size], sizes[first : first + size]
             points = a[:, None] + 0.5 * h[:, None] * (nodes + 1.0)
             phi = feature_map.transform(points.reshape(-1, 1)).reshape(len(a), len(nodes), r)
-            grams = phi @ phi.transpose(0, 2, 1)
-            parts = 0.5 * h * (grams.diagonal(axis1=1, axis2=2) @ fine)
-            grams *= grams
-            apart = 0.5 * h * np.sqrt(np.maximum((grams @ (fine - coarse)) @ (fine - coarse), 0.0))
-            found.append((a, h, phi, parts, apart, before[first : first + size]))
+            powers = points**power
+            parts, apart = _of_panels(phi, 0.5 * h[:, None] * powers, fine, fine - coarse)
+            found.append((a, h, phi, powers, parts, apart, before[first : first + size]))
             trace += float(parts.sum())
-        for a, h, phi, parts, apart, last in found:
+        for a, h, phi, powers, parts, apart, last in found:
             used += len(a)
             rough = (apart > _ACCURATE * trace) & (h > 1e-14 * (abs(a) + h))
             rough &= (apart > may_be * trace) | (apart < _LEFT_IN_HALVES * last)
@@ -92,14 +93,27 @@ def line_rule(feature_map: FeatureMap, low: float, high: float) -> Rule:
                 rough[:] = False
             trace -= float(parts[rough].sum())
             done = phi[~rough].reshape(-1, r)
-            weights = 0.5 * h[~rough, None] * fine
+            shares = 0.5 * h[~rough, None] * powers[~rough]
+            weights = shares * fine
             matrix += done.T @ (weights.reshape(-1, 1) * done)
-            weights = 0.5 * h[~rough, None] * (fine - coarse)
+            weights = shares * (fine - coarse)
             doubt += done.T @ (weights.reshape(-1, 1) * done)
             half = 0.5 * h[rough]
             left += [(start, half, apart[rough]) for start in (a[rough], a[rough] + half)]
         starts, sizes, before = (np.concatenate(ends) for ends in zip(*left, strict=True))
     return Rule(0.5 * (matrix + matrix.T), doubt[None])
+
+
+def _of_panels(
+    phi: FloatArray, shares: FloatArray, fine: FloatArray, apart: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """For each panel the size of its part of an integral, and by how much two rules differ."""
+    grams = phi @ phi.transpose(0, 2, 1)
+    parts = np.einsum("ij,ij->i", grams.diagonal(axis1=1, axis2=2), np.abs(shares) * fine)
+    grams *= grams
+    weights = shares * apart
+    squares = np.einsum("ij,ij->i", (grams @ weights[:, :, None])[:, :, 0], weights)
+    return parts, np.sqrt(np.maximum(squares, 0.0))
 
 
 def clenshaw_curtis(order: int) -> tuple[FloatArray, FloatArray, FloatArray]:

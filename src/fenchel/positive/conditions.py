@@ -11,13 +11,12 @@ import numpy.typing as npt
 from fenchel._typing import FloatArray
 from fenchel._validation import COUNT, NONE, Number, OneOf, shown
 from fenchel.features import FeatureMap
-from fenchel.kernels import Box, as_measure
-from fenchel.positive._quadrature import decay_range, weighted_products
-from fenchel.positive.integrals import moment
+from fenchel.kernels import Box, Normal, Points, as_measure
+from fenchel.positive._quadrature import decay_range, line_rule, weighted_products
+from fenchel.positive.integrals import moment, on_support
 from fenchel.positive.problem import Constraint
 
 KINDS = ("integral", "value", "derivative", "moment")
-_PANELS, _NODES = 64, 16
 _BOUND, _COLUMN = NONE | Number(), Number(0, integer=True)
 
 
@@ -36,6 +35,8 @@ class Condition:
     ================  =====================================================  ==================
 
     It equals ``equals``, or is at least ``at_least`` or at most ``at_most``, in the units of f.
+    Of a density with a support, integrals and moments are those of the part of ``over`` on it, and
+    points must be in it.
 
     Parameters
     ----------
@@ -99,18 +100,19 @@ class Condition:
         """Whether it is on an integral over all of space, which not every kernel has."""
         return self.at is None and self.over is None
 
-    def matrix(self, feature_map: FeatureMap) -> FloatArray:
-        """The symmetric M with the number of f_A = tr(M A), (r, r)."""
+    def matrix(self, feature_map: FeatureMap, support: Box | None = None) -> FloatArray:
+        """The symmetric M with the number of f_A = tr(M A), (r, r).
+
+        With a support, that of the function which is f_A there and zero elsewhere.
+        """
         d = feature_map.n_features_in_
         if self.kind in ("derivative", "moment") and self.column >= d:
             raise ValueError(f"column must be below {d}, the number of columns, got {self.column}")
         if self.kind == "integral":
-            return moment(feature_map, self.over).matrix
+            return moment(feature_map, self._measure(d, support)).matrix
         if self.kind == "moment":
-            return self._moment(feature_map)
-        point = np.asarray(self.at, dtype=np.float64).reshape(1, -1)
-        if point.shape[1] != d or not np.isfinite(point).all():
-            raise ValueError(f"at must be {d} finite numbers, got {shown(self.at)}")
+            return self._moment(feature_map, support)
+        point = self._point(d, support)
         phi = feature_map.transform(point)[0]
         if self.kind == "value":
             return np.outer(phi, phi)
@@ -124,9 +126,11 @@ class Condition:
         one = np.outer(phi, slopes[:, self.column])
         return np.asarray(one + one.T)
 
-    def constraint(self, feature_map: FeatureMap, scale: float) -> Constraint:
+    def constraint(
+        self, feature_map: FeatureMap, scale: float, support: Box | None = None
+    ) -> Constraint:
         """The constraint on A where the function is ``scale`` times f_A."""
-        matrix = scale * self.matrix(feature_map)
+        matrix = scale * self.matrix(feature_map, support)
         if self.equals is not None:
             return Constraint([matrix], float(self.equals))
         if self.at_most is not None:
@@ -134,38 +138,52 @@ class Condition:
         assert self.at_least is not None
         return Constraint([-matrix], -float(self.at_least), equality=False)
 
-    def _moment(self, feature_map: FeatureMap) -> FloatArray:
+    def _point(self, d: int, support: Box | None) -> FloatArray:
+        """``at`` as a row (1, d), which must be in the support."""
+        point = np.asarray(self.at, dtype=np.float64).reshape(1, -1)
+        if point.shape[1] != d or not np.isfinite(point).all():
+            raise ValueError(f"at must be {d} finite numbers, got {shown(self.at)}")
+        if support is not None and not support.contains(point)[0]:
+            raise ValueError(
+                f"at must be in the support {shown(support)}, outside of which the density is "
+                f"zero, got {shown(self.at)}"
+            )
+        return point
+
+    def _measure(self, d: int, support: Box | None) -> Box | Normal | Points:
+        """``over`` on the support, of which there must be something."""
+        measure = as_measure(self.over, d)
+        if support is None:
+            return measure
+        left = on_support(measure, support, "over")
+        if left is None or (isinstance(left, Points) and not np.any(left.weights)):
+            raise ValueError(
+                f"over must meet the support {shown(support)}, outside of which the density is "
+                f"zero, got {shown(self.over)}"
+            )
+        return left
+
+    def _moment(self, feature_map: FeatureMap, support: Box | None) -> FloatArray:
         """By values: over weighted points, or panels of a box on the line."""
-        measure = as_measure(self.over, feature_map.n_features_in_)
-        if not isinstance(measure, Box):
-            points = np.asarray(getattr(measure, "points", np.zeros((0, 0))), dtype=np.float64)
-            weights = np.asarray(getattr(measure, "weights", np.zeros(0)), dtype=np.float64)
-        elif feature_map.n_features_in_ == 1:
-            ends = decay_range(feature_map, *measure.bounds, tails=2.0)
-            if ends is None:
-                raise ValueError(
-                    "over must be bounded for a moment with this kernel, got "
-                    f"{feature_map.kernel_!r}"
-                )
-            points, weights = _panels(float(ends[0][0]), float(ends[1][0]))
-        else:
-            points, weights = np.zeros((0, 1)), np.zeros(0)
-        if not len(points):
+        d = feature_map.n_features_in_
+        measure = self._measure(d, support)
+        if isinstance(measure, Points):
+            points = np.asarray(measure.points, dtype=np.float64)
+            powers = points[:, self.column] ** self.power
+            weights = np.asarray(measure.weights, dtype=np.float64)
+            return weighted_products(feature_map, points, weights * powers)
+        if not isinstance(measure, Box) or d > 1:
             raise ValueError(
                 "over must be Points for a moment in several columns, or a box on the line, got "
-                f"{self.over!r}"
+                f"{shown(self.over)}"
             )
-        powers = points[:, self.column] ** self.power
-        return weighted_products(feature_map, points, weights * powers)
-
-
-def _panels(low: float, high: float) -> tuple[FloatArray, FloatArray]:
-    """Points and weights of Gauss and Legendre on equal panels."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    step = (high - low) / _PANELS
-    starts = low + step * np.arange(_PANELS)
-    points = starts[:, None] + 0.5 * step * (nodes + 1.0)
-    return points.reshape(-1, 1), np.tile(0.5 * step * weights, _PANELS)
+        ends = decay_range(feature_map, *measure.bounds, tails=2.0)
+        if ends is None:
+            raise ValueError(
+                "over must be bounded for a moment with this kernel, got "
+                f"{shown(feature_map.kernel_)}"
+            )
+        return line_rule(feature_map, float(ends[0][0]), float(ends[1][0]), self.power).matrix
 
 
 def check_conditions(conditions: Any, name: str = "conditions") -> tuple[Condition, ...]:

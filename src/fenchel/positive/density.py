@@ -265,7 +265,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         loss = LogLikelihood(float(prepared.scale[0]))
         one = Constraint([prepared.integrals], 1.0)
         scale = float(prepared.scale[0])
-        linear = [each.constraint(inputs.feature_map, scale) for each in self.conditions]
+        support = as_box(self.support, inputs.feature_map.n_features_in_, "support")
+        feature_map = inputs.feature_map
+        linear = [each.constraint(feature_map, scale, support) for each in self.conditions]
         return PSDProblem(loss, [part], inputs.weight, constraints=[one, *linear])
 
     def _solve(

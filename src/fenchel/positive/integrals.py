@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
+from fenchel._validation import shown
 from fenchel.features import FeatureMap
-from fenchel.kernels import Box, Points, as_measure, as_scalar_kernel
+from fenchel.kernels import Box, Normal, Points, as_measure, as_scalar_kernel
 from fenchel.positive._quadrature import decay_range, line_rule, space_rule, weighted_products
 
 # A closed form has a few roundings for each coordinate, of exponentials, error functions and
@@ -162,6 +163,28 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
     if getattr(feature_map, "landmarks_", None) is not None:
         distance = as_scalar_kernel(feature_map.kernel_).product_distance(measure)
     return Moment(_positive(exact), feature_map, distance)
+
+
+def on_support(
+    measure: Box | Normal | Points, support: Box, name: str
+) -> Box | Normal | Points | None:
+    """What is left of a measure on a support, None where nothing is.
+
+    Raises
+    ------
+    ValueError
+        For a normal density with a support that is not all of space; it names the parameter.
+    """
+    if isinstance(measure, Box):
+        return support.intersection(measure)
+    if isinstance(measure, Points):
+        inside = support.contains(np.asarray(measure.points))
+        return Points(measure.points, np.where(inside, measure.weights, 0.0))
+    if not support.whole:
+        raise ValueError(
+            f"{name} must be a box or Points for a model with a support, got {shown(measure)}"
+        )
+    return measure
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

@@ -12,12 +12,12 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.features import FeatureMap
-from fenchel.kernels import Box, Normal, Points, as_box, as_measure
+from fenchel.kernels import as_box, as_measure
 from fenchel.positive._differences import gradient_by_differences
 from fenchel.positive._forms import product_form, root_of
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._sampling import sample_by_conditionals
-from fenchel.positive.integrals import moment
+from fenchel.positive.integrals import moment, on_support
 
 _NO_RANK = 1e-9
 _NEGATIVE = 1e-10
@@ -155,26 +155,12 @@ class PSDModel:
 
     def integral_with_error(self, domain: Any = None) -> Integral:
         """The same with a bound on its error."""
-        measure = self._restricted(domain)
+        measure = on_support(as_measure(domain, self.n_features_in_), self.support_, "domain")
         if measure is None:
             return Integral(0.0, 0.0)
         found = moment(self.feature_map_, measure)
         value = float(np.vdot(self.factor_, found.matrix @ self.factor_))
         return Integral(value, found.error_of(self.factor_))
-
-    def _restricted(self, domain: Any) -> Box | Normal | Points | None:
-        """What is left of a measure on the support, None where nothing is."""
-        measure = as_measure(domain, self.n_features_in_)
-        if isinstance(measure, Box):
-            return self.support_.intersection(measure)
-        if isinstance(measure, Points):
-            inside = self.support_.contains(np.asarray(measure.points))
-            return Points(measure.points, np.where(inside, measure.weights, 0.0))
-        if not self.support_.whole:
-            raise ValueError(
-                f"domain must be a box or Points for a model with a support, got {shown(domain)}"
-            )
-        return measure
 
     def marginal(self, coordinates: Any, domain: Any = None) -> PSDModel:
         r"""Integrate over all other coordinates, in closed form.
