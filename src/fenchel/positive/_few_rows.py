@@ -12,6 +12,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.features import FeatureMap
+from fenchel.positive._faces import face_of
 from fenchel.positive._solution import Certified, Point, Record, Start, point_of
 from fenchel.positive._unit_conditions import of_unit_length
 from fenchel.positive.problem import Model, PSDProblem, Squares
@@ -206,7 +207,8 @@ class FewRowsFirst(DualNewton):
     def _solved(self, loop: Loop[Certified]) -> tuple[Model, Point, int]:
         """The model of the points, of low rank, with the last dual point and its step."""
         assert self.few is not None
-        (few, _), enough = of_unit_length(self.few), _INSIDE * self.tol
+        face, enough = face_of(self.few), _INSIDE * self.tol  # conditions are those of all rows
+        few, _ = of_unit_length(self.few if face is None else face.problem)
         record = Record(few, enough, None, self._joint(few))
         ends = time.perf_counter() + loop.seconds_left
         with closing(DualNewton(enough, self.max_iter)._iterates(record, None)) as iterates:

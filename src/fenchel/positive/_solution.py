@@ -11,6 +11,7 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certificate, Progress, Status
 from fenchel.positive._cone import EXACT, Spectra
+from fenchel.positive._faces import Face, face_of
 from fenchel.positive._low_rank import low_rank
 from fenchel.positive._unit_conditions import of_unit_length
 from fenchel.positive.problem import Model, PSDProblem, Push
@@ -61,7 +62,8 @@ class PSDSolution:
     dual: FloatArray
     """Feasible dual vectors β, (n, p)."""
     multipliers: FloatArray
-    """ν of the constraints."""
+    """ν of the constraints; 0 for those that leave fewer features, as that a value is zero: the
+    dual value is the limit in which these multipliers grow."""
     certificate: Certificate
     """Objectives of this model and this dual point."""
     status: Status
@@ -93,6 +95,23 @@ class Start(NamedTuple):
     """Of the conditions on the matrices."""
     barrier: float = 0.0
     """At which the point is near a solution; 0 for a solution without."""
+
+
+def on_face(face: Face, start: Start) -> Start:
+    """A start for the smaller problem."""
+    return start._replace(multipliers=face.multipliers(start.multipliers))
+
+
+def lifted(face: Face, found: PSDSolution) -> PSDSolution:
+    """The solution of the smaller problem as one of the whole, which has the same objectives."""
+    model = face.lifted(found.model)
+    missed = max(found.certificate.feasibility, face.whole.cone.violation(model.matrices))
+    return replace(
+        found,
+        model=model,
+        multipliers=face.all_multipliers(found.multipliers),
+        certificate=replace(found.certificate, feasibility=missed),
+    )
 
 
 def point_of(
@@ -371,6 +390,10 @@ class PSDSolver:
             missing = "needs alpha > 0; fenchel.positive.solve takes alpha=0 with this solver"
         if missing is not None:
             raise ValueError(f"solver {type(self).__name__} {missing}")
+        face = face_of(problem)
+        if face is not None:
+            near = None if warm_start is None else on_face(face, warm_start)
+            return lifted(face, self.solve(face.problem, near, callback))
         unit, lengths = of_unit_length(problem)
         if warm_start is not None and warm_start.multipliers.shape == lengths.shape:
             warm_start = warm_start._replace(multipliers=warm_start.multipliers * lengths)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from fenchel.certificate import Certificate, Status
-from fenchel.positive._solution import PSDSolution, Start
+from fenchel.positive._faces import face_of
+from fenchel.positive._solution import PSDSolution, Start, lifted
 from fenchel.positive.problem import PSDProblem
 from fenchel.solvers.loop import credible_gap
 
@@ -34,6 +35,8 @@ def solve_trace_alone(problem: PSDProblem, solve: Solve, tol: float) -> PSDSolut
     is in the domain of its dual. alpha falls until the gap of these two is within the tolerance:
     it is at most alpha/2 ‖A‖² and what the multiple loses, which both vanish.
     """
+    if (face := face_of(problem)) is not None:
+        return lifted(face, solve_trace_alone(face.problem, solve, tol))
     unit = problem.loss.unit or 1.0
     least = min(part.trace_penalty for part in problem.psd if part.alpha == 0.0)
     alpha, start = _FIRST * least**2 / unit, None

@@ -230,7 +230,9 @@ class PSDProblem:
               [G]_- = U \max(0, -\Lambda) U^\top
 
     with :math:`\sum_i c_i O^\top \beta_i = 0`, and ν >= 0 for inequalities. The multipliers are
-    maximized out exactly, so the matrices of any β meet the conditions.
+    maximized out exactly, so the matrices of any β meet the conditions. A condition that a sum of
+    squares is zero, or at most that, leaves fewer features, in which the problem is solved: no ν
+    attains the value of its dual, which is a limit.
 
     Parameters
     ----------
