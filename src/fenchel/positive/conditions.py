@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ from fenchel.positive.integrals import moment, on_support
 from fenchel.positive.problem import Constraint
 
 KINDS = ("integral", "value", "derivative", "moment")
+# The function of least norm with a value where the kernel is a k-th of what it is at the rows is
+# k times as large beside them: with 100, predictions beside 60 rows of values up to 4 were 200.
+_FURTHEST = 100.0
 _BOUND, _COLUMN = NONE | Number(), Number(0, integer=True)
 
 
@@ -36,7 +40,8 @@ class Condition:
 
     It equals ``equals``, or is at least ``at_least`` or at most ``at_most``, in the units of f.
     Of a density with a support, integrals and moments are those of the part of ``over`` on it, and
-    points must be in it.
+    points must be in it. A condition that only functions a hundred times too large near the rows
+    meet, as at points that the kernel hardly reaches, is refused at fit.
 
     Parameters
     ----------
@@ -99,6 +104,26 @@ class Condition:
     def of_all_space(self) -> bool:
         """Whether it is on an integral over all of space, which not every kernel has."""
         return self.at is None and self.over is None
+
+    @property
+    def summary(self) -> str:
+        """What tells it from others, in few words."""
+        where = "over" if self.at is None else "at"
+        return f"{self.kind!r} {where} {shown(getattr(self, where))}"
+
+    def places(self, feature_map: FeatureMap, support: Box | None = None) -> FloatArray | None:
+        """Points among those it reads where features may be largest; None if not known."""
+        d = feature_map.n_features_in_
+        if self.at is not None:
+            return self._point(d, support)
+        measure = self._measure(d, support)
+        if isinstance(measure, Points):
+            points, weights = np.asarray(measure.points), np.asarray(measure.weights)
+            return np.asarray(points[weights != 0.0], dtype=np.float64)
+        landmarks = getattr(feature_map, "landmarks_", None)
+        if landmarks is None or not isinstance(measure, Box):
+            return None
+        return np.clip(landmarks, *measure.bounds)
 
     def matrix(self, feature_map: FeatureMap, support: Box | None = None) -> FloatArray:
         """The symmetric M with the number of f_A = tr(M A), (r, r).
@@ -184,6 +209,65 @@ class Condition:
                 f"{shown(feature_map.kernel_)}"
             )
         return line_rule(feature_map, float(ends[0][0]), float(ends[1][0]), self.power).matrix
+
+
+def refuse_unreachable(
+    conditions: Sequence[Condition],
+    feature_map: FeatureMap,
+    features: FloatArray,
+    scale: float,
+    support: Box | None = None,
+) -> None:
+    r"""Raise for a condition on places that the kernel hardly reaches from the rows.
+
+    With :math:`A \succeq 0`, :math:`\operatorname{tr}(M A) = e` needs
+    :math:`\operatorname{tr} A \ge e / \lambda_{\max}(M)`, and a matrix of that size has values up
+    to :math:`\operatorname{tr} A \max_i \|\varphi(x_i)\|^2` among the rows.
+
+    Parameters
+    ----------
+    conditions : sequence of Condition
+    feature_map : FeatureMap
+        Fitted.
+    features : ndarray of shape (n, r)
+        Of the rows.
+    scale : float
+        The function is this times f_A, which is about one at the rows.
+    support : Box, optional
+        Where the function is this, and zero elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If functions that meet a condition are far larger near the rows than what is fitted.
+    """
+    largest = float(np.einsum("ij,ij->i", features, features).max())
+    for condition in conditions:
+        places = condition.places(feature_map, support)
+        if places is None:
+            continue
+        there = feature_map.transform(places)
+        reached = float(np.einsum("ij,ij->i", there, there).max(initial=0.0))
+        if reached * _FURTHEST >= largest:
+            continue
+        size = _size_needed(condition.constraint(feature_map, scale, support)) * largest
+        if size > _FURTHEST:
+            raise ValueError(
+                "conditions must be where the kernel reaches from the rows, got "
+                f"{condition.summary}, and the smallest function that meets it is more than "
+                f"{_FURTHEST:g} times as large near the rows as what is fitted: a larger "
+                "length_scale reaches further"
+            )
+
+
+def _size_needed(constraint: Constraint) -> float:
+    """The least trace of a matrix that meets a constraint; infinite where none does."""
+    (matrix,), value = constraint.moments, constraint.value
+    assert matrix is not None
+    if value == 0.0 or (value > 0.0 and not constraint.equality):
+        return 0.0
+    largest = float((np.sign(value) * np.linalg.eigvalsh(matrix)).max())
+    return abs(value) / largest if largest > 0.0 else np.inf
 
 
 def check_conditions(conditions: Any, name: str = "conditions") -> tuple[Condition, ...]:

@@ -33,7 +33,7 @@ from fenchel.positive._few_rows import FewRowsFirst, few_rows, landmark_candidat
 from fenchel.positive._left_out import learned_width
 from fenchel.positive._row_sums import weighted_gram
 from fenchel.positive._solution import PSDSolution, Start
-from fenchel.positive.conditions import check_conditions
+from fenchel.positive.conditions import check_conditions, refuse_unreachable
 from fenchel.positive.integrals import moment
 from fenchel.positive.losses import LogLikelihood
 from fenchel.positive.model import PSDModel
@@ -273,6 +273,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     def _solve(
         self, prepared: Prepared, start: Start | None, watch: Callback | None
     ) -> PSDSolution:
+        inputs, scale = prepared.inputs, float(prepared.scale[0])
+        support = as_box(self.support, inputs.feature_map.n_features_in_, "support")
+        refuse_unreachable(self.conditions, inputs.feature_map, inputs.features, scale, support)
         solution, found = super()._solve(prepared, start, watch), prepared.moment
         assert found is not None
         factor = _factor(prepared, solution)

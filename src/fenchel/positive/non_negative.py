@@ -10,14 +10,15 @@ import numpy as np
 from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
+from fenchel.certificate import Callback
 from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._row_sums import quadratic_forms
-from fenchel.positive._solution import PSDSolution
-from fenchel.positive.conditions import check_conditions
+from fenchel.positive._solution import PSDSolution, Start
+from fenchel.positive.conditions import check_conditions, refuse_unreachable
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import PSDPart, PSDProblem
@@ -212,6 +213,13 @@ class NonNegativeRegressor(PositiveRegressor):
         scale = float(prepared.scale[0])
         linear = [each.constraint(inputs.feature_map, scale) for each in self.conditions]
         return PSDProblem(loss, [part], inputs.weight, constraints=linear)
+
+    def _solve(
+        self, prepared: Prepared, start: Start | None, watch: Callback | None
+    ) -> PSDSolution:
+        inputs, scale = prepared.inputs, float(prepared.scale[0])
+        refuse_unreachable(self.conditions, inputs.feature_map, inputs.features, scale)
+        return super()._solve(prepared, start, watch)
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.loss_ = self._residual_loss()
