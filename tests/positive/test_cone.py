@@ -18,10 +18,14 @@ from fenchel.positive import ConeRegressor, monotone_cone, non_negative_cone
 # over a square: four facets and four edges in three dimensions
 SQUARE = np.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.0, -1.0, 1.0]])
 EDGES = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [-1.0, 1.0, 1.0], [-1.0, -1.0, 1.0]])
+# the third and the last follow from the others
+REDUNDANT = np.array([[1.0, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]])
+REDUNDANT /= np.linalg.norm(REDUNDANT, axis=1, keepdims=True)
 CONES = {
     "non_negative": non_negative_cone(3),
     "monotone": monotone_cone(3),
     "square": SQUARE,
+    "redundant": REDUNDANT,
 }
 
 
@@ -76,7 +80,7 @@ def prepared_of(model, X, Y, weight):
 @pytest.mark.parametrize("name", CONES)
 def test_inequalities_against_a_semidefinite_program(name):
     X, Y, weight = data()
-    cone = CONES[name] if name == "square" else name
+    cone = name if name in ("non_negative", "monotone") else CONES[name]
     model = ConeRegressor(cone, alpha=1e-3, rank=5, kernel=Gaussian(2.0), tol=1e-8)
     model.fit(X, Y, weight)
     prepared, features = prepared_of(model, X, Y, weight)
@@ -92,6 +96,28 @@ def test_inequalities_against_a_semidefinite_program(name):
     assert certificate.primal == pytest.approx(objective, rel=1e-9)
     combined = np.einsum("ts,sab->tab", CONES[name], model.matrices_)
     assert np.linalg.eigvalsh(combined).min() >= -1e-12
+
+
+@pytest.mark.parametrize(
+    ("loss", "needed", "cone"),
+    [
+        ("squared", np.eye(3), REDUNDANT),
+        ("absolute", np.eye(3), REDUNDANT),
+        ("squared", monotone_cone(3), [*monotone_cone(3), [-1.0, 0.0, 1.0]]),
+    ],
+)
+def test_inequalities_that_follow_from_others_change_nothing(loss, needed, cone):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (80, 2))
+    Y = np.column_stack([np.sin(X[:, 0]) + 0.5, X[:, 1], X[:, 0] * X[:, 1]])
+    alone = ConeRegressor(needed, loss=loss).fit(X, Y)
+    model = ConeRegressor(cone, loss=loss).fit(X, Y)
+    assert model.status_.converged
+    assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=1e-9)
+    forces = [np.einsum("ts,tab->sab", each.cone_, each.multipliers_) for each in (alone, model)]
+    np.testing.assert_allclose(forces[1], forces[0], atol=1e-8)
+    assert model.multipliers_.shape[0] == len(model.cone_) == len(cone)
+    assert not model.multipliers_[-1].any()
 
 
 def test_generators_against_a_semidefinite_program():
@@ -113,10 +139,10 @@ def test_generators_against_a_semidefinite_program():
 @pytest.mark.parametrize("name", CONES)
 def test_outputs_lie_in_the_cone_everywhere(name):
     X, Y, _ = data()
-    cone = CONES[name] if name == "square" else name
+    cone = name if name in ("non_negative", "monotone") else CONES[name]
     points = np.random.default_rng(1).uniform(-8.0, 8.0, (20_000, 1))
     prediction = ConeRegressor(cone, tol=1e-4).fit(X, Y).predict(points)
-    rounding = 1e-12 if name == "square" else 0.0
+    rounding = 0.0 if isinstance(cone, str) else 1e-12
     assert np.min(prediction @ CONES[name].T) >= -rounding
     assert np.ptp(prediction, axis=0).min() > 0.1  # not because they do nothing
 
