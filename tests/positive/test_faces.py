@@ -134,3 +134,23 @@ def test_a_second_fit_starts_from_the_first():
     density = DensityEstimator(conditions=[ZERO], warm_start=True).fit(X)
     assert density.n_iter_ > 3
     assert density.fit(X).n_iter_ <= 2
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Condition("value", at=X[3], equals=0.0),
+        Condition("integral", over=(1.0, 3.0), at_most=0.0),
+    ],
+)
+@pytest.mark.parametrize("kernel", [None, "laplacian"])
+def test_a_density_that_must_be_zero_at_a_row_is_refused(condition, kernel):
+    sentence = "constraints must leave functions above zero where the loss of zero is infinite"
+    model = DensityEstimator(kernel=kernel, learn=False, conditions=[condition])
+    with pytest.raises(ValueError, match=sentence):
+        model.fit(X)
+    counts = NonNegativeRegressor("poisson", kernel=kernel, learn=False, conditions=[condition])
+    with pytest.raises(ValueError, match=sentence):
+        counts.fit(X, np.ones(len(X)))
+    least = NonNegativeRegressor(kernel=kernel, learn=False, conditions=[condition])
+    assert least.fit(X, X[:, 0]).status_.converged  # the loss of zero is finite

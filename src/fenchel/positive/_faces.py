@@ -59,7 +59,8 @@ def face_of(problem: PSDProblem) -> Face | None:
     Raises
     ------
     ValueError
-        If a condition is on what is zero for all functions that are left.
+        If a condition is on what is zero for all functions that are left, or these are zero at a
+        row where the loss of that is infinite.
     """
     bases = [np.eye(part.features.shape[1]) for part in problem.psd]
     left = dict(enumerate(problem.constraints))
@@ -80,7 +81,24 @@ def face_of(problem: PSDProblem) -> Face | None:
         for part, basis in zip(problem.psd, bases, strict=True)
     ]
     smaller = replace(problem, psd=parts, constraints=list(left.values()))
+    _refuse_zero_rows(problem, smaller)
     return Face(problem, smaller, bases, list(left))
+
+
+def _refuse_zero_rows(whole: PSDProblem, smaller: PSDProblem) -> None:
+    """Raise where all that is left is zero at a row, and the loss of zero infinite."""
+    coupled = any(part.combinations is not None for part in smaller.psd)
+    if coupled or smaller.linear or smaller.offsets is not None:
+        return
+    infinite = ~np.isfinite(smaller.loss.value(np.zeros((len(whole.weight), whole.n_outputs))))
+    for part, left in zip(whole.psd, smaller.psd, strict=True):
+        before, after = (np.square(each.features).sum(axis=1) for each in (part, left))
+        infinite &= after <= _ROUNDED * before
+    if infinite.any():
+        raise ValueError(
+            "constraints must leave functions above zero where the loss of zero is infinite, and "
+            f"all that meet them are zero at row {int(np.argmax(infinite))} of those with weight"
+        )
 
 
 def _projected(condition: Constraint, bases: list[FloatArray]) -> Constraint:
