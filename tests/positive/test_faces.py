@@ -154,3 +154,31 @@ def test_a_density_that_must_be_zero_at_a_row_is_refused(condition, kernel):
         counts.fit(X, np.ones(len(X)))
     least = NonNegativeRegressor(kernel=kernel, learn=False, conditions=[condition])
     assert least.fit(X, X[:, 0]).status_.converged  # the loss of zero is finite
+
+
+@pytest.mark.parametrize("bound", ["equals", "at_least"])
+def test_all_of_an_integral_on_a_part_is_nothing_on_the_rest(bound):
+    random = np.random.default_rng(0)
+    features, half = random.normal(size=(20, 3)), random.normal(size=(3, 2))
+    part = half @ half.T
+    rest = np.outer(features[0], features[0])
+    sign = 1.0 if bound == "equals" else -1.0
+    conditions = [
+        Constraint([part + rest], 2.0),
+        Constraint([sign * part], sign * 2.0, equality=bound == "equals"),
+    ]
+    loss = Residual(Squared(), 1.0 + random.random((20, 1)))
+    problem = PSDProblem(loss, [PSDPart(features, 1e-2)], np.ones(20), constraints=conditions)
+    found = solve(problem, tol=1e-8)
+    matrix = found.model.matrices[0]
+    assert found.status.converged
+    assert abs(features[0] @ matrix @ features[0]) < 1e-14
+    assert np.vdot(part, matrix) == pytest.approx(2.0, abs=1e-9)
+
+
+def test_rows_beyond_all_of_a_density_are_told():
+    # 92 s, to a gap of 3.2
+    inside = Condition("integral", over=(2.0, 11.0), equals=1.0)
+    density = DensityEstimator(kernel="laplacian", learn=False, conditions=[inside])
+    with pytest.raises(ValueError, match="constraints must leave functions above zero"):
+        density.fit(X)

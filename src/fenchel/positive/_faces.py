@@ -62,6 +62,8 @@ def face_of(problem: PSDProblem) -> Face | None:
         If a condition is on what is zero for all functions that are left, or these are zero at a
         row where the loss of that is infinite.
     """
+    if not problem.constraints:
+        return None
     bases = [np.eye(part.features.shape[1]) for part in problem.psd]
     left = dict(enumerate(problem.constraints))
     lengths = [_length(each) for each in problem.constraints]
@@ -69,10 +71,12 @@ def face_of(problem: PSDProblem) -> Face | None:
         for t, each in list(left.items()):
             if _says_nothing(each, lengths[t]):
                 left.pop(t)
-        zero = next((t for t, each in left.items() if _says_zero(each)), None)
+        zero = _first_zero(left)
         if zero is None:
             break
-        bases = _without(bases, left.pop(zero))
+        which, condition, length = zero
+        bases = _without(bases, condition, _ROUNDED * length)
+        left.pop(which)
         left = {u: _projected(problem.constraints[u], bases) for u in left}
     if len(left) == len(problem.constraints):
         return None
@@ -124,24 +128,59 @@ def _says_nothing(condition: Constraint, length: float) -> bool:
     return True
 
 
-def _says_zero(condition: Constraint) -> bool:
-    """Whether a condition says that something without a sign is zero."""
-    if condition.value != 0.0:
-        return False
+def _first_zero(left: dict[int, Constraint]) -> tuple[int, Constraint, float] | None:
+    """A condition that says that something without a sign is zero, what that is, and a length.
+
+    Rounding is relative to the length.
+
+    It may be one alone, or follow from one of an equality e: with tr(M A) = e there is
+    tr((M' - M e'/e) A) = 0 in place of tr(M' A) = e', as where all of an integral is on a part.
+    """
+    for t, each in left.items():
+        length = _length(each)
+        if each.value == 0.0 and _says_zero(each, _ROUNDED * length):
+            return t, each, length
+    for t, one in left.items():
+        for u, other in left.items():
+            if u == t or not one.equality or one.value == 0.0 or other.value == 0.0:
+                continue
+            difference, length = _difference(other, one), _length(other)
+            if _says_zero(difference, _ROUNDED * length):
+                return u, difference, length
+    return None
+
+
+def _difference(other: Constraint, one: Constraint) -> Constraint:
+    """A condition less the multiple of an equality with which its right-hand side is zero."""
+    share = other.value / one.value
+    moments: list[FloatArray | None] = []
+    for m, n in zip(other.moments, one.moments, strict=True):
+        if n is None:
+            moments.append(m)
+        else:
+            moments.append(-share * n if m is None else m - share * n)
+    return Constraint(moments, 0.0, other.equality)
+
+
+def _says_zero(condition: Constraint, rounded: float) -> bool:
+    """Whether a condition of right-hand side zero is on something without a sign.
+
+    Up to rounding of its eigenvalues; not where it is on nothing else.
+    """
     values = np.concatenate([np.linalg.eigvalsh(m) for m in condition.moments if m is not None])
-    if values.min() >= -_ROUNDED * values.max():
-        return True
-    return condition.equality and bool(values.max() <= -_ROUNDED * values.min())
+    low, high = values.min(), values.max()
+    above = low >= -rounded and high > rounded
+    return bool(above or (condition.equality and high <= rounded and low < -rounded))
 
 
-def _without(bases: list[FloatArray], condition: Constraint) -> list[FloatArray]:
+def _without(bases: list[FloatArray], condition: Constraint, rounded: float) -> list[FloatArray]:
     """The bases of what a condition takes to zero; a column of zeros where there is nothing."""
-    length, smaller = _length(condition), []
+    smaller = []
     for basis, moment in zip(bases, condition.moments, strict=True):
         if moment is None:
             smaller.append(basis)
             continue
         values, vectors = np.linalg.eigh(moment)
-        free = vectors[:, np.abs(values) <= _ROUNDED * length]
+        free = vectors[:, np.abs(values) <= rounded]
         smaller.append(basis @ free if free.size else np.zeros((len(basis), 1)))
     return smaller
