@@ -153,3 +153,19 @@ def test_a_start_with_known_values_is_the_same_start():
     wrong = Splitting(1e-9).solve(problem, given._replace(values=3.0 * values))
     assert wrong.status.converged
     assert not np.array_equal(wrong.dual, one.dual)
+
+
+def test_models_on_the_way_are_left_out_unless_a_callback_may_stop_there():
+    """A callback sees the gap of the better model in each turn; both fits end with the same."""
+    problem = curves(1e-9, 1e-4, n=40, p=30)
+    start = WarmStart(np.zeros((40, 30)), np.zeros(30), 1e-9)
+    seen = []
+    alone = Splitting(1e-3, 300).solve(problem, start)
+    watched = Splitting(1e-3, 300).solve(problem, start, seen.append)
+    assert alone.status.converged
+    assert alone.n_iter == watched.n_iter
+    assert alone.certificate.primal == watched.certificate.primal
+    on_the_way = [progress.relative_gap for progress in alone.history[1:-1]]
+    assert len(on_the_way) == len(seen) - 2 > 2
+    assert np.all(np.array(on_the_way) >= [progress.relative_gap for progress in seen[1:-1]])
+    assert on_the_way != [progress.relative_gap for progress in seen[1:-1]]
