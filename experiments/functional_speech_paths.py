@@ -149,7 +149,10 @@ class Fold:
 
     def predict(self, weights: np.ndarray) -> np.ndarray:
         """Curves of the rows to judge by."""
-        return self.outputs.curves(self.cross @ weights)
+        found = self.cross @ weights
+        if self.outputs.eigenvalues is None:  # the design knows what is fast for its outputs
+            return np.sqrt(self.held_out.shape[1]) * self.design.feature_weights(found)
+        return self.outputs.curves(found)
 
     def error(self, predicted: np.ndarray) -> float:
         """Mean over words of the sum of squares over their frames."""
@@ -301,6 +304,7 @@ def search(
     for i in np.argsort(alphas)[::-1]:
         alpha, places = alphas[i], np.argsort(values)
         squares = [fold.squared(alpha) for fold in folds]
+        plain = [fold.predict(one.weights) for fold, one in zip(folds, squares, strict=True)]
         widest = _widest(name, squares, measure)
         for fold in folds:
             fold.turn_over()
@@ -311,12 +315,10 @@ def search(
             loss, at = make_loss(name, value, measure), float(np.log(place))
             own, duals = np.full(len(folds), np.nan), [square.dual for square in squares]
             for k in np.argsort(-last, kind="stable"):
-                fold, square = folds[k], squares[k]
-                if huber and value >= widest:
-                    found = fold.predict(square.weights)
-                else:
-                    found, duals[k] = fold.fit(loss, alpha, at, scale, square.dual)
-                own[k] = last[k] = fold.error(found)
+                found = plain[k]
+                if not huber or value < widest:
+                    found, duals[k] = folds[k].fit(loss, alpha, at, scale, squares[k].dual)
+                own[k] = last[k] = folds[k].error(found)
                 if chosen is not None and middle(np.nan_to_num(own).tolist()) >= chosen.error:
                     break
             fitted += int(np.isfinite(own).sum())
