@@ -149,9 +149,8 @@ class LearningEstimator(KernelEstimator):
         rows = np.flatnonzero(weight)
         few = rows[:FEW_ROWS]
         self._try(self._prepared(X[few], self._some(targets, few), weight[few]))
-        self._learned = self._learn(
-            X[rows], self._some(targets, rows), weight[rows], kernels, watch
-        )
+        known = X[rows], self._some(targets, rows), weight[rows]
+        self._learned = self._learn(*known, self._open_kernels(known[0]), watch)
         return self._prepared(X, targets, sample_weight)
 
     def _may_learn(self) -> bool:

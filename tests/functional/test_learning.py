@@ -8,7 +8,11 @@ import pytest
 from fenchel.datasets import make_functional
 from fenchel.functional import FunctionalRegressor
 from fenchel.functional._inputs import center_of
-from fenchel.functional._learning import coordinates_of, loss_of_coordinates
+from fenchel.functional._learning import (
+    coordinates_of,
+    kernels_of_many_columns,
+    loss_of_coordinates,
+)
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import as_curves
 from fenchel.kernels import Gaussian, Matern, is_open
@@ -138,6 +142,39 @@ def test_repetitions_and_order_do_not_matter():
     np.testing.assert_array_equal(one.kernel_.length_scale, other.kernel_.length_scale)
     assert one.alpha_ == pytest.approx(other.alpha_, rel=1e-9)
     assert one.kernel_ != make().fit(X, Y, THETA).kernel_
+
+
+def repeated_curves(d):
+    """60 rows, their curves, and how often each of them is there."""
+    r = np.random.default_rng(1)
+    rows = r.normal(size=(60, d))
+    rows[:, -1] = r.integers(0, 3, 60)
+    size = np.sin(2.0 * rows[:, 0]) + rows[:, -1]
+    curves = size[:, None] * np.linspace(0.0, 1.0, 15) + 0.1 * r.normal(size=(60, 15))
+    return rows, curves, r.integers(0, 4, 60)
+
+
+def test_copies_of_a_curve_are_one_row_of_what_is_learned_from():
+    """Copies at other places of a product of matrices differ in the last digit."""
+    rows, curves, counts = repeated_curves(3)
+    one = make(kernel=None).fit(rows, curves, sample_weight=counts).alpha_
+    for seed in range(3):
+        times = np.random.default_rng(seed).permutation(np.repeat(np.arange(60), counts))
+        model = make(kernel=None).fit(rows[times], curves[times])
+        assert model.learned_.n_rows == np.count_nonzero(counts)
+        assert model.alpha_ == pytest.approx(one, rel=1e-9)
+
+
+def test_copies_do_not_change_which_kernels_there_are_to_choose_among():
+    rows, curves, counts = repeated_curves(5)  # 44 distinct rows are few for five columns
+    times = np.repeat(np.arange(60), counts)
+    assert len(times) > 10 * 5 >= np.count_nonzero(counts)
+    one = make(kernel=None).fit(rows, curves, sample_weight=counts)
+    other = make(kernel=None).fit(rows[times], curves[times])
+    assert one.kernel_ == other.kernel_
+    assert one.alpha_ == pytest.approx(other.alpha_, rel=1e-9)
+    assert [len(kernels_of_many_columns(rows[:n], 1000)) for n in (50, 51)] == [1, 0]
+    assert len(kernels_of_many_columns(rows, 50)) == 1
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])

@@ -242,6 +242,30 @@ def test_weights_count_in_fit_and_score():
     )
 
 
+@pytest.mark.parametrize("cv", [3, None])
+@pytest.mark.parametrize("kernel", ["gaussian", "polynomial"])
+def test_a_number_of_folds_deals_rows_of_positive_weight(kernel, cv, tmp_path):
+    weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
+    kept = np.flatnonzero(weight)
+    search = PathSearchCV(KernelRidge(kernel=kernel), {"alpha": 4}, cv=cv)
+    removed = clone(search).fit(X[kept], y[kept], sample_weight=weight[kept])
+    expected = removed.cv_results_["mean_test_score"]
+    weighted = clone(search).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(weighted.cv_results_["mean_test_score"], expected, rtol=1e-9)
+    assert weighted.alpha_ == pytest.approx(removed.alpha_, rel=1e-9)
+    np.save(tmp_path / "X.npy", X)
+    on_disk = clone(search).fit(tmp_path / "X.npy", y, sample_weight=weight)
+    np.save(tmp_path / "kept.npy", X[kept])
+    without = clone(search).fit(tmp_path / "kept.npy", y[kept], sample_weight=weight[kept])
+    np.testing.assert_allclose(
+        on_disk.cv_results_["mean_test_score"],
+        without.cv_results_["mean_test_score"],
+        rtol=1e-9,
+    )
+    given = clone(search).set_params(cv=KFold(3)).fit(X, y, sample_weight=weight)
+    assert np.abs(given.cv_results_["mean_test_score"] - expected).max() > 1e-6
+
+
 def test_parallel_is_the_same():
     rough, target = make_heavy_tails(80, random_state=0)
     search = PathSearchCV(QuantileRegressor([0.1, 0.9]), {"alpha": 4}, cv=3)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
+from fenchel.kernels import Gaussian, Linear
 
 MODELS = {
     "ridge": KernelRidge(rank=50, alpha=1e-3),
@@ -58,6 +59,24 @@ def test_a_weight_is_a_repetition(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         same(clone(model).fit(X, y, sample_weight=weight).predict(new), twice)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "polynomial", "gaussian", Linear() + Gaussian(1.0)])
+@pytest.mark.parametrize("given", [KernelRidge(), SVR("huber"), KernelRidge(rank=5)])
+def test_alpha_by_rule_is_that_of_repeated_rows(given, kernel):
+    """Of squares it is half a thousandth of the weighted mean of k(x, x)."""
+    X, y, _ = table(60)
+    weight = np.random.default_rng(2).integers(0, 4, len(X))
+    model = clone(given).set_params(kernel=kernel, learn=False)
+    times = np.repeat(np.arange(len(X)), weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        once = clone(model).fit(X, y, sample_weight=weight)
+        twice = clone(model).fit(X[times], y[times])
+    assert once.alpha_ == pytest.approx(twice.alpha_, rel=1e-9)
+    if isinstance(given, KernelRidge) and given.rank is None:
+        sizes = once.kernel_.diag(X)
+        assert once.alpha_ == pytest.approx(0.5e-3 * sizes[times].mean(), rel=1e-6)
 
 
 def test_rows_of_a_file_have_the_landmarks_of_rows_in_memory(tmp_path):

@@ -17,6 +17,7 @@ from fenchel.functional._inputs import without_gaps
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian
+from fenchel.learning import sample_by_content
 from fenchel.losses import Loss, Pointwise, Squared
 
 _RESIDUALS = np.geomspace(1e-3, 1e3, 13)[:, None]
@@ -25,13 +26,15 @@ N_COORDINATES = 8
 """Four saw too little of curves with details, and each costs as much as the first."""
 
 
-def kernels_of_many_columns(n_rows: int, n_columns: int) -> list[Kernel]:
+def kernels_of_many_columns(X: FloatArray, most_rows: int) -> list[Kernel]:
     """What else to choose among where rows hold curves or little about each column.
 
     Neighbouring points of a smooth curve have one length scale, which needs less data than one
-    for each of them.
+    for each of them. At most ``most_rows`` distinct rows are learned from.
     """
-    return [Gaussian("shared")] if _ROWS_A_COLUMN * n_columns >= n_rows else []
+    enough = _ROWS_A_COLUMN * X.shape[1] + 1
+    few = most_rows < enough or len(sample_by_content(X, X, enough)) < enough
+    return [Gaussian("shared")] if few else []
 
 
 class Coordinates(NamedTuple):
@@ -71,7 +74,9 @@ def coordinates_of(
     root = np.sqrt(common_measure(curves, weight))
     values, vectors = np.linalg.eigh(root[:, None] * between * root)
     signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(root))])
-    targets = (root * without_gaps(curves)) @ (vectors * signs)
+    # copies of a curve are one row of the product, which rounds rows differently
+    distinct, place = np.unique(without_gaps(curves), axis=0, return_inverse=True)
+    targets = ((root * distinct) @ (vectors * signs))[place.ravel()]  # numpy 2.0: a second axis
     squares = np.where(values > 1e-10 * values[-1], weight @ targets**2, -1.0)
     largest = np.argsort(-squares, kind="stable")[:count]
     largest = largest[squares[largest] >= 0.0]

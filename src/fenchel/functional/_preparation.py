@@ -125,7 +125,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     def _default_kernels(self, X: FloatArray) -> list[Any]:
         kernels, options = super()._default_kernels(X), self._learning()
         if options.kernels is None:
-            kernels += kernels_of_many_columns(min(len(X), options.most_rows), X.shape[1])
+            kernels += kernels_of_many_columns(X, options.most_rows)
         return kernels
 
     def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +56,13 @@ class Data(NamedTuple):
         return self._replace(X=X, y=y, sample_weight=weight)
 
     def folds(self, cv: Any) -> list[tuple[IntArray, IntArray]]:
-        """Numbers of the rows that are fitted, and of those that judge, for each fold."""
+        """Numbers of the rows that are fitted, and of those that judge, for each fold.
+
+        A number of folds deals the rows of positive weight only, as if there were no others;
+        splitters and folds that are given are the choice of the user.
+        """
+        if self.sample_weight is not None and _is_number(cv):
+            return _dealt(np.flatnonzero(self.sample_weight), cv)
         return list(check_cv(cv).split(self.X, self.y))
 
     def n_jobs(self, asked: int | None) -> int:
@@ -81,6 +88,8 @@ class _Elsewhere(Data):
 
     def folds(self, cv: Any) -> list[tuple[IntArray, IntArray]]:
         """By the numbers of rows, and by targets where none are of weight zero."""
+        if _is_number(cv):
+            return _dealt(self.X.kept, cv)
         y = self.y if len(self.y) == self.X.n_rows else None
         return list(check_cv(cv).split(np.empty((self.X.n_rows, 0)), y))
 
@@ -176,6 +185,16 @@ def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:
 def search_score(model: Any, X: Any, y: Any, **weights: Any) -> float:
     """The scorer of an estimator's own score for searches."""
     return float(model.search_score(X, y, **weights))
+
+
+def _is_number(cv: Any) -> bool:
+    """Whether folds are only counted."""
+    return cv is None or isinstance(cv, Integral)
+
+
+def _dealt(rows: IntArray, cv: Any) -> list[tuple[IntArray, IntArray]]:
+    """Folds of these rows, as if there were no others."""
+    return [(rows[train], rows[test]) for train, test in check_cv(cv).split(rows)]
 
 
 def _cut(data: Any, rows: IntArray) -> Any:

@@ -123,7 +123,8 @@ class PathSearchCV(
         grid: 20 strengths for regressors, for curves 10, each with 10 values of κ or ε if the
         loss reads it, for non-negative models 9, each with and without ``trace_penalty``.
     cv : int, splitter or iterable, default=5
-        Folds, as in GridSearchCV.
+        Folds, as in GridSearchCV. A number deals the rows of positive weight only: those of
+        weight zero are as if they were not there.
     scoring : str or callable, optional
         As in scikit-learn; or "loo", minus the ``loo_error_`` of :class:`fenchel.KernelRidge`,
         for all strengths from one eigendecomposition. With that ``cv`` and ``solver`` play no

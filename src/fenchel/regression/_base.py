@@ -407,7 +407,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         loss = self.make_loss(n_targets)
         shape = (len(prepared.targets), loss.n_outputs or n_targets)
         diagonal = inputs.design(inputs.features, np.eye(shape[1])).diagonal()
-        size = float(diagonal.mean()) or 1.0
+        size = float(np.average(diagonal, weights=inputs.weight)) or 1.0
         return unit_of_strength(loss, prepared.targets, inputs.weight) * size
 
     @property
