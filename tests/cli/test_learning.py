@@ -109,7 +109,7 @@ def test_cross_validation_takes_the_place_of_learning(here, capsys):
 def test_alpha_by_rule_is_said_to_be(here, capsys):
     assert main(["fit", "engel", "--no-learn"]) == 0
     assert ", by rule: nothing was learned" in capsys.readouterr().out
-    pd.DataFrame({"a": range(8), "y": range(8)}).to_csv("few.csv", index=False)
+    pd.DataFrame({"a": range(2), "y": range(2)}).to_csv("few.csv", index=False)
     assert main(["fit", "few.csv", "--target", "y"]) == 0
     assert ", by rule: nothing was learned" in capsys.readouterr().out
     assert main(["fit", "engel", "--alpha", "1e-5", "--length-scale", "500"]) == 0

@@ -113,9 +113,8 @@ def test_units_of_features_and_targets_do_not_matter():
     assert two.alpha == pytest.approx(one.alpha / 16.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("n", [3, 11])
-def test_too_few_rows_teach_nothing(n):
-    assert learn(planted(n), [Matern()], None, OPTIONS) is None
+def test_two_rows_teach_nothing():
+    assert learn(planted(2), [Matern()], None, OPTIONS) is None
 
 
 def test_constant_targets_teach_nothing():

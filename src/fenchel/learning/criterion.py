@@ -91,6 +91,14 @@ class HeldOut:
         slopes = np.append(self.parameters.gathered(gradient_of(left @ right.T)), of_alpha)
         return value / self._constant, slopes / self._constant
 
+    def residuals(self, theta: FloatArray) -> FloatArray:
+        """Held-out residuals at θ, (n, p), of the rows in their order."""
+        self._evaluated(theta)
+        folds: list[_Fold | RidgeFold] = [*self._folds, *self._ridges]
+        n_folds = self.rows.n_folds
+        parts = [folds[i : i + n_folds] for i in range(0, len(folds), n_folds)]
+        return np.hstack([np.vstack([fold.residual for fold in part]) for part in parts])
+
     def _start_from(self, before: HeldOut) -> None:
         """Guess residuals: those of the mean of the functions that folds had before."""
         if before._kernel is None or any(fold.last is None for fold in before._folds):
@@ -154,7 +162,8 @@ class _Fold(Fold):
         fit = self.last = fit_smoothed(problem, self.step, start, _TOL, kept=self.kept)
         mixed = fit.coef @ self.output
         image = self.image(across, mixed)
-        value, slopes = self._judged(self.held_targets - image - fit.offset)
+        self.residual = self.held_targets - image - fit.offset
+        value, slopes = self._judged(self.residual)
         pulled = self.outer(across.T @ slopes) @ self.output
         back = adjoint(problem, fit.kinks, pulled, slopes.sum(axis=0), self.kept)
         slope = -float(np.vdot(slopes, image)) + back.through(-(among @ mixed))

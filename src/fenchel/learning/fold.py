@@ -49,6 +49,8 @@ class Fold:
         self.inside = rows.fold(k)
         self.outside = (slice(0, self.inside.start), slice(self.inside.stop, len(rows.X)))
         self.weight, self.held_weight = self.outer(rows.weight), rows.weight[self.inside]
+        self.residual = np.zeros((len(self.held_weight), 0))
+        """Of the rows inside, by the last fit that was evaluated."""
 
     def outer(self, values: FloatArray) -> FloatArray:
         """What values of all rows are on those outside."""
@@ -117,7 +119,7 @@ class RidgeFold(Fold):
         coef, offset = solved(self.targets, np.zeros(self.targets.shape[1]))
         mixed = self.size * coef
         image = self.image(across, mixed)
-        residual = self.held_targets - image - offset
+        residual = self.residual = self.held_targets - image - offset
         slopes = -self.held_weight[:, None] * residual
         pulled = self.size * self.outer(across.T @ slopes)
         push, _ = solved(pulled, slopes.sum(axis=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
 from fenchel.learning.rows import Rows, rows_by_content
-from fenchel.losses import Loss
+from fenchel.losses import Absolute, Loss
 
 DEFAULT_STRENGTH = 1e-3
 """Alpha in units of the problem, where it is neither given nor learned; and where that starts."""
@@ -40,7 +41,8 @@ _MANY_FOLDS = 150  # rows below which each of them counts, in the first descent 
 _SMOOTHING = 8.0  # kinks as wide as an eighth of the spread first, then of what is left of it
 _SHARPEST = 40.0
 _SMOOTH_ALREADY = 1e6
-_LEAST_ROWS = 12
+_LEAST_ROWS = 3
+_EACH_LEFT_OUT = 12  # rows below which folds have one row each, and a gain may be noise
 _MANY_ROWS = 1000
 _COUNTED, _SHARE, _LAST_FOLDS = 10_000, 0.4, 2  # rows whose share is in the last descent
 _LAST_STEP, _LAST_OUTPUTS = 0.3, 3
@@ -77,8 +79,9 @@ class Learning(CheckedParameters):
         are coupled by a smooth loss), a last descent goes on from there on 0.4 of them, at most
         4000.
     n_folds : int, optional
-        Folds of the criterion; by default 10 for fewer than 150 rows, 5 for fewer than 500, and
-        else 3. A first descent, of 150 rows or more, has 2, and by default a last one too.
+        Folds of the criterion; by default one for each of fewer than 12 rows, 10 for fewer than
+        150, 5 for fewer than 500, and else 3. A first descent, of 150 rows or more, has 2, and
+        by default a last one too.
     max_evaluations : int
         Of the criterion with ``n_rows``, and in a last descent.
     tol : float
@@ -161,6 +164,8 @@ class Data:
     fit_intercept: bool
     constant: str = "constant"
     """What is constant in rows, in words."""
+    measured: bool = False
+    """Whether the size of held-out residuals is wanted."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,10 @@ class Learned:
         Which of the kernels that there were to choose among was taken.
     ended_early : bool
         Whether a callback or the time has ended it.
+    residual : float, optional
+        Median of absolute held-out residuals times 1.4826, of several outputs of their root mean
+        squares: of normal ones the standard deviation. Only where the tube of an
+        :class:`fenchel.SVR` follows from it.
 
     Examples
     --------
@@ -213,6 +222,7 @@ class Learned:
     constant: str = "constant"
     choice: int = 0
     ended_early: bool = False
+    residual: float | None = None
 
     @property
     def said(self) -> str:
@@ -261,7 +271,7 @@ def learn(
 
     ``watch`` counts evaluations from ``n_before`` on.
 
-    None where there is nothing to learn from: a constant without loss, fewer than twelve
+    None where there is nothing to learn from: a constant without loss, fewer than three
     distinct rows or fewer than folds, or rows in whose units the criterion is no number.
 
     Examples
@@ -299,6 +309,8 @@ def learn(
         return None
     if not end.reached:
         best.second()
+    if len(rows.X) < _EACH_LEFT_OUT and not end.reached:
+        best.unless_noise()
     more = options.n_rows is None and n_rows == _MANY_ROWS and n_outputs <= _LAST_OUTPUTS
     if more and not end.reached:
         best.last()
@@ -314,6 +326,8 @@ def _chosen(tried: list[_Try], n_rows: int) -> _Try:
 
 def _folds_for(n_rows: int) -> int:
     """More of few rows, where each counts and fits take no time."""
+    if n_rows < _EACH_LEFT_OUT:
+        return n_rows
     return 10 if n_rows < _MANY_FOLDS else 5 if n_rows < 500 else 3
 
 
@@ -389,6 +403,18 @@ class _Try:
         """Descend on all rows, with kinks as sharp as the loss that is left."""
         self._go_on(self.options.tol)
 
+    def unless_noise(self) -> None:
+        """Take the start with the largest alpha, nearly a constant, unless the best gains more.
+
+        Less than what another kernel must gain is noise of few rows.
+        """
+        if self.alpha is None and self.judge is not None:
+            theta = np.append(self.descent.start[:-1], self.descent.bounds[-1, 1])
+            value, _ = self.judge(theta)
+            self.descent.history.append(value)
+            if not self.held_out < (1.0 - _GAIN / np.sqrt(len(self.rows.X))) * value:
+                self.descent.best = value, value, theta
+
     def last(self) -> None:
         """Descend on more rows, from an alpha that is as much smaller."""
         data, few = self.data, self._fitted
@@ -442,8 +468,18 @@ class _Try:
             message = f"stopped after {len(history)} evaluations: {stopped}"
         elif not steps.any():
             message = f"the start was the best of {len(history)} evaluations"
-        constant = self.data.constant
-        return Learned(kernel, alpha, criterion, history, n_rows, message, constant=constant)
+        learned = Learned(kernel, alpha, criterion, history, n_rows, message)
+        residual = self._residual(theta) if self.data.measured and not stopped else None
+        return replace(learned, constant=self.data.constant, residual=residual)
+
+    def _residual(self, theta: FloatArray) -> float | None:
+        """Median size of held-out residuals, times 1.4826."""
+        assert self.judge is not None
+        with suppress(OutOfTime, np.linalg.LinAlgError), within(self.watch.seconds_left()):
+            size = np.sqrt((self.judge.residuals(theta) ** 2).mean(axis=1, keepdims=True))
+            middle = Absolute().minimizing_offset(size, self.judge.rows.weight)
+            return 1.4826 * float(middle[0])
+        return None
 
 
 def _tasks(data: Data, targets: FloatArray) -> list[Task]:
