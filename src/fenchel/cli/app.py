@@ -94,7 +94,7 @@ _Epsilon = Annotated[
     float | None,
     typer.Option(
         help="Radius of insensitivity, in the units of the target.",
-        show_default="0; for svr a tenth of the target's spread",
+        show_default="0; for svr a tenth of the target's spread, less with little noise",
     ),
 ]
 _Kernel = Annotated[

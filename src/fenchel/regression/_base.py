@@ -351,7 +351,6 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         self._learned = None
         few = slice(0, FEW_ROWS)
         self._try(self._prepared(rows[few], targets[few], weight[few]))
-        self._measure(*of_all)
         kernels = self._open_kernels(rows)
         if kernels:
             self._learned = self._learn(rows, targets, weight, kernels, watch)
@@ -362,6 +361,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         if not kernels and self.alpha is None and self._may_learn():
             kernels = [settled(found.kernel_)]
             self._learned = self._learn(rows, targets, weight, kernels, watch)
+        self._measure(*of_all)
         return found
 
     def _try(self, prepared: Prepared) -> None:
