@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache
 from itertools import count
-from threading import RLock
+from threading import RLock, get_ident
 from typing import TypeVar
 
 from threadpoolctl import LibController, ThreadpoolController
@@ -57,7 +57,7 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self.holders: set[int] = set()  # their ids, so that none is kept alive
+        self.holders: set[int] = set()  # threads of Python
         self._lock = RLock()  # a holder may be deleted, and let go, in the middle of it
         self._before: list[tuple[LibController, int]] = []
         self._limited = False
@@ -110,38 +110,43 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_one_thread.renew)
 
 
+def _held(holder: int) -> Generator[None]:
+    """Hold one thread until this is closed or deleted."""
+    try:
+        _one_thread.add(holder)
+        yield
+    finally:
+        try:
+            _one_thread.discard(holder)
+        except BaseException:  # an interrupt in the middle of it
+            _one_thread.holders.discard(holder)
+            _one_thread.settle()
+            raise
+
+
 class threads_that_pay:
     """One thread for matrices with at most 1000 rows or columns, else what the user has set.
 
-    Waking threads for small matrices costs several times what they save. May be nested, and
-    entered from several threads: sums are then in the same order whatever runs beside them.
-    No generator, which would take as long as a small product. An interrupt may fall between the
-    call of ``__exit__`` and its first line: then it lets go when it is deleted.
+    Waking threads for small matrices costs several times what they save. May be nested, where
+    inner ones do nothing, and entered from several threads: sums are then in the same order
+    whatever runs beside them. An interrupt may fall between the call of ``__exit__`` and its first
+    line: then what is held is let go as the generator is deleted. A method ``__del__`` would do
+    the same, but it is called each time, and an interrupt in it is lost.
     """
 
     def __init__(self, size: int) -> None:
         self._holds = size <= _SMALL
 
     def __enter__(self) -> None:
-        if self._holds:
-            try:
-                _one_thread.add(id(self))
-            except BaseException:  # an interrupt in the middle of it
-                self.__exit__()
-                raise
+        if self._holds and (here := get_ident()) not in _one_thread.holders:
+            self._hold = _held(here)
+            next(self._hold)
+        else:
+            self._holds = False
 
     def __exit__(self, *error: object) -> None:
         if self._holds:
-            try:
-                _one_thread.discard(id(self))
-            except BaseException:  # likewise
-                _one_thread.holders.discard(id(self))
-                _one_thread.settle()
-                raise
-
-    def __del__(self) -> None:
-        if id(self) in _one_thread.holders:
-            _one_thread.discard(id(self))
+            self._hold.close()
 
 
 def threads_allowed() -> int:
