@@ -21,15 +21,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("cases", nargs="*", help=f"some of {', '.join(CASES)}; all by default")
     parser.add_argument("--slow", action="store_true", help="also peers that take minutes")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results.json"))
+    parser.add_argument(
+        "--out", type=Path, help="JSON to write; of all cases benchmarks/results.json by default"
+    )
     arguments = parser.parse_args()
     unknown = set(arguments.cases) - set(CASES)
     if unknown:
         parser.error(f"unknown case {sorted(unknown)[0]!r}, must be one of {list(CASES)}")
     rows = run(arguments.cases or list(CASES), arguments.slow)
     print(table(rows))
-    write(rows, arguments.out)
-    print(f"\nwritten: {arguments.out}")
+    out = arguments.out
+    if out is None and not arguments.cases:  # the rows of some would take the place of all
+        out = Path("benchmarks/results.json")
+    if out is not None:
+        write(rows, out)
+        print(f"\nwritten: {out}")
     return 0
 
 
