@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from fenchel.kernels import SparsePoints
-from fenchel.learning.rows import folds_by_content, rows_by_content
+from fenchel.learning.rows import effective_number, folds_by_content, rows_by_content
 
 
 def table(n=300, d=3, p=2, seed=0):
@@ -146,3 +146,14 @@ def test_folds_of_sparse_rows():
     np.testing.assert_array_equal(folds(explicit, y), found)
     # as dense rows are dealt: which are together, groups of equal rows aside, is by chance
     assert len(set(zip(found, folds_by_content(X, y, 5), strict=True))) == 25
+
+
+def test_the_effective_number_is_of_distinct_rows_and_of_no_unit():
+    X, y, weight = table()
+    number = effective_number(X, y, weight)
+    assert number == pytest.approx(weight.sum() ** 2 / np.sum(weight**2))
+    assert effective_number(X, y, 1e-3 * weight) == pytest.approx(number)
+    repeated = (np.repeat(each, weight.astype(int), axis=0) for each in (X, y))
+    assert effective_number(*repeated, np.ones(int(weight.sum()))) == pytest.approx(number)
+    assert effective_number(SparsePoints(sparse.csr_array(X)), y, weight) == pytest.approx(number)
+    assert effective_number(X, y, np.ones(len(X))) == pytest.approx(len(X))

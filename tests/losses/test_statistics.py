@@ -38,6 +38,37 @@ def test_quantiles_are_those_of_numpy(y, n):
     )
 
 
+@pytest.mark.parametrize("n", [1, 4, 10, 11, 20, 41])
+def test_quantiles_for_new_rows_are_the_median_unbiased_ones_of_numpy(y, n):
+    levels = [0.001, 0.03, 0.1, 0.27, 0.5, 0.9, 0.999]
+    values = np.tile(y[:n], len(levels))
+    found = Pinball(levels).offset_for_new_rows(values, np.full(n, 0.3), n)
+    truth = np.quantile(y[:n, 0], levels, method="median_unbiased")
+    np.testing.assert_allclose(found, truth, rtol=1e-12)
+
+
+def test_quantiles_for_new_rows_with_weights_are_of_repeated_ones(y):
+    times = np.random.default_rng(1).integers(0, 4, len(y))
+    loss, number = Pinball(LEVELS), 17.3
+    found = loss.offset_for_new_rows(np.tile(y, 4), 7.0 * times, number)
+    again = np.tile(np.repeat(y, times, axis=0), 4)
+    truth = loss.offset_for_new_rows(again, np.ones(len(again)), number)
+    np.testing.assert_allclose(found, truth, rtol=1e-12)
+
+
+def test_quantiles_for_new_rows_of_several_targets_and_other_losses(y):
+    both = np.column_stack([y, y**2])
+    loss = Pinball(LEVELS, n_targets=2)
+    found = loss.offset_for_new_rows(np.tile(both, 4), np.ones(41), 41.0).reshape(4, 2)
+    for column, target in enumerate(both.T):
+        truth = np.quantile(target, LEVELS, method="median_unbiased")
+        np.testing.assert_allclose(found[:, column], truth, rtol=1e-12)
+    for loss in (Squared(), SquaredPinball(LEVELS), Huber(1.0)):
+        values = np.tile(y, loss.n_outputs or 1)
+        found = loss.offset_for_new_rows(values, np.ones(41), 41.0)
+        np.testing.assert_array_equal(found, loss.minimizing_offset(values, np.ones(41)))
+
+
 @pytest.mark.parametrize("n", [1, 2, 40, 41])
 def test_median(y, n):
     assert constant(Absolute(), y[:n]) == pytest.approx(np.median(y[:n]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -98,3 +100,18 @@ def test_a_small_density_in_a_tail_and_a_kernel_with_a_level_reach_far():
     step = 1e-5
     ends = model.predict([[3.0 - step], [3.0 + step]])
     assert abs(np.diff(ends)[0]) / (2.0 * step) < 1e-5
+
+
+@pytest.mark.parametrize(("near", "unit"), [(True, 1.0), (True, 1e-4), (True, 1e4), (False, 1.0)])
+def test_conditions_that_nearly_contradict_each_other_are_told(near, unit):
+    other, y = 5.01 if near else 6.0, unit * Y
+    pair = [Condition("value", at=[5.0], equals=unit), Condition("value", at=[other], equals=0.0)]
+    model = NonNegativeRegressor("huber", kernel=Gaussian(1.0), learn=False, conditions=pair)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        values = model.fit(X, y).predict(X)
+    found = model.predict([[5.0], [other]])
+    np.testing.assert_allclose(found, [unit, 0.0], atol=1e-6 * unit)
+    assert (values.max() > 100.0 * y.max()) == near
+    assert ["nearly contradict" in str(each.message) for each in told] == [True] * near
+    assert all(each.filename == __file__ for each in told)

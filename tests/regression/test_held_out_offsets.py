@@ -39,7 +39,10 @@ def by_definition(estimator, parameters, folds, n_used):
         residuals.append(Y[held, None] - without.predict(X[held]))
         weights.append(WEIGHT[held])
     residual, weight = np.concatenate(residuals), np.concatenate(weights)
-    return LOSSES[estimator](LEVELS).minimizing_offset(residual, weight), residual, weight
+    if estimator is ExpectileRegressor:
+        return SquaredPinball(LEVELS).minimizing_offset(residual, weight)
+    number = weight.sum() ** 2 / np.sum(weight**2)
+    return Pinball(LEVELS).offset_for_new_rows(residual, weight, number)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +56,9 @@ def test_definition(estimator, gamma, features, n_used, monkeypatch):
     parameters = {**GIVEN, "level_gamma": gamma, "features": features}
     model = estimator(LEVELS, refit_offsets="held_out", **parameters).fit(X, Y, WEIGHT)
     folds = folds_by_content(X, Y[:, None], 5)
-    expected, residual, weight = by_definition(estimator, parameters, folds, n_used)
     shift = model.offset_ - model.certified_offset_
-    loss = LOSSES[estimator](LEVELS)
-    least = np.average(loss.value(residual - expected), weights=weight)
-    assert np.average(loss.value(residual - shift), weights=weight) <= least * (1.0 + 1e-7)
+    expected = by_definition(estimator, parameters, folds, n_used)
+    np.testing.assert_allclose(shift, expected, atol=1e-4)  # the root of what tol leaves of a fit
     assert np.abs(shift).min() > 1e-3
     # the function and its certificate are those of the fit
     plain = estimator(LEVELS, refit_offsets=None, **parameters).fit(X, Y, WEIGHT)
@@ -197,11 +198,9 @@ def test_folds_far_from_their_optima_are_left_out(n_far, monkeypatch):
     if n_far == 2:
         model.fit(X, Y, WEIGHT)
         folds = folds_by_content(X, Y[:, None], 5)
-        _, residual, weight = by_definition(QuantileRegressor, GIVEN, folds - 2, 3)
-        loss, shift = Pinball(LEVELS), model.offset_ - model.certified_offset_
-        expected = loss.minimizing_offset(residual, weight)
-        least = np.average(loss.value(residual - expected), weights=weight)
-        assert np.average(loss.value(residual - shift), weights=weight) <= least * (1.0 + 1e-7)
+        shift = model.offset_ - model.certified_offset_
+        expected = by_definition(QuantileRegressor, GIVEN, folds - 2, 3)
+        np.testing.assert_allclose(shift, expected, atol=1e-4)
         return
     with pytest.warns(ConvergenceWarning, match="no fit to a part of the rows has converged"):
         model.fit(X, Y)
@@ -249,12 +248,9 @@ def test_intervals_of_a_function_that_comes_near_to_its_rows_hold_new_rows():
     assert 0.75 < held("auto") < 0.87
 
 
-@pytest.mark.parametrize("n", [5, 8, 10])
+@pytest.mark.parametrize("n", [5, 8, 11, 12, 14])
 def test_few_rows_have_levels_of_held_out_rows(n):
-    """Levels of so few training rows are too near to each other, whatever is learned.
-
-    Of 11 rows the outer levels are those of the second smallest and largest one: too near, too.
-    """
+    """Levels of so few training rows are too near to each other, whatever is learned."""
     covered = {"auto": [], None: []}
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -265,7 +261,7 @@ def test_few_rows_have_levels_of_held_out_rows(n):
             low, _, high = model.predict(new).T
             shares.append(np.mean((low <= y_new) & (y_new <= high)))
     assert np.mean(covered[None]) < np.mean(covered["auto"])
-    assert 0.6 < np.mean(covered["auto"]) < 0.9
+    assert 0.65 < np.mean(covered["auto"]) < 0.9
 
 
 @pytest.mark.parametrize("which", ["held_out", "train"])

@@ -11,7 +11,7 @@ from sklearn.isotonic import isotonic_regression
 from fenchel._clock import OutOfTime
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Progress
-from fenchel.learning.rows import folds_by_content
+from fenchel.learning.rows import effective_number, folds_by_content
 from fenchel.losses import Loss
 from fenchel.solvers.loop import time_left
 
@@ -42,6 +42,10 @@ def held_out_shift(
     left out; None where that is so for all. Where all rows are in one fold, being equal, there
     is nothing to add.
 
+    Quantiles are those for new rows, which are a little farther out where rows are few: see
+    :meth:`fenchel.losses.Pinball.offset_for_new_rows`. Their number is that of distinct rows,
+    :math:`(\sum_i s_i)^2 / \sum_i s_i^2` where weights differ.
+
     ``rows`` and ``targets`` are what folds are told by, and ``loss`` is the one to minimize.
     """
     fold_of = folds_by_content(rows, targets, _FOLDS)
@@ -61,7 +65,9 @@ def held_out_shift(
             found.append(own)
     if not inside:
         return None if n_fits else np.zeros(loss.n_outputs or targets.shape[1])
-    return loss.minimizing_offset(np.concatenate(found), weight[np.concatenate(inside)])
+    chosen = np.concatenate(inside)
+    n_rows = effective_number(rows[chosen], targets[chosen], weight[chosen])
+    return loss.offset_for_new_rows(np.concatenate(found), weight[chosen], n_rows)
 
 
 def in_order(shift: FloatArray, levels: FloatArray, room: FloatArray | float = 0.0) -> FloatArray:

@@ -99,9 +99,34 @@ def folds_by_content(X: FloatArray | SparsePoints, targets: FloatArray, n_folds:
     >>> bool(fold[0] == fold[2]), np.bincount(np.unique(fold))
     (True, array([1, 1]))
     """
+    distinct, place = _distinct(X, targets)
+    return _dealt(distinct, n_folds)[place]
+
+
+def effective_number(
+    X: FloatArray | SparsePoints, targets: FloatArray, weight: FloatArray
+) -> float:
+    """Kish's number of rows, (Σ s)² / Σ s², where equal rows are one with the sum of weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning.rows import effective_number
+    >>> X = np.array([[1.0], [5.0], [1.0]])
+    >>> effective_number(X, X, np.ones(3))  # 3² / (2² + 1²)
+    1.8
+    """
+    total = np.bincount(_distinct(X, targets)[1], weights=weight)
+    return float(total.sum() ** 2 / (total @ total))
+
+
+def _distinct(
+    X: FloatArray | SparsePoints, targets: FloatArray
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+    """Keys of distinct rows, and which of these each row has."""
     table = row_keys(X.matrix if isinstance(X, SparsePoints) else X, targets)
     distinct, place = np.unique(table, axis=0, return_inverse=True)
-    return _dealt(distinct, n_folds)[place.ravel()]  # numpy 2.0 gives it a second axis
+    return distinct, place.ravel()  # numpy 2.0 gives it a second axis
 
 
 def _dealt(table: npt.NDArray[np.uint64], n_folds: int) -> npt.NDArray[np.intp]:

@@ -120,6 +120,29 @@ class Pinball(_OfLevels):
         each = self._read(levels, n_targets)
         super().__init__(each - 1.0, each, 0.0, 0.0)
 
+    def offset_for_new_rows(
+        self, residual: FloatArray, sample_weight: FloatArray, n_rows: float
+    ) -> FloatArray:
+        r"""Return, of n residuals, the one of number :math:`\tau_j (n + 1/3) + 1/3`.
+
+        Between two of them, in proportion: the mean of the quantiles of all levels from
+        :math:`1 / n` below that number over n up to it. It is about the median of where the
+        quantile of the population may be, whatever its distribution. The least mean loss has
+        number :math:`\tau_j n`, rounded up, by which the outer quantiles of few residuals are
+        too near to each other.
+
+        References
+        ----------
+        Hyndman, Fan (1996), Sample quantiles in statistical packages, The American Statistician
+        50(4), definition 8.
+        """
+        _, each, _, _ = self.parameters(residual.shape[1])
+        high = np.clip((each * (n_rows + 1.0 / 3.0) + 1.0 / 3.0) / n_rows, 1.0 / n_rows, 1.0)
+        columns = zip(residual.T, high, strict=True)
+        return np.array(
+            [_mean_of_levels(r, sample_weight, b - 1.0 / n_rows, b) for r, b in columns]
+        )
+
 
 class SquaredPinball(_OfLevels):
     r"""Sum over levels of the squared pinball loss.
@@ -211,3 +234,11 @@ class L2Norm(Radial):
 def check_kappa(kappa: float) -> float:
     """Return kappa as a float, or say what is allowed."""
     return POSITIVE(kappa, "kappa")
+
+
+def _mean_of_levels(values: FloatArray, weight: FloatArray, low: float, high: float) -> float:
+    """Mean of the quantiles of all levels between two."""
+    order = np.argsort(values)
+    ends = np.cumsum(weight[order])
+    ends = np.concatenate([[0.0], ends / ends[-1]]).clip(low, high)
+    return float(np.average(values[order], weights=np.diff(ends)))

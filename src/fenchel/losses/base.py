@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NOT_NEGATIVE
 from fenchel.design import RowBlocks
+from fenchel.losses._lengths import fixed_length
 from fenchel.losses._offset import minimizing_offset
 from fenchel.losses.compiled import scale_by_sign
 from fenchel.losses.forms import Box, ConicParts, Envelope, Local, Step
 
 # of a residual: the slope of a smooth loss to the square root of rounding, at least
 _SECANT = 1e-4
-_ROUNDING = 8.0 * float(np.finfo(float).eps)  # of a length over another
-_HALVINGS = 70  # of a bracket of lengths: 2**-70 of it is less than the rounding of any number
 
 
 class ConvexFunction:
@@ -247,6 +244,15 @@ class Loss(ConvexFunction):
         """
         return minimizing_offset(self, residual, sample_weight)
 
+    def offset_for_new_rows(
+        self, residual: FloatArray, sample_weight: FloatArray, n_rows: float
+    ) -> FloatArray:
+        """Return b in R^p for residuals that are yet to come, from those of ``n_rows`` rows.
+
+        What is best for the residuals themselves, unless a loss knows better.
+        """
+        return self.minimizing_offset(residual, sample_weight)
+
     def rearranged(self, offset: FloatArray) -> FloatArray:
         """Return offsets (p,) in an order that costs no row more, whatever its target.
 
@@ -341,7 +347,7 @@ class Insensitive(Loss):
             scale = rho / (rho + threshold)
             return self.loss.conjugate_prox(point * scale, step * scale)
 
-        dual = _fixed_length(dual_of_length, np.where(length > threshold, length, 1.0))
+        dual = fixed_length(dual_of_length, np.where(length > threshold, length, 1.0))
         return np.where(length > threshold, dual, 0.0)
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
@@ -374,7 +380,7 @@ class Insensitive(Loss):
             if not grow.any():
                 break
             high = np.where(grow, 2.0 * high, high)
-        dual = _fixed_length(dual_of_length, high)
+        dual = fixed_length(dual_of_length, high)
         value = np.einsum("ij,ij->i", dual, residual) - self.conjugate(dual)
         return np.where(length[:, 0] > self.epsilon, np.maximum(value, 0.0), 0.0)
 
@@ -451,48 +457,3 @@ class Rescaled(Loss):
 def check_epsilon(epsilon: float) -> float:
     """Return epsilon as a float, or say what is allowed."""
     return NOT_NEGATIVE(epsilon, "epsilon")
-
-
-def _fixed_length(
-    dual_of_length: Callable[[FloatArray], FloatArray], high: FloatArray
-) -> FloatArray:
-    """Find, row by row, the dual vector whose length is the one that it was made with.
-
-    Lengths over those that they lead to grow with them, in a line for the squared loss and for
-    dual vectors on a bound. The line through both ends, moved towards the middle where it is far
-    from it, needs few steps there, and never more than two beyond those of bisection (the ITP
-    method of Oliveira and Takahashi 2020, ACM Transactions on Mathematical Software 47(1), with
-    their constants).
-    """
-
-    def excess(rho: FloatArray) -> FloatArray:
-        length = np.linalg.norm(dual_of_length(rho), axis=1, keepdims=True)
-        return np.where(length > 0.0, rho / np.where(length > 0.0, length, 1.0), np.inf) - 1.0
-
-    smallest = high * 2.0**-_HALVINGS
-    low, pace = smallest, 0.2 / high
-    at_low, at_high = excess(low), excess(high)
-    alive = at_low < -_ROUNDING  # what has shrunk all the way down to 0 is 0, exactly
-    for halvings in range(_HALVINGS + 1, -1, -1):
-        width = high - low
-        near = np.minimum(np.abs(at_low), np.abs(at_high)) <= _ROUNDING
-        done = ~alive | near | (at_high <= 0.0) | (width <= 2.0 * np.spacing(high))
-        if done.all():
-            break
-        middle = 0.5 * (low + high)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of rows that are done
-            line = low - at_low * width / (at_high - at_low)
-        side = np.sign(middle - np.where(np.isfinite(line), line, middle))
-        line = np.where(np.isfinite(line), line, middle)
-        cut = pace * width**2
-        rho = np.where(cut <= np.abs(middle - line), line + side * cut, middle)
-        reach = np.maximum(smallest * 2.0**halvings - 0.5 * width, 0.0)
-        rho = np.where(np.abs(rho - middle) <= reach, rho, middle - side * reach)
-        rho = np.where(done, high, rho)
-        at_rho = excess(rho)
-        short = at_rho < 0.0
-        low, at_low = np.where(~done & short, rho, low), np.where(~done & short, at_rho, at_low)
-        high = np.where(~done & ~short, rho, high)
-        at_high = np.where(~done & ~short, at_rho, at_high)
-    best = np.where(np.abs(at_low) < np.abs(at_high), low, high)
-    return np.where(alive, dual_of_length(best), 0.0)

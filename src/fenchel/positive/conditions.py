@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -258,6 +259,27 @@ def refuse_unreachable(
                 f"{_FURTHEST:g} times as large near the rows as what is fitted: a larger "
                 "length_scale reaches further"
             )
+
+
+def warn_of_near_contradiction(
+    conditions: Sequence[Condition], values: FloatArray, targets: FloatArray
+) -> None:
+    """Warn where a function that meets all conditions is far larger than its targets.
+
+    As one that is 1 at a place and 0 beside it, much nearer than a length scale. Values and
+    targets are in units of the latter's scale.
+    """
+    if len(conditions) < 2:
+        return
+    larger = float(values.max()) / max(float(np.abs(targets).max()), 1.0)
+    if larger > _FURTHEST:
+        warnings.warn(
+            f"conditions nearly contradict each other: to meet them, predictions of the training "
+            f"rows are up to {larger:.0f} times the largest target; a smaller length_scale "
+            "changes faster",
+            UserWarning,
+            stacklevel=7,
+        )
 
 
 def _size_needed(constraint: Constraint) -> float:

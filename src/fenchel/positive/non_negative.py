@@ -18,7 +18,11 @@ from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
-from fenchel.positive.conditions import check_conditions, refuse_unreachable
+from fenchel.positive.conditions import (
+    check_conditions,
+    refuse_unreachable,
+    warn_of_near_contradiction,
+)
 from fenchel.positive.losses import Poisson, PredictionLoss, Residual
 from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import PSDPart, PSDProblem
@@ -219,7 +223,10 @@ class NonNegativeRegressor(PositiveRegressor):
     ) -> PSDSolution:
         inputs, scale = prepared.inputs, float(prepared.scale[0])
         refuse_unreachable(self.conditions, inputs.feature_map, inputs.features, scale)
-        return super()._solve(prepared, start, watch)
+        solution = super()._solve(prepared, start, watch)
+        values = np.sum((inputs.features @ solution.model.factors[0]) ** 2, axis=1)
+        warn_of_near_contradiction(self.conditions, values, prepared.targets)
+        return solution
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
         self.loss_ = self._residual_loss()
