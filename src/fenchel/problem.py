@@ -327,19 +327,20 @@ class Problem:
         certificate = self.certificate(primal, lower, balanced)
         return Certified(balanced, weights, offset, certificate, source)
 
-    def with_model(
-        self, certified: Certified, source: FloatArray, values: FloatArray | None = None
-    ) -> Certified:
-        """The same dual point with the model that another point stands for, without intercept.
-
-        Its values on all rows (n, p) save a product where they are known.
-        """
+    def with_model(self, dual: FloatArray, lower: float, source: FloatArray) -> Certified:
+        """A dual point with its objective, and the model of another point, without intercept."""
         weights, offset = self.link(source), np.zeros(self.n_outputs)
-        if values is not None:
-            self.design.remember(weights, values)
-        lower = certified.certificate.dual
-        certificate = self.certificate(self.primal(weights, offset), lower, certified.dual)
-        return Certified(certified.dual, weights, offset, certificate, source)
+        certificate = self.certificate(self.primal(weights, offset), lower, dual)
+        return Certified(dual, weights, offset, certificate, source)
+
+    def estimate(self, source: FloatArray, values: FloatArray) -> float:
+        """Objective of the function of a point whose values (n, p) are known, without intercept.
+
+        As precise as the values are, and without a product.
+        """
+        square = float(self.weight @ np.einsum("ij,ij->i", source, values))
+        losses = self._losses(lambda rows: values[rows].copy(), np.zeros(self.n_outputs))
+        return 0.5 * self.alpha * square + losses
 
     def _shortened(
         self, dual: FloatArray, linked: FloatArray, lower: float

@@ -15,7 +15,7 @@ from fenchel.features import FeatureMap
 from fenchel.functional.curves import Curves
 from fenchel.losses import Loss, curve_loss
 from fenchel.problem import Problem
-from fenchel.solvers import Solution, judged_again
+from fenchel.solvers import Solution, WarmStart, judged_again
 
 
 class LossChoice(NamedTuple):
@@ -57,6 +57,25 @@ class Outputs:
     def kernel_weights(self, coefficients: FloatArray) -> FloatArray:
         """Return what kernel values at the points are multiplied with, (r, m), from (r, p)."""
         raise NotImplementedError
+
+    def start(self, curves: FloatArray, alpha: float) -> WarmStart:
+        """Return where to start from what :meth:`following` returned."""
+        point = self.from_grid(curves[0])
+        values = None if np.isnan(curves[1, 0, 0]) else self.from_grid(curves[1]) / alpha
+        return WarmStart(point, np.zeros(point.shape[1]), alpha, values)
+
+    def following(self, solution: Solution, alpha: float) -> FloatArray:
+        """Return a point to start from, and alpha times the values of its function, (2, n, m).
+
+        As scaled curves, NaN where the values are not known.
+        """
+        near, values = solution.nearby, solution.nearby_values
+        point = self.on_grid(solution.dual if near is None else near)
+        found = np.empty((2, *point.shape))
+        found[0], found[1] = point, np.nan
+        if near is not None and values is not None:
+            np.multiply(self.on_grid(values), alpha, out=found[1])
+        return found
 
 
 class Spline(Outputs):
@@ -179,28 +198,25 @@ class Represented:
         if outputs.mask is not None:
             self.design = Masked(self._complete, outputs.mask)
 
-    def feature_weights(self, weight: FloatArray, solution: Solution) -> FloatArray:
-        """What features of new rows and the output kernel between are multiplied with, (r, m)."""
-        return self.outputs.kernel_weights(self._coefficients(weight, solution))
-
     def as_stored(
         self, problem: Problem, solution: Solution, inputs: KeptRows, tol: float
-    ) -> Solution:
-        """The solution with the objective of the model as new rows meet it.
+    ) -> tuple[Solution, FloatArray]:
+        """The solution with the objective of the model as new rows meet it, and that model.
 
         Computed anew where weights are so large that the rounding of features counts, and where
-        functions were known by coefficients of the rows.
+        functions were known by coefficients of the rows. The model is what features of new rows
+        and the output kernel between are multiplied with, (r, m).
         """
-        eigenvalues, vectors = self.outputs.spectrum
         coefficients = self._coefficients(problem.weight, solution)
-        weights = coefficients @ (vectors * eigenvalues) @ vectors.T
+        model = self.outputs.kernel_weights(coefficients)
+        weights = coefficients @ self._complete.output_matrix
         by_rows = self._complete.is_gram and self._rows.features is not None
         if not by_rows and not inputs.far_weights(weights, problem.targets):
-            return solution
+            return solution, model
         values = inputs.as_new() @ weights
         if self.outputs.mask is not None:
             values *= self.outputs.mask
-        return judged_again(solution, problem.objective(solution.weights, values), tol)
+        return judged_again(solution, problem.objective(solution.weights, values), tol), model
 
     def _coefficients(self, weight: FloatArray, solution: Solution) -> FloatArray:
         """Σ φ(x_i) c_i β_i, (r, p), of the point β that the model is that of."""

@@ -54,7 +54,6 @@ from fenchel.solvers import (
     Solution,
     Solver,
     Splitting,
-    WarmStart,
     first_that_can,
     make_solver,
 )
@@ -273,7 +272,10 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         last = getattr(self, "_last", None) if self.warm_start else None
         nearby = self._fit_prepared(prepared, last, watch)
         self.learned_, self._learned = self._learned, None
-        self._last = nearby if self.warm_start else None
+        self._last = None
+        if self.warm_start:  # rows may be others next time, and the values with them
+            nearby[1] = np.nan
+            self._last = nearby
         return self
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
@@ -305,7 +307,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     ) -> FloatArray:
         """Solve on prepared curves, set the fitted attributes, and return a point to start from.
 
-        Points are scaled curves of all rows, (n, m), near the dual solution.
+        That is (2, n, m), scaled curves of all rows: a point near the dual solution, and alpha
+        times the values of its function, NaN where they are not known.
         """
         return self._fit_prepared(prepared, start, self._callback())
 
@@ -320,12 +323,11 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     ) -> FloatArray:
         curves, inputs = prepared.curves, prepared.inputs
         choice = self._choice(prepared.spread)
-        outputs = self._represented(prepared, choice).outputs
-        size = (inputs.n_rows, curves.values.shape[1])
+        size = (2, inputs.n_rows, curves.values.shape[1])
         warm = None
         if start is not None and start.shape == size:
-            nearby = outputs.from_grid(start[inputs.kept])
-            warm = WarmStart(nearby, np.zeros(nearby.shape[1]), self.strength(prepared))
+            outputs = self._represented(prepared, choice).outputs
+            warm = outputs.start(start[:, inputs.kept], self.strength(prepared))
         used, problem, solution = solve_named(
             prepared,
             self.make_problem,
@@ -338,15 +340,20 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self.alpha_ = problem.alpha
         represented = self._represented(prepared, choice)
         self.kappa_, self.epsilon_ = choice.kappa, choice.epsilon
-        solution = represented.as_stored(problem, solution, prepared.inputs, self._tolerance)
+        solution, weights = represented.as_stored(
+            problem, solution, prepared.inputs, self._tolerance
+        )
         self._keep_map(prepared.inputs, named=True, stacklevel=7)
         self._warn_of_components(prepared)
         self._keep(prepared, represented, problem, solution)
+        self.feature_map_, self.weights_ = compacted(self.feature_map_, weights)
         self._keep_end(solution, stacklevel=6)
-        found = solution.dual if solution.nearby is None else solution.nearby
-        following = np.zeros(size)
-        following[inputs.kept] = outputs.on_grid(found)
-        return following
+        following = represented.outputs.following(solution, problem.alpha)
+        if len(inputs.kept) == inputs.n_rows:
+            return following
+        whole = np.zeros(size)
+        whole[:, inputs.kept] = following
+        return whole
 
     def _warn_of_components(self, prepared: PreparedCurves) -> None:
         if self.representation != "auto" or self.n_components is None:
@@ -388,8 +395,6 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self.sparsity_ = Sparsity(
             float(np.mean(dual[seen] == 0.0)), float(np.mean(~np.any(dual != 0.0, axis=1)))
         )
-        weights = represented.feature_weights(problem.weight, solution)
-        self.feature_map_, self.weights_ = compacted(self.feature_map_, weights)
         self.output_kernel_ = prepared.output_kernel
         self.loss_ = problem.loss
 

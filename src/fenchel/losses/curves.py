@@ -61,6 +61,8 @@ class _CurveLoss(_MeasuredLoss):
     def dual_norm(self, dual: FloatArray) -> FloatArray:
         """Norm of L^q of each row, (n,)."""
         q = self.dual_order
+        if q == 2.0 and np.isfinite(lengths := np.sqrt(np.einsum("ij,ij->i", dual, dual))).all():
+            return np.asarray(lengths)
         values = np.divide(np.abs(dual), self.root, out=np.zeros_like(dual), where=self.root > 0.0)
         largest = values.max(axis=1)
         if q == np.inf:
@@ -130,7 +132,8 @@ class CurveHuber(_CurveLoss):
         if self.separable:
             return bounded_values(residual, self.root, self.kappa)
         dual = project(residual, self.root, self.kappa, self.dual_order).point
-        return np.einsum("ij,ij->i", dual, residual - 0.5 * dual)
+        inner, square = (np.einsum("ij,ij->i", dual, each) for each in (residual, dual))
+        return np.asarray(inner - 0.5 * square)
 
     def conjugate(self, dual: FloatArray) -> FloatArray:
         if self.separable:

@@ -25,7 +25,7 @@ class Anderson:
         self._moves = np.empty((_MEMORY, size))
         self._changes = np.empty((_MEMORY, size))
         self._gram = np.zeros((_MEMORY, _MEMORY))
-        self._step = np.zeros(size)
+        self._step, self._work = np.zeros(size), np.empty(size)
         self.forget()
 
     def forget(self) -> None:
@@ -72,6 +72,6 @@ class Anderson:
             ridge = _RIDGE * np.trace(gram) * np.eye(known)
             if ridge[0, 0] > 0.0:
                 mix = np.linalg.solve(gram + ridge, self._changes[:known] @ step)
-                following -= mix @ self._moves[:known]
-                following -= mix @ self._changes[:known]
+                following -= np.dot(mix, self._moves[:known], out=self._work)
+                following -= np.dot(mix, self._changes[:known], out=self._work)
         return following

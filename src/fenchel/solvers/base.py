@@ -44,6 +44,8 @@ class Solution:
         The point whose function the model is, where that is known: ``dual`` as a rule.
     nearby : ndarray of shape (n, p) or None
         A point to start similar problems from, if there is a better one than ``dual``.
+    nearby_values : ndarray of shape (n, p) or None
+        Values on the rows of the function that it stands for, where they are known.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Solution:
     history: list[Progress] = field(default_factory=list)
     source: FloatArray | None = None
     nearby: FloatArray | None = None
+    nearby_values: FloatArray | None = None
 
 
 class WarmStart(NamedTuple):
@@ -244,6 +247,7 @@ def solution_of(
     status: Status,
     point: Certified | None = None,
     nearby: FloatArray | None = None,
+    nearby_values: FloatArray | None = None,
 ) -> Solution:
     """Solution of a loop that has ended: its best point, or another one in its place.
 
@@ -270,6 +274,7 @@ def solution_of(
         loop.history,
         point.source,
         nearby,
+        nearby_values,
     )
 
 
