@@ -80,7 +80,7 @@ ESTIMATORS: list[Any] = [
     positive.NonNegativeRegressor(alpha=1e-2, rank=5),
     positive.HeteroscedasticRegressor(1e-2, rank=5),
     positive.NonCrossingQuantileRegressor([0.25, 0.75], alpha=1e-2, learn=False, rank=5),
-    positive.ConeRegressor(alpha=1e-2, rank=5),
+    positive.ConeRegressor(alpha=1e-2, rank=5, learn=False),
     positive.DensityEstimator(rank=5),
     online.WidrowHoff(),
     online.OnlineRidge(),

@@ -107,7 +107,7 @@ CASES = [
     Case(NonNegativeRegressor(alpha=1e-2, rank=8)),
     Case(HeteroscedasticRegressor(1e-2, rank=8)),
     Case(NonCrossingQuantileRegressor(LEVELS, alpha=1e-2, learn=False, rank=8)),
-    Case(ConeRegressor(alpha=1e-2, rank=8), TWO),
+    Case(ConeRegressor(alpha=1e-2, rank=8, learn=False), TWO),
     Case(DensityEstimator(1e-2, rank=8), None),
     Case(KernelRidgeCV(alphas=GRID["alpha"]), TWO),
     Case(RidgeCV(alphas=GRID["alpha"]), TWO),
@@ -126,7 +126,7 @@ CASES = [
             {"alpha": [1.0, 0.1], "gap_strength": [1.0, 0.01]},
         )
     ),
-    Case(PathSearchCV(ConeRegressor(rank=8), GRID), TWO),
+    Case(PathSearchCV(ConeRegressor(rank=8, learn=False), GRID), TWO),
     Case(PathSearchCV(DensityEstimator(rank=4), PENALTIES), None),
     Case(ConformalRegressor(KernelRidge(1e-2, learn=False), method="cv+", coverage=0.8)),
     Case(

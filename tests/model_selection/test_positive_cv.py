@@ -215,7 +215,7 @@ def test_density_search(tmp_path):
         (HeteroscedasticRegressor(), {"alpha": 9, "trace_penalty": [0.0, 1e-4]}),
         (DensityEstimator(), {"alpha": 9, "trace_penalty": [0.0, 1e-4]}),
         (NonCrossingQuantileRegressor(), {"alpha": 9, "gap_strength": [1.0, 0.01]}),
-        (ConeRegressor(), {"alpha": 9}),
+        (ConeRegressor(learn=False), {"alpha": 9}),
     ],
 )
 def test_default_grids(plain, grid):
@@ -227,8 +227,8 @@ def test_default_grids(plain, grid):
 def test_cones_are_searched():
     both = np.column_stack([np.abs(Y), 1.0 + np.abs(Y)])
     grid = {"alpha": [1e-1, 1e-3], "cone": ["non_negative", "monotone"]}
-    search = PathSearchCV(ConeRegressor(rank=8), grid, cv=FOLDS).fit(X, both)
-    theirs = GridSearchCV(ConeRegressor(rank=8), grid, cv=FOLDS).fit(X, both)
+    search = PathSearchCV(ConeRegressor(rank=8, learn=False), grid, cv=FOLDS).fit(X, both)
+    theirs = GridSearchCV(ConeRegressor(rank=8, learn=False), grid, cv=FOLDS).fit(X, both)
     assert search.best_score_ == pytest.approx(theirs.best_score_, abs=1e-3)
     assert search.best_params_ == theirs.best_params_
 

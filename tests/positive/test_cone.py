@@ -39,8 +39,8 @@ def data(n=30, seed=0):
 
 @with_checks(
     # alternating directions converge linearly: a small gap for predictions to seven digits
-    ConeRegressor(kernel=Gaussian(8.0), alpha=1e-2, tol=1e-11),
-    ConeRegressor(generators=[[1.0]], kernel=Gaussian(8.0)),
+    ConeRegressor(kernel=Gaussian(8.0), alpha=1e-2, tol=1e-11, learn=False),
+    ConeRegressor(generators=[[1.0]], kernel=Gaussian(8.0), learn=False),
 )
 def test_scikit_learn(estimator, check):
     if estimator.generators is not None and check.func.__name__ == "check_regressor_multioutput":
@@ -81,7 +81,7 @@ def prepared_of(model, X, Y, weight):
 def test_inequalities_against_a_semidefinite_program(name):
     X, Y, weight = data()
     cone = name if name in ("non_negative", "monotone") else CONES[name]
-    model = ConeRegressor(cone, alpha=1e-3, rank=5, kernel=Gaussian(2.0), tol=1e-8)
+    model = ConeRegressor(cone, alpha=1e-3, rank=5, kernel=Gaussian(2.0), tol=1e-8, learn=False)
     model.fit(X, Y, weight)
     prepared, features = prepared_of(model, X, Y, weight)
     optimum = theorem_6(features, prepared.targets, weight, CONES[name], 1e-3)
@@ -110,8 +110,8 @@ def test_inequalities_that_follow_from_others_change_nothing(loss, needed, cone)
     rng = np.random.default_rng(0)
     X = rng.uniform(-2.0, 2.0, (80, 2))
     Y = np.column_stack([np.sin(X[:, 0]) + 0.5, X[:, 1], X[:, 0] * X[:, 1]])
-    alone = ConeRegressor(needed, loss=loss).fit(X, Y)
-    model = ConeRegressor(cone, loss=loss).fit(X, Y)
+    alone = ConeRegressor(needed, loss=loss, learn=False).fit(X, Y)
+    model = ConeRegressor(cone, loss=loss, learn=False).fit(X, Y)
     assert model.status_.converged
     assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=1e-9)
     forces = [np.einsum("ts,tab->sab", each.cone_, each.multipliers_) for each in (alone, model)]
@@ -123,7 +123,13 @@ def test_inequalities_that_follow_from_others_change_nothing(loss, needed, cone)
 def test_generators_against_a_semidefinite_program():
     X, Y, weight = data()
     model = ConeRegressor(
-        generators=EDGES, alpha=1e-3, trace_penalty=1e-3, rank=5, kernel=Gaussian(2.0), tol=1e-8
+        generators=EDGES,
+        alpha=1e-3,
+        trace_penalty=1e-3,
+        rank=5,
+        kernel=Gaussian(2.0),
+        tol=1e-8,
+        learn=False,
     ).fit(X, Y, weight)
     prepared, _ = prepared_of(model, X, Y, weight)
     optimum = referee.squared(model._problem(prepared), prepared.targets)
@@ -141,7 +147,7 @@ def test_outputs_lie_in_the_cone_everywhere(name):
     X, Y, _ = data()
     cone = name if name in ("non_negative", "monotone") else CONES[name]
     points = np.random.default_rng(1).uniform(-8.0, 8.0, (20_000, 1))
-    prediction = ConeRegressor(cone, tol=1e-4).fit(X, Y).predict(points)
+    prediction = ConeRegressor(cone, tol=1e-4, learn=False).fit(X, Y).predict(points)
     rounding = 0.0 if isinstance(cone, str) else 1e-12
     assert np.min(prediction @ CONES[name].T) >= -rounding
     assert np.ptp(prediction, axis=0).min() > 0.1  # not because they do nothing
@@ -150,7 +156,7 @@ def test_outputs_lie_in_the_cone_everywhere(name):
 def test_hulls_lie_in_the_cone_everywhere():
     X, Y, _ = data()
     points = np.random.default_rng(1).uniform(-8.0, 8.0, (20_000, 1))
-    prediction = ConeRegressor(generators=EDGES, tol=1e-4).fit(X, Y).predict(points)
+    prediction = ConeRegressor(generators=EDGES, tol=1e-4, learn=False).fit(X, Y).predict(points)
     assert np.min(prediction @ SQUARE.T) >= -1e-12
 
 
@@ -160,15 +166,15 @@ def test_inequalities_are_the_larger_set_for_a_cone_over_a_square():
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     Y = np.column_stack([np.sin(2 * angle), np.cos(2 * angle), np.ones(20)])
     settings = {"kernel": "linear", "alpha": 1e-6, "tol": 1e-7}
-    inequalities = ConeRegressor(SQUARE, **settings).fit(X, Y)
-    hull = ConeRegressor(generators=EDGES, **settings).fit(X, Y)
+    inequalities = ConeRegressor(SQUARE, **settings, learn=False).fit(X, Y)
+    hull = ConeRegressor(generators=EDGES, **settings, learn=False).fit(X, Y)
     assert np.mean((inequalities.predict(X) - Y) ** 2) < 1e-6
     assert np.mean((hull.predict(X) - Y) ** 2) > 1e-3
 
 
 def test_follows_the_free_direction_and_the_scale():
     X, Y, weight = data()
-    model = ConeRegressor("monotone", tol=1e-9)
+    model = ConeRegressor("monotone", tol=1e-9, learn=False)
     first = model.fit(X, Y, weight).predict(X)
     second = model.fit(X, 50.0 * Y - 2e3, weight).predict(X)
     np.testing.assert_allclose(second, 50.0 * first - 2e3, rtol=0, atol=50.0 * 1e-3)
@@ -179,7 +185,9 @@ def test_follows_the_free_direction_and_the_scale():
 def test_weights_are_repetitions_and_models_survive_files(settings, tmp_path):
     X, Y, weight = data()
     weight[:3] = 0.0
-    model = ConeRegressor(**settings, kernel=Gaussian(1.0), tol=1e-9).fit(X, Y, weight)
+    model = ConeRegressor(**settings, kernel=Gaussian(1.0), tol=1e-9, learn=False).fit(
+        X, Y, weight
+    )
     primal, weighted = model.certificate_.primal, model.predict(X)
     assert np.all(model.dual_coef_[:3] == 0.0)
     same = fenchel.load(fenchel.save(model, tmp_path / "model.skops"))
@@ -222,16 +230,16 @@ def test_usual_cones():
 def test_bad_parameters(settings, sentence):
     X, Y, _ = data()
     with pytest.raises(ValueError, match=sentence):
-        ConeRegressor(**settings).fit(X, Y)
+        ConeRegressor(**settings, learn=False).fit(X, Y)
 
 
 def test_an_order_needs_two_outputs():
     X, Y, _ = data()
     with pytest.raises(ValueError, match="cone='monotone' needs two or more outputs, got 1"):
-        ConeRegressor("monotone").fit(X, Y[:, 0])
+        ConeRegressor("monotone", learn=False).fit(X, Y[:, 0])
 
 
 def test_too_few_steps_are_told():
     X, Y, _ = data()
     with pytest.warns(ConvergenceWarning, match="increase max_iter"):
-        ConeRegressor("monotone", max_iter=1).fit(X, Y)
+        ConeRegressor("monotone", max_iter=1, learn=False).fit(X, Y)

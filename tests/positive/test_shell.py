@@ -24,8 +24,8 @@ ESTIMATORS = {
     "poisson": NonNegativeRegressor("poisson", alpha=1e-3),
     "heteroscedastic": HeteroscedasticRegressor(),
     "non-crossing": NonCrossingQuantileRegressor([0.2, 0.5, 0.8]),
-    "inequalities": ConeRegressor("monotone", alpha=1e-3),
-    "generators": ConeRegressor(generators=GENERATORS, alpha=1e-3),
+    "inequalities": ConeRegressor("monotone", alpha=1e-3, learn=False),
+    "generators": ConeRegressor(generators=GENERATORS, alpha=1e-3, learn=False),
 }
 
 

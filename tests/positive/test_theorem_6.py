@@ -94,7 +94,7 @@ def test_any_loss_against_a_semidefinite_program(name, loss, trace_penalty):
     X, Y, weight = data(20)
     cone = CONES[name] if name == "square" else name
     shape = {"kernel": Gaussian(4.0), "rank": 4, "solver": "splitting"}
-    scale = ConeRegressor(cone, **shape).fit(X, Y, weight).scale_
+    scale = ConeRegressor(cone, **shape, learn=False).fit(X, Y, weight).scale_
     model = ConeRegressor(
         cone,
         loss=loss,
@@ -105,6 +105,7 @@ def test_any_loss_against_a_semidefinite_program(name, loss, trace_penalty):
         trace_penalty=trace_penalty,
         max_iter=20_000,
         **shape,
+        learn=False,
     ).fit(X, Y, weight)
     prepared, features = prepared_of(model, X, Y, weight)
     kind = 0.7 if loss == "pinball" else "huber"
@@ -131,12 +132,14 @@ def test_squared_loss_with_a_nuclear_norm():
     """Half of Huber's loss with a threshold beyond all residuals, and lower ranks."""
     X, Y, weight = data(20)
     options = {"alpha": 1e-3, "kernel": Gaussian(4.0), "rank": 4, "tol": 1e-7}
-    penalized = ConeRegressor("monotone", trace_penalty=0.05, **options).fit(X, Y, weight)
-    wide = ConeRegressor("monotone", loss="huber", kappa=1e3, trace_penalty=0.05, **options).fit(
+    penalized = ConeRegressor("monotone", trace_penalty=0.05, **options, learn=False).fit(
         X, Y, weight
     )
+    wide = ConeRegressor(
+        "monotone", loss="huber", kappa=1e3, trace_penalty=0.05, **options, learn=False
+    ).fit(X, Y, weight)
     assert penalized.certificate_.primal == pytest.approx(wide.certificate_.primal, abs=1e-6)
-    free = ConeRegressor("monotone", **options).fit(X, Y, weight)
+    free = ConeRegressor("monotone", **options, learn=False).fit(X, Y, weight)
     nuclear = [np.abs(np.linalg.eigvalsh(m.matrices_)).sum() for m in (penalized, free)]
     assert nuclear[0] < 0.8 * nuclear[1]
 
@@ -154,6 +157,7 @@ def test_solvers_agree(loss, trace_penalty):
         rank=4,
         tol=1e-6,
         max_iter=20_000,
+        learn=False,
     )
     fits = [clone(model).set_params(solver=s).fit(X, Y, weight) for s in ("auto", "splitting")]
     objectives = [fit.certificate_.primal for fit in fits]
@@ -166,10 +170,12 @@ def test_solvers_agree(loss, trace_penalty):
 def test_solver_is_obeyed_or_refused():
     X, Y, _ = data()
     with pytest.raises(ValueError, match="solver must be 'auto' or 'splitting' for these inequa"):
-        ConeRegressor("monotone", solver="newton").fit(X, Y)
+        ConeRegressor("monotone", solver="newton", learn=False).fit(X, Y)
     with pytest.raises(ValueError, match=r"solver must be 'auto', 'newton', .* with generators"):
-        ConeRegressor(generators=EDGES, solver="splitting").fit(X, Y)
-    turned = ConeRegressor(np.linalg.qr(SQUARE[:3])[0], solver="proximal_newton", alpha=1e-2)
+        ConeRegressor(generators=EDGES, solver="splitting", learn=False).fit(X, Y)
+    turned = ConeRegressor(
+        np.linalg.qr(SQUARE[:3])[0], solver="proximal_newton", alpha=1e-2, learn=False
+    )
     turned.fit(X, Y)
     assert turned.certificate_.relative_gap <= 1e-6
     with pytest.raises(ValueError, match="solver must be 'auto' or 'splitting' for these inequa"):
@@ -186,6 +192,7 @@ def test_generators_with_another_loss():
         kernel=Gaussian(4.0),
         rank=4,
         tol=1e-7,
+        learn=False,
     ).fit(X, Y, weight)
     prepared, _ = prepared_of(model, X, Y, weight)
     best = referee.pinball(model._problem(prepared), prepared.targets, (0.7, 0.7, 0.7))
@@ -196,7 +203,9 @@ def test_quantiles_in_order_by_theorem_6():
     """Three levels of one target under the monotone cone: curves that cross nowhere."""
     X, Y, _ = data(60)
     targets = np.repeat(Y[:, :1], 3, axis=1)
-    model = ConeRegressor("monotone", loss=Pinball([0.2, 0.5, 0.8]), alpha=1e-3, tol=1e-4)
+    model = ConeRegressor(
+        "monotone", loss=Pinball([0.2, 0.5, 0.8]), alpha=1e-3, tol=1e-4, learn=False
+    )
     curves = model.fit(X, targets).predict(np.linspace(-5.0, 5.0, 500)[:, None])
     assert np.diff(curves, axis=1).min() >= 0.0
     below = (Y[:, :1] <= model.predict(X)).mean(axis=0)
@@ -206,7 +215,7 @@ def test_quantiles_in_order_by_theorem_6():
 @pytest.mark.parametrize("cone", ["monotone", SQUARE])
 def test_in_the_search(cone):
     X, Y, _ = data(30)
-    plain = ConeRegressor(cone, kernel=Gaussian(1.0), tol=1e-6)
+    plain = ConeRegressor(cone, kernel=Gaussian(1.0), tol=1e-6, learn=False)
     grid = {"alpha": [1e-1, 1e-3], "trace_penalty": [0.0, 1e-2], "loss": ["squared", "huber"]}
     folds = KFold(3)
     ours = PathSearchCV(plain, grid, cv=folds, selection="min").fit(X, Y)

@@ -35,8 +35,8 @@ CASES = [
     (NonNegativeRegressor(), {"loss": "poisson"}, Y),
     (HeteroscedasticRegressor(), {"max_std": 3.0}, Y),
     (NonCrossingQuantileRegressor([0.1, 0.9], learn=False), {"levels": [0.1, 0.5, 0.9]}, Y),
-    (ConeRegressor("monotone"), {"cone": "non_negative"}, PAIRS),
-    (ConeRegressor(generators=np.eye(2)), {"generators": None}, PAIRS),
+    (ConeRegressor("monotone", learn=False), {"cone": "non_negative"}, PAIRS),
+    (ConeRegressor(generators=np.eye(2), learn=False), {"generators": None}, PAIRS),
     (DensityEstimator(), {"alpha": 0.1}, None),
     (PathSearchCV(KernelRidge(), {"alpha": 3}, cv=2), {"param_grid": {"alpha": 4}}, Y),
     (

@@ -13,6 +13,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import NONE, NUMBERS, OneOf, declared, targets_of
 from fenchel.certificate import Callback
+from fenchel.learning import Learning
 from fenchel.losses import Loss, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_score
@@ -103,12 +104,12 @@ class ConeRegressor(PositiveRegressor):
         Of the residuals of all outputs: a name of :func:`fenchel.losses.make_loss`, or any loss.
     level, kappa, epsilon : float
         As in :class:`NonNegativeRegressor`.
-    alpha : float or None, default=1e-4
-        Strength of the squared norms, > 0. None is learned; without learning it is the default.
+    alpha : float or None, default=None
+        Strength of the squared norms, > 0. None is learned, and 1e-4 without learning.
     trace_penalty : float, default=0.0
         Strength of the traces, or nuclear norms, >= 0; it lowers ranks.
-    learn : bool or Learning, default=False
-        As in :class:`NonNegativeRegressor`, by the same loss of linear models.
+    learn : bool or Learning, default=True
+        As in :class:`NonNegativeRegressor`, by the same loss of linear models; alpha is theirs.
     solver : {"auto", "newton", "proximal_newton", "fista", "splitting"} or solver, default="auto"
         The first four are those of :class:`NonNegativeRegressor`, for ``generators`` and for
         cones of as many orthogonal inequalities as outputs, as "non_negative" (with a trace
@@ -116,7 +117,10 @@ class ConeRegressor(PositiveRegressor):
         directions, for any inequalities. "auto" is what will do, "splitting" last.
     tol : float, default=1e-6
         Duality gap to reach, relative to the loss of the best constant.
-    kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
+    kernel : None, str, kernel or callable, default=None
+        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel whose length scales are
+        learned, and read off the data with ``learn=False`` or random features.
+    features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
@@ -201,8 +205,9 @@ class ConeRegressor(PositiveRegressor):
     level: float = 0.5
     kappa: float = 1.0
     epsilon: float = 0.1
-    alpha: float | None = 1e-4
+    alpha: float | None = None
     trace_penalty: float = 0.0
+    learn: bool | Learning = True
     max_iter: int = 5000
 
     def predict(self, X: ArrayLike) -> FloatArray:
