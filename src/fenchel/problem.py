@@ -187,8 +187,7 @@ class Problem:
 
     def objective(self, weights: FloatArray, values: FloatArray) -> float:
         """The same for predictions (n, p) that are known, offset and all."""
-        none = np.zeros(self.n_outputs)
-        return self.penalty(weights) + self._losses(lambda rows: values[rows].copy(), none)
+        return self.penalty(weights) + self._losses_at(values)
 
     def penalty(self, weights: FloatArray) -> float:
         """What the objective has beside the losses."""
@@ -227,6 +226,10 @@ class Problem:
             return (float(np.dot(self.share[rows], loss.value(residual))),)
 
         return float(self.design.blocks.sum(task)[0])
+
+    def _losses_at(self, values: FloatArray) -> float:
+        """The same of predictions that are known."""
+        return self._losses(lambda rows: values[rows].copy(), np.zeros(self.n_outputs))
 
     def link(self, dual: FloatArray) -> FloatArray:
         """Weights of the function that a dual point stands for."""
@@ -338,9 +341,11 @@ class Problem:
 
         As precise as the values are, and without a product.
         """
+        losses = self._losses_at(values)
+        if self.radius is not None:
+            return losses
         square = float(self.weight @ np.einsum("ij,ij->i", source, values))
-        losses = self._losses(lambda rows: values[rows].copy(), np.zeros(self.n_outputs))
-        return 0.5 * self.alpha * square + losses
+        return losses + 0.5 * self.alpha * square
 
     def _shortened(
         self, dual: FloatArray, linked: FloatArray, lower: float
