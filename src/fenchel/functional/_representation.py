@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -198,6 +199,12 @@ class Represented:
         if outputs.mask is not None:
             self.design = Masked(self._complete, outputs.mask)
 
+    @cached_property
+    def _between(self) -> FloatArray:
+        """The kernel between the coordinates, (p, p); a design need not know it."""
+        eigenvalues, vectors = self.outputs.spectrum
+        return (vectors * eigenvalues) @ vectors.T
+
     def as_stored(
         self, problem: Problem, solution: Solution, inputs: KeptRows, tol: float
     ) -> tuple[Solution, FloatArray]:
@@ -209,7 +216,7 @@ class Represented:
         """
         coefficients = self._coefficients(problem.weight, solution)
         model = self.outputs.kernel_weights(coefficients)
-        weights = coefficients @ self._complete.output_matrix
+        weights = coefficients @ self._between
         by_rows = self._complete.is_gram and self._rows.features is not None
         if not by_rows and not inputs.far_weights(weights, problem.targets):
             return solution, model
