@@ -113,6 +113,13 @@ def test_nothing_is_learned_where_nobody_asks(estimator):
     assert gram.learned_ is None
 
 
+@pytest.mark.parametrize("kind", list(dict.fromkeys(type(each) for each in ALL)))
+def test_kernel_and_alpha_are_learned_by_default(kind):
+    model = kind().fit(X, Y)
+    assert model.kernel_ == model.learned_.kernel
+    assert model.alpha_ == model.learned_.alpha
+
+
 @every
 def test_the_fit_is_that_of_what_was_learned(estimator):
     model = given(estimator, alpha=None).fit(X, Y)

@@ -261,16 +261,12 @@ def refuse_unreachable(
             )
 
 
-def warn_of_near_contradiction(
-    conditions: Sequence[Condition], values: FloatArray, targets: FloatArray
-) -> None:
-    """Warn where a function that meets all conditions is far larger than its targets.
+def warn_of_near_contradiction(values: FloatArray, targets: FloatArray) -> None:
+    """Warn where a function that meets several conditions is far larger than its targets.
 
     As one that is 1 at a place and 0 beside it, much nearer than a length scale. Values and
     targets are in units of the latter's scale.
     """
-    if len(conditions) < 2:
-        return
     larger = float(values.max()) / max(float(np.abs(targets).max()), 1.0)
     if larger > _FURTHEST:
         warnings.warn(

@@ -224,8 +224,9 @@ class NonNegativeRegressor(PositiveRegressor):
         inputs, scale = prepared.inputs, float(prepared.scale[0])
         refuse_unreachable(self.conditions, inputs.feature_map, inputs.features, scale)
         solution = super()._solve(prepared, start, watch)
-        values = np.sum((inputs.features @ solution.model.factors[0]) ** 2, axis=1)
-        warn_of_near_contradiction(self.conditions, values, prepared.targets)
+        if len(self.conditions) > 1:
+            values = quadratic_forms(inputs.features, solution.model.factors[0])
+            warn_of_near_contradiction(values, prepared.targets)
         return solution
 
     def _keep(self, prepared: Prepared, solution: PSDSolution) -> None:
