@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,6 +206,7 @@ def run_tasks(
     started = time.perf_counter()
     limit = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     os.environ.update(limit)  # read by the worker processes
+    function = _importable(function)
     results = Parallel(n_jobs=jobs, return_as="generator_unordered")(
         delayed(_run_one)(function, task) for task in todo
     )
@@ -216,6 +219,19 @@ def run_tasks(
             print(f"[{k}/{len(todo)}, {spent:.0f} s] {entry['task']}: {entry['seconds']:.1f} s")
     wanted = [done[json.dumps(list(task))] for task in tasks]
     return pd.DataFrame.from_records([record for entry in wanted for record in entry["records"]])
+
+
+def _importable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function by a name under which worker processes find it.
+
+    ``python -m`` calls its module ``__main__``, which is copied to them piece by piece: functions
+    that keep what they have computed before can't be.
+    """
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if function.__module__ != "__main__" or spec is None:
+        return function
+    found: Callable[..., Any] = getattr(import_module(spec.name), function.__name__)
+    return found
 
 
 def _run_one(

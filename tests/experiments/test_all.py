@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from shutil import which
@@ -67,3 +68,28 @@ def test_names_that_are_none_are_refused(capsys):
     with pytest.raises(SystemExit):
         everything.main(["table"])
     assert "NAME must be one of textbook_figures" in capsys.readouterr().err
+
+
+def test_functions_that_keep_results_run_in_workers(tmp_path):
+    (tmp_path / "kept.py").write_text(
+        "import sys\n"
+        "from functools import cache\n"
+        "from pathlib import Path\n"
+        "from experiments.harness import run_tasks\n"
+        "@cache\n"
+        "def double(x):\n"
+        "    return 2 * x\n"
+        "def task(x):\n"
+        "    return [{'double': double(x)}]\n"
+        "if __name__ == '__main__':\n"
+        "    print(run_tasks(task, [(1,), (3,)], Path(sys.argv[1]), 2)['double'].sum())\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), str(harness.HERE.parent)])
+    done = subprocess.run(
+        [sys.executable, "-m", "kept", str(tmp_path / "tasks.jsonl")],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split()[-1] == "8"
