@@ -5,6 +5,7 @@ The results of the experiments and the table of the benchmarks. Neither is kept 
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -17,7 +18,8 @@ RESULTS = """# Published results
 
 Each page sets the numbers that a paper prints beside those measured here, and says where they
 differ and why. The command on a page makes it anew; `experiments/results` holds the numbers behind
-it as CSV files.
+it as CSV files. The table below the list says from which commit each page was made last by
+`python -m experiments`, and how long that took; the others are of earlier commits.
 
 ```{toctree}
 :maxdepth: 1
@@ -56,8 +58,24 @@ def write_results(source: Path, results: Path) -> list[str]:
         for picture in (results / name).glob("*.png"):
             shutil.copy2(picture, source / "results" / name)
     entries = "\n".join(f"{name}/page" for name in names)
-    _write(source / "results" / "index.md", f"{RESULTS}{entries}\n```\n")
+    index = f"{RESULTS}{entries}\n```\n{_runs(results / 'runs.csv')}"
+    _write(source / "results" / "index.md", index)
     return names
+
+
+def _runs(file: Path) -> str:
+    """A table of the runs that ended as they should; nothing where there is no file of them."""
+    if not file.exists():
+        return ""
+    with file.open(encoding="utf-8", newline="") as lines:
+        runs = [run for run in csv.DictReader(lines) if run["ended"] == "as it should"]
+    rows = ["| page | commit | date | minutes | processes |", "| --- | --- | --- | --- | --- |"]
+    for run in runs:
+        page = f"{{doc}}`{run['experiment']} <{run['experiment']}/page>`"
+        rows.append(
+            f"| {page} | {run['commit']} | {run['date']} | {run['minutes']} | {run['jobs']} |"
+        )
+    return "\n" + "\n".join(rows) + "\n"
 
 
 def write_performance(source: Path, file: Path) -> None:

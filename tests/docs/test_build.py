@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -71,6 +72,21 @@ def test_results_of_all_experiments_are_shown(built: Path) -> None:
         title = page.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
         assert title.split("ε")[-1][:20] in shown.read_text(encoding="utf-8")
         assert "<img" in shown.read_text(encoding="utf-8")
+
+
+def test_runs_are_listed_with_their_commits(built: Path) -> None:
+    """Those that ended as they should, each with its page."""
+    file = ROOT / "experiments" / "results" / "runs.csv"
+    with file.open(encoding="utf-8", newline="") as lines:
+        runs = [run for run in csv.DictReader(lines) if run["ended"] == "as it should"]
+    text = (built / "results" / "index.html").read_text(encoding="utf-8")
+    rows = re.findall(r"<tr.*?</tr>", text, re.DOTALL)
+    assert runs
+    assert len(rows) == len(runs) + 1
+    for run, row in zip(runs, rows[1:], strict=True):
+        assert f'href="{run["experiment"]}/page.html"' in row
+        assert run["commit"] in row
+        assert run["minutes"] in row
 
 
 def test_performance_shows_every_row(built: Path) -> None:
