@@ -41,8 +41,8 @@ QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle"), 3
 QUICK_STRENGTHS, QUICK_GAMMAS = (1e-2, 1.0, 1e2), (0.0, 1.0, np.inf)
 
 Predict = Callable[[np.ndarray], np.ndarray]
-Fit = tuple[Predict, float | None]
-"""What predicts, and the relative gap of its certificate where the method has one."""
+Fit = tuple[Predict, float]
+"""What predicts, and the relative gap of its certificate."""
 Path = Callable[[np.ndarray, np.ndarray, Sequence[float], float], Iterator[Fit]]
 
 
@@ -83,22 +83,24 @@ def mtfl_path(
 ) -> Iterator[Fit]:
     """MTFL for increasing strengths, each fit starting from the one before."""
     features_of = mtfl.row_features(X)
-    features, start = features_of(X), None
+    features, learned = features_of(X), None
     for strength in strengths:
-        learned = mtfl.learn(features, y, LEVELS, strength, start, tol=tol)
-        start = learned.start
-        yield (lambda Z, learned=learned: learned.predict(features_of(Z))), None
+        learned = mtfl.learn(features, y, LEVELS, strength, learned, tol=tol)
+        yield (lambda Z, learned=learned: learned.predict(features_of(Z))), learned.relative_gap
 
 
 PATHS: dict[str, Path] = {"IND_NC": non_crossing_path, "MTFL": mtfl_path}
+TOLERANCES = {"IND_NC": (CV_TOL, TOL), "MTFL": (1e-2, 1e-3)}
+"""Of the folds and of the last fit."""
 
 
-def best_strength(path: Path, X: np.ndarray, y: np.ndarray, quick: bool) -> float:
+def best_strength(method: str, X: np.ndarray, y: np.ndarray, quick: bool) -> float:
     """C of the least cross-validated pinball loss."""
+    path, (tol, _) = PATHS[method], TOLERANCES[method]
     strengths = QUICK_STRENGTHS if quick else STRENGTHS
     loss = np.zeros(len(strengths))
     for train, test in KFold(QUICK_FOLDS if quick else FOLDS).split(X):
-        fits = path(X[train], y[train], strengths, CV_TOL)
+        fits = path(X[train], y[train], strengths, tol)
         loss += [pinball(y[test], predict(X[test]), LEVELS) for predict, _ in fits]
     return strengths[int(np.argmin(loss))]
 
@@ -143,15 +145,16 @@ def one_split(name: str, k: int, methods: Sequence[str], quick: bool) -> list[di
         train, test = harness.split(len(X), k)
         started = time.perf_counter()
         if methods[0] in PATHS:
-            path = PATHS[methods[0]]
-            chosen = {methods[0]: (best_strength(path, X[train], y[train], quick), np.inf)}
+            (method,) = methods
+            chosen = {method: (best_strength(method, X[train], y[train], quick), np.inf)}
         else:
             chosen = best_pairs(X[train], y[train], methods, quick)
         seconds = time.perf_counter() - started
         records = []
         for method, (strength, gamma) in chosen.items():
             if method in PATHS:
-                predict, gap = next(PATHS[method](X[train], y[train], [strength], TOL))
+                tol = TOLERANCES[method][1]
+                predict, gap = next(PATHS[method](X[train], y[train], [strength], tol))
             else:
                 model = quantiles(len(train), strength, gamma, TOL).fit(X[train], y[train])
                 predict, gap = model.predict, model.certificate_.relative_gap
