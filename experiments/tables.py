@@ -2,9 +2,10 @@
 
 The levels 0.1, 0.5 and 0.9 on 18 real tables and two generators, from 1000 training rows (0.7 of
 smaller tables), or from 10 000 with ``--rows 10000`` on those that are large enough. LightGBM and
-XGBoost are tuned by 25 settings in three folds, scikit-learn's HistGradientBoosting and the
-quantile regression forest have their defaults, linear quantile regression a penalty by three
-folds, and `QuantileRegressor` its defaults. All see the same rows, on one core each.
+XGBoost are tuned by 25 settings in one fold and the best 5 of them in three, scikit-learn's
+HistGradientBoosting and the quantile regression forest have their defaults, linear quantile
+regression a penalty by three folds, and `QuantileRegressor` its defaults. All see the same rows,
+on one core each.
 
 With ``--methods``, what other methods have left in results.csv stays there.
 """

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from scipy.stats import friedmanchisquare, studentized_range
 
 from experiments import harness, tables_data
+from experiments.comparisons.boosting import FINALISTS
 from experiments.drawing import BLUE, GREEN, ORANGE, SKY, VERMILION, draw_ratios
 from experiments.tables_methods import METHODS, PENALTIES, PENALTY_ROWS, SETTINGS, TREES
 
@@ -90,8 +91,8 @@ values.
 ## The methods
 
 - *LightGBM*, *XGBoost*: {settings} settings, the first the defaults, the others random (learning
-  rate, leaves, rows in a leaf, shares of columns and rows, l2), by the loss above in three folds,
-  where they stop early; then one model for each level.
+  rate, leaves, rows in a leaf, shares of columns and rows, l2), by the loss above: all in one
+  fold, the best {finalists} in three, where they stop early; then one model for each level.
 - *HistGradientBoosting* (scikit-learn), *forest* (quantile-forest): defaults.
 - *linear*: scikit-learn's `QuantileRegressor` on standardized columns, the l1 penalty from
   {penalties} in three folds of {penalty_rows} rows at most.
@@ -369,6 +370,7 @@ def page(results: pd.DataFrame, quick: bool) -> str:
         every=losses(results, ["table", "split"]),
         tables=table_facts(results),
         settings=SETTINGS,
+        finalists=FINALISTS,
         penalties=", ".join(f"{strength:g}" for strength in PENALTIES),
         penalty_rows=PENALTY_ROWS,
         gap=shown(float(results["gap"].max()), ".1g"),

@@ -12,6 +12,9 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 ROUNDS, PATIENCE = 500, 30
+FINALISTS = 5
+"""Of 25 settings, for LightGBM: the least loss of three folds was among these on eight of nine
+tables of 1000 rows, and on the ninth (ames) a further one was 0.09 % better."""
 
 Predict = Callable[[np.ndarray], np.ndarray]
 Rows = tuple[np.ndarray, np.ndarray]
@@ -142,22 +145,33 @@ def tune(
     size: int,
     folds: int = 3,
 ) -> Tuned:
-    """Random search by the sum of the pinball losses on held-out folds, all levels together."""
-    best = Tuned({}, (), (), np.inf)
+    """Random search by the sum of the pinball losses on held-out folds, all levels together.
+
+    The first fold rules out all settings but ``FINALISTS``, which the other folds see as well.
+    """
     parts = list(KFold(folds, shuffle=True, random_state=0).split(X))
-    for setting in settings(size):
-        rounds = np.zeros((folds, len(levels)))
-        loss = np.zeros((folds, len(levels)))
-        for i, (train, test) in enumerate(parts):
-            for j, level in enumerate(levels):
-                held = (X[test], y[test])
-                model = booster(X[train], y[train], level, setting, ROUNDS, held)
-                rounds[i, j], loss[i, j] = model.rounds, model.loss
-        total = float(loss.mean(axis=0).sum())
-        if total < best.loss:
-            numbers = tuple(round(number) for number in rounds.mean(axis=0).tolist())
-            best = Tuned(setting, tuple(levels), numbers, total)
-    return best
+
+    def held_out(setting: dict[str, float], parts: list[Rows]) -> list[list[Boosted]]:
+        return [
+            [
+                booster(X[train], y[train], level, setting, ROUNDS, (X[test], y[test]))
+                for level in levels
+            ]
+            for train, test in parts
+        ]
+
+    def loss(found: list[list[Boosted]]) -> float:
+        return float(np.mean([sum(model.loss for model in models) for models in found]))
+
+    tried = [(setting, held_out(setting, parts[:1])) for setting in settings(size)]
+    tried.sort(key=lambda each: loss(each[1]))
+    finalists = [
+        (setting, found + held_out(setting, parts[1:])) for setting, found in tried[:FINALISTS]
+    ]
+    setting, found = min(finalists, key=lambda each: loss(each[1]))
+    rounds = np.array([[model.rounds for model in models] for models in found]).mean(axis=0)
+    numbers = tuple(round(number) for number in rounds.tolist())
+    return Tuned(setting, tuple(levels), numbers, loss(found))
 
 
 def fit(

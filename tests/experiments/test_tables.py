@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from experiments.comparisons import boosting
+from sklearn.model_selection import KFold
 
 from experiments import tables, tables_data, tables_measures, tables_methods, tables_page
 from experiments_cases import quick_form
@@ -186,6 +187,23 @@ def test_settings_are_the_best_of_the_folds():
     curves = boosting.fit(booster, X, y, (0.1, 0.3, 0.6), tuned)(X)
     assert curves[0].tolist() == [0.1, 0.3, 0.6]
     assert seen == [(0.1, 10), (0.3, 30), (0.6, 50)]
+
+
+def test_few_settings_are_tried_in_all_folds():
+    drawn, folds = boosting.settings(9), []
+
+    def booster(X, y, level, setting, rounds, held):
+        place, first = drawn.index(setting), held[0][0, 0] == first_held_out
+        folds.append(place)
+        # the sixth of the first fold would be by far the best of the others
+        return boosting.Boosted(lambda Z: Z[:, 0], 7, place if first else 10.0 - 5.0 * place)
+
+    X, y = np.arange(30.0)[:, None], np.zeros(30)
+    first_held_out = X[next(KFold(3, shuffle=True, random_state=0).split(X))[1][0], 0]
+    tuned = boosting.tune(booster, X, y, (0.5,), 9)
+    assert boosting.FINALISTS == 5
+    assert [folds.count(place) for place in range(9)] == [3] * 5 + [1] * 4
+    assert tuned == (drawn[4], (0.5,), (7,), pytest.approx((4.0 - 10.0 - 10.0) / 3.0))
 
 
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
