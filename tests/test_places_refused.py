@@ -134,13 +134,41 @@ def test_dates_and_durations_are_no_targets(kind, wrap):
             model.fit(rows()[0], y)
 
 
+ENCODER = (
+    "; fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, "
+    "dates and missing values"
+)
+
+
 @pytest.mark.parametrize("kind", UNITS)
-def test_dates_beside_numbers_want_an_encoder(kind):
-    X = pd.DataFrame({"a": np.arange(40.0), "when": np.arange(40).astype(kind)})
+@pytest.mark.parametrize("beside", [True, False])
+def test_dates_and_durations_are_no_features(kind, beside):
+    """Beside numbers or alone, in a fit and in predictions."""
+    X = pd.DataFrame({"when": np.arange(40).astype(kind)})
+    if beside:
+        X.insert(0, "a", np.arange(40.0))
+    given, such_as = UNITS[kind]
+    unit = f": give them as numbers in a unit of your choice, such as {such_as}"
+    remedy = ENCODER if given == "dates" else unit.replace(" y ", " column ")
+    said = f"X must be an array of numbers, got {given} ({kind}){remedy}"
+    y = np.arange(40.0)
+    for model in (KernelRidge(), Lasso()):
+        with pytest.raises(TypeError) as found:
+            model.fit(X, y)
+        assert str(found.value) == said
+    model = KernelRidge(learn=False).fit(X.apply(lambda column: column.astype("int64")), y)
     with pytest.raises(TypeError) as found:
-        KernelRidge().fit(X, X["a"])
-    assert str(found.value) == (
-        "X must be an array of numbers, got dates or durations beside numbers; "
-        "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, "
-        "dates and missing values"
-    )
+        model.predict(X)
+    assert str(found.value) == said
+
+
+@pytest.mark.parametrize("kind", [object, "period[D]", "datetime64[us, UTC]"])
+def test_dates_in_other_forms_want_an_encoder(kind):
+    when = pd.Series(pd.date_range("2024-01-01", periods=40))
+    if kind == "period[D]":
+        when = when.dt.to_period("D")
+    else:
+        when = when.dt.tz_localize("UTC") if "UTC" in str(kind) else when.astype(kind)
+    with pytest.raises(TypeError, match=r"^X must be an array of numbers, got dates") as found:
+        KernelRidge().fit(pd.DataFrame({"a": np.arange(40.0), "when": when}), np.arange(40.0))
+    assert str(found.value).endswith(ENCODER)

@@ -270,6 +270,13 @@ _ENCODER = (
     "and missing values"
 )
 
+_DATES = (
+    "could not be promoted|"
+    r"real number, not '(Timestamp|Timedelta|Period|(datetime\.)?(date|datetime|timedelta))'"
+)
+"""What NumPy says of dates beside numbers, and of such that are stored as objects."""
+_ENCODED = "could not convert string|contains NaN|dates or|real number, not"
+
 
 @contextmanager
 def said_of(name: str) -> Iterator[None]:
@@ -282,11 +289,11 @@ def said_of(name: str) -> Iterator[None]:
             raise
         message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
         message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
-        if "could not be promoted" in message:  # NumPy's, of columns of dates beside numbers
-            message = f"{name} must be an array of numbers, got dates or durations beside numbers"
+        if re.search(_DATES, message):
+            message = f"{name} must be an array of numbers, got dates or durations"
         if not re.search(rf"\b{name}\b", message):
             message = f"{name} must be an array of numbers: {message}"
-        if name == "X" and re.search("could not convert string|contains NaN|dates or", message):
+        if name == "X" and re.search(_ENCODED, message):
             message = f"{message}; {_ENCODER}"
         raise type(error)(message) from error
 
@@ -315,6 +322,7 @@ def rows_of(
     """
     check_read(X, "X")
     if sparse:
+        _check_no_dates(X, "X")
         with said_of("X"):
             return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse="csc")
     if _is_clean(X, least) and (reset or _is_expected(estimator, X)):
@@ -323,6 +331,7 @@ def rows_of(
             known.pop("feature_names_in_", None)
             known["n_features_in_"] = X.shape[1]
         return X
+    _check_no_dates(X, "X")
     with said_of("X"):
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_min_samples": least}
         return np.asarray(validate_data(estimator, X, reset=reset, **options))
@@ -355,7 +364,7 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
     check_read(y, "y")
     if not _is_clean(y, 1, 1):
-        _check_no_dates(y)
+        _check_no_dates(y, "y")
         with said_of("y"):
             if several:
                 y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
@@ -366,20 +375,20 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
     return y
 
 
-def _check_no_dates(y: Any) -> None:
+def _check_no_dates(values: Any, name: str) -> None:
     """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
-    kinds = {
-        "M": ("dates", "days since the first"),
-        "m": ("durations", "y / np.timedelta64(1, 'D')"),
-    }
-    found = getattr(y, "dtypes", getattr(y, "dtype", None))
+    found = getattr(values, "dtypes", getattr(values, "dtype", None))
     for dtype in found if isinstance(found, Iterable) else [found]:
-        if (kind := getattr(dtype, "kind", "")) in kinds:
-            given, such_as = kinds[kind]
-            raise TypeError(
-                f"y must be an array of numbers, got {given} ({dtype}): give them as numbers in a "
-                f"unit of your choice, such as {such_as}"
-            )
+        kind = getattr(dtype, "kind", "")
+        if kind not in ("M", "m"):
+            continue
+        column = "column" if name == "X" else name
+        such_as = "days since the first" if kind == "M" else f"{column} / np.timedelta64(1, 'D')"
+        remedy = f": give them as numbers in a unit of your choice, such as {such_as}"
+        if kind == "M" and name == "X":
+            remedy = f"; {_ENCODER}"
+        given = "dates" if kind == "M" else "durations"
+        raise TypeError(f"{name} must be an array of numbers, got {given} ({dtype}){remedy}")
 
 
 def check_levels(levels: Any, name: str = "levels", number: int | None = None) -> FloatArray:
