@@ -172,3 +172,9 @@ def test_dates_in_other_forms_want_an_encoder(kind):
     with pytest.raises(TypeError, match=r"^X must be an array of numbers, got dates") as found:
         KernelRidge().fit(pd.DataFrame({"a": np.arange(40.0), "when": when}), np.arange(40.0))
     assert str(found.value).endswith(ENCODER)
+
+
+def test_names_of_columns_that_repeat_are_named():
+    X = pd.DataFrame(np.arange(80.0).reshape(40, 2), columns=["a", "a"])
+    with pytest.raises(ValueError, match=r"^X must be an array of numbers: .* 'a' 2 times$"):
+        KernelRidge().fit(X, np.arange(40.0))

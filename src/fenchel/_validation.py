@@ -288,6 +288,7 @@ def said_of(name: str) -> Iterator[None]:
         if message.startswith("The feature names should match"):  # a list of names, line by line
             raise
         message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
+        message = re.sub(r":\n(- )?", ": ", message)  # the first of a list
         message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
         if re.search(_DATES, message):
             message = f"{name} must be an array of numbers, got dates or durations"
