@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments.drawing import BLUE, VERMILION, bare
 from experiments.functional_common import NAMES
+from experiments.functional_speech_paths import SELECTION_TOL
 from experiments.harness import markdown_table
 
 FUNCTIONS = ("LP", "LA", "TBCL", "TBCD", "VEL", "GLO", "TTCL", "TTCD")
@@ -145,7 +146,7 @@ point by point for the next one. Where κ is no less than
 the largest norm of the dual curves of the square loss, its solution is that of the Huber loss.
 Folds are left out where those before show that mean or median is no less than the least one so
 far: with outliers, mostly two of five. A path is left where its error is 1.25 times its least one.
-Fits in the folds have a gap below 0.003
+Fits in the folds have a gap below {tol:g}
 of their own objective, final ones below 10⁻⁴ of that of the best constant (the largest is
 {gap:.0e}).
 
@@ -405,6 +406,7 @@ def page(
         seconds=results.seconds.sum() / 60.0,
         fits=results.fits.sum(),
         solved=results.solved.sum(),
+        tol=SELECTION_TOL,
         gap=results.relative_gap.max(),
     )
 
