@@ -28,6 +28,8 @@ six searches took 1.3 to 1.8 times as long, and test errors were the same to 0.0
 they were to 0.8 %."""
 SMALL = 1e-2
 """The same in units of the best constant's, where no objective is known."""
+HALF = 0.5
+"""Of its objective is the least that a bound counts as."""
 TURNS = 2000
 HOPELESS = 1.25
 """Times the least error on a path so far: the rest of the path is left out from there on."""
@@ -206,7 +208,9 @@ class Fold:
                 break
         if best is None or not self._good(best):
             self.solved += 1
-            size = SMALL * problem.baseline if best is None else best.primal
+            size = SMALL * problem.baseline
+            if best is not None:  # no more than the objective that the solver ends at
+                size = max(best.dual, HALF * best.primal)
             none = np.zeros(square.shape[1])
             warm = WarmStart(square, none, alpha)
             if best is not None:
