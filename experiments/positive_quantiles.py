@@ -204,9 +204,7 @@ def causes(results: pd.DataFrame) -> str:
             "not, and a linear kernel is, the Gaussian kernel falls to zero too early.",
             f"Over all sets the learned alpha gives {ratio.mean():.3f} of {THEIRS}'s loss in the "
             f"mean, a third of it {weaker.mean():.3f}, three times as much "
-            f"{stronger.mean():.3f}. That third was the default until cross-validation on "
-            "training rows of these sets asked for more: it had been tuned on four sets, among "
-            "values of which it was the largest.",
+            f"{stronger.mean():.3f}.",
         ]
     )
 
