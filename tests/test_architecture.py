@@ -12,7 +12,7 @@ import fenchel
 
 # From the ground up. Rooms on one floor do not know each other. A new room gets its floor here.
 FLOORS: list[set[str]] = [
-    {"_clock", "_compiling", "_parameters", "_typing"},
+    {"_clock", "_compiling", "_parameters", "_sentences", "_typing"},
     {"_bases", "_grids", "_threads", "_validation"},
     {"spool"},
     {"files"},
@@ -42,6 +42,7 @@ SHARED = {
     "_compiling",
     "_grids",
     "_parameters",
+    "_sentences",
     "_threads",
     "_typing",
     "_validation",

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sized
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -28,6 +26,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
+from fenchel._sentences import check_no_dates, said_of
 from fenchel._typing import ArrayLike, FloatArray
 
 _LARGEST = 1e150
@@ -265,40 +264,6 @@ def constraints_of(kind: type) -> dict[str, Check]:
     return {name: declared[name] for name in names if name in declared}
 
 
-_ENCODER = (
-    "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, dates "
-    "and missing values"
-)
-
-_DATES = (
-    "could not be promoted|"
-    r"real number, not '(Timestamp|Timedelta|Period|(datetime\.)?(date|datetime|timedelta))'"
-)
-"""What NumPy says of dates beside numbers, and of such that are stored as objects."""
-_ENCODED = "could not convert string|contains NaN|dates or|real number, not"
-
-
-@contextmanager
-def said_of(name: str) -> Iterator[None]:
-    """Make what scikit-learn says of data one sentence on one line, which names them."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        message = str(error)
-        if message.startswith("The feature names should match"):  # a list of names, line by line
-            raise
-        message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
-        message = re.sub(r":\n(- )?", ": ", message)  # the first of a list
-        message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
-        if re.search(_DATES, message):
-            message = f"{name} must be an array of numbers, got dates or durations"
-        if not re.search(rf"\b{name}\b", message):
-            message = f"{name} must be an array of numbers: {message}"
-        if name == "X" and re.search(_ENCODED, message):
-            message = f"{message}; {_ENCODER}"
-        raise type(error)(message) from error
-
-
 _READ = (
     "read the table, as by pandas.read_parquet; QuantileRegressor, ExpectileRegressor, SVR and "
     "KernelRidge fit and predict tables in files"
@@ -323,7 +288,7 @@ def rows_of(
     """
     check_read(X, "X")
     if sparse:
-        _check_no_dates(X, "X")
+        check_no_dates(X, "X")
         with said_of("X"):
             return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse="csc")
     if _is_clean(X, least) and (reset or _is_expected(estimator, X)):
@@ -332,7 +297,7 @@ def rows_of(
             known.pop("feature_names_in_", None)
             known["n_features_in_"] = X.shape[1]
         return X
-    _check_no_dates(X, "X")
+    check_no_dates(X, "X")
     with said_of("X"):
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_min_samples": least}
         return np.asarray(validate_data(estimator, X, reset=reset, **options))
@@ -365,7 +330,7 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
     check_read(y, "y")
     if not _is_clean(y, 1, 1):
-        _check_no_dates(y, "y")
+        check_no_dates(y, "y")
         with said_of("y"):
             if several:
                 y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
@@ -374,22 +339,6 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
             y = np.asarray(y, dtype=np.float64, order="C")
     check_length(len(y), n_rows)
     return y
-
-
-def _check_no_dates(values: Any, name: str) -> None:
-    """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
-    found = getattr(values, "dtypes", getattr(values, "dtype", None))
-    for dtype in found if isinstance(found, Iterable) else [found]:
-        kind = getattr(dtype, "kind", "")
-        if kind not in ("M", "m"):
-            continue
-        column = "column" if name == "X" else name
-        such_as = "days since the first" if kind == "M" else f"{column} / np.timedelta64(1, 'D')"
-        remedy = f": give them as numbers in a unit of your choice, such as {such_as}"
-        if kind == "M" and name == "X":
-            remedy = f"; {_ENCODER}"
-        given = "dates" if kind == "M" else "durations"
-        raise TypeError(f"{name} must be an array of numbers, got {given} ({dtype}){remedy}")
 
 
 def check_levels(levels: Any, name: str = "levels", number: int | None = None) -> FloatArray:

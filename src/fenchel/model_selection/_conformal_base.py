@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from fenchel._bases import BaseEstimator, MetaEstimatorMixin
 from fenchel._parameters import parameters
+from fenchel._sentences import said_of
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
 from fenchel._validation import (
     FOLDS,
@@ -28,7 +29,6 @@ from fenchel._validation import (
     check_weights,
     declared,
     random_of,
-    said_of,
     targets_of,
 )
 from fenchel.estimator import CheckedRegressor, all_or_nothing

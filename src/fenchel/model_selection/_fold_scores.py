@@ -14,9 +14,10 @@ from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _num_samples
 
+from fenchel._sentences import said_of
 from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import check_length, check_weights, said_of
+from fenchel._validation import check_length, check_weights
 from fenchel.model_selection._candidates import Grid
 
 

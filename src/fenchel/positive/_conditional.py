@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from fenchel._sentences import said_of
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import Number, said_of, shown
+from fenchel._validation import Number, shown
 from fenchel.distributions import GridDistribution
 from fenchel.positive._panels import pieces_of
 from fenchel.positive._quadrature import decay_range

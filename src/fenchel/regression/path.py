@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
+from fenchel._sentences import said_of
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
     BOOLEAN,
@@ -16,7 +17,6 @@ from fenchel._validation import (
     check_spread,
     check_targets,
     check_weights,
-    said_of,
     targets_of,
 )
 from fenchel.design import CentredRows

@@ -1,0 +1,57 @@
+"""What other libraries say of data that are no numbers, as one sentence that names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_ENCODER = (
+    "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, dates "
+    "and missing values"
+)
+
+_DATES = (
+    "could not be promoted|"
+    r"real number, not '(Timestamp|Timedelta|Period|(datetime\.)?(date|datetime|timedelta))'"
+)
+"""What NumPy says of dates beside numbers, and of such that are stored as objects."""
+_ENCODED = "could not convert string|contains NaN|dates or|real number, not"
+
+
+@contextmanager
+def said_of(name: str) -> Iterator[None]:
+    """Make what scikit-learn says of data one sentence on one line, which names them."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = str(error)
+        if message.startswith("The feature names should match"):  # a list of names, line by line
+            raise
+        message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
+        message = re.sub(r":\n(- )?", ": ", message)  # the first of a list
+        message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
+        if re.search(_DATES, message):
+            message = f"{name} must be an array of numbers, got dates or durations"
+        if not re.search(rf"\b{name}\b", message):
+            message = f"{name} must be an array of numbers: {message}"
+        if name == "X" and re.search(_ENCODED, message):
+            message = f"{message}; {_ENCODER}"
+        raise type(error)(message) from error
+
+
+def check_no_dates(values: Any, name: str) -> None:
+    """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
+    found = getattr(values, "dtypes", getattr(values, "dtype", None))
+    for dtype in found if isinstance(found, Iterable) else [found]:
+        kind = getattr(dtype, "kind", "")
+        if kind not in ("M", "m"):
+            continue
+        column = "column" if name == "X" else name
+        such_as = "days since the first" if kind == "M" else f"{column} / np.timedelta64(1, 'D')"
+        remedy = f": give them as numbers in a unit of your choice, such as {such_as}"
+        if kind == "M" and name == "X":
+            remedy = f"; {_ENCODER}"
+        given = "dates" if kind == "M" else "durations"
+        raise TypeError(f"{name} must be an array of numbers, got {given} ({dtype}){remedy}")
