@@ -174,6 +174,20 @@ def test_dates_in_other_forms_want_an_encoder(kind):
     assert str(found.value).endswith(ENCODER)
 
 
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("kind", ["Date", "Datetime", "Duration"])
+def test_dates_and_durations_of_polars_are_refused(kind, alone):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    days = polars.Series("when", np.arange(40)).cast(polars.Int32).cast(polars.Date)
+    when = days - days[0] if kind == "Duration" else days.cast(getattr(polars, kind))
+    X = polars.DataFrame({"when": when} if alone else {"a": np.arange(40.0), "when": when})
+    given = "durations" if kind == "Duration" else "dates"
+    with pytest.raises(TypeError, match=rf"^X must be an array of numbers, got {given} \({kind}"):
+        KernelRidge().fit(X, np.arange(40.0))
+    with pytest.raises(TypeError, match=rf"^y must be an array of numbers, got {given} \({kind}"):
+        KernelRidge().fit(np.arange(40.0)[:, None], when)
+
+
 def test_names_of_columns_that_repeat_are_named():
     X = pd.DataFrame(np.arange(80.0).reshape(40, 2), columns=["a", "a"])
     with pytest.raises(ValueError, match=r"^X must be an array of numbers: .* 'a' 2 times$"):

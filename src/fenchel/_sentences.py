@@ -17,6 +17,7 @@ _DATES = (
     r"real number, not '(Timestamp|Timedelta|Period|(datetime\.)?(date|datetime|timedelta))'"
 )
 """What NumPy says of dates beside numbers, and of such that are stored as objects."""
+_DAY = "np.timedelta64(1, 'D')"
 _ENCODED = "could not convert string|contains NaN|dates or|real number, not"
 
 
@@ -45,13 +46,23 @@ def check_no_dates(values: Any, name: str) -> None:
     """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
     found = getattr(values, "dtypes", getattr(values, "dtype", None))
     for dtype in found if isinstance(found, Iterable) else [found]:
-        kind = getattr(dtype, "kind", "")
-        if kind not in ("M", "m"):
+        given = _of_time(dtype)
+        if not given:
             continue
         column = "column" if name == "X" else name
-        such_as = "days since the first" if kind == "M" else f"{column} / np.timedelta64(1, 'D')"
+        such_as = "days since the first" if given == "dates" else f"{column} / {_DAY}"
         remedy = f": give them as numbers in a unit of your choice, such as {such_as}"
-        if kind == "M" and name == "X":
+        if given == "dates" and name == "X":
             remedy = f"; {_ENCODER}"
-        given = "dates" if kind == "M" else "durations"
         raise TypeError(f"{name} must be an array of numbers, got {given} ({dtype}){remedy}")
+
+
+def _of_time(dtype: Any) -> str:
+    """What a type of NumPy, pandas or polars stands for: "dates", "durations" or neither, ""."""
+    kind = getattr(dtype, "kind", "")
+    if kind:  # those of polars have none
+        return {"M": "dates", "m": "durations"}.get(kind, "")
+    if str(dtype).startswith("Duration"):
+        return "durations"
+    temporal = getattr(dtype, "is_temporal", None)
+    return "dates" if temporal is not None and temporal() else ""

@@ -287,8 +287,8 @@ def rows_of(
     With ``sparse`` they are a sparse array by columns.
     """
     check_read(X, "X")
+    check_no_dates(X, "X")
     if sparse:
-        check_no_dates(X, "X")
         with said_of("X"):
             return validate_data(estimator, X, reset=reset, dtype=np.float64, accept_sparse="csc")
     if _is_clean(X, least) and (reset or _is_expected(estimator, X)):
@@ -297,7 +297,6 @@ def rows_of(
             known.pop("feature_names_in_", None)
             known["n_features_in_"] = X.shape[1]
         return X
-    check_no_dates(X, "X")
     with said_of("X"):
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_min_samples": least}
         return np.asarray(validate_data(estimator, X, reset=reset, **options))
