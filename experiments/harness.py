@@ -29,6 +29,7 @@ from fenchel.losses import Pinball
 
 HERE = Path(__file__).parent
 _TABLE = "results.csv"
+_TASKS = "tasks.jsonl"
 DATA_SETS = (
     "caution",
     "ftcollinssnow",
@@ -102,7 +103,17 @@ class Arguments:
 
     @property
     def _log(self) -> Path:
-        return self.out / "tasks.jsonl"
+        return self.out / _TASKS
+
+
+def seconds_kept(out: Path) -> float:
+    """Time of the tasks that an interrupted run has left done in a folder, of all processes."""
+    return sum(float(entry["seconds"]) for entry in _entries(out / _TASKS))
+
+
+def _entries(log: Path) -> list[dict[str, Any]]:
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [json.loads(line) for line in lines if line]
 
 
 def arguments(
@@ -197,10 +208,7 @@ def run_tasks(
     ``function(*task)`` returns records for the table. Each finished task is one line of
     ``path``; a task found there is not run again, so that nothing is lost by stopping.
     """
-    done = {}
-    if path.exists():
-        lines = path.read_text().splitlines()
-        done = {json.dumps(entry["task"]): entry for entry in map(json.loads, filter(None, lines))}
+    done = {json.dumps(entry["task"]): entry for entry in _entries(path)}
     tasks = list(tasks)
     todo = [task for task in tasks if json.dumps(list(task)) not in done]
     started = time.perf_counter()

@@ -43,6 +43,18 @@ def test_one_that_fails_does_not_end_the_others(tmp_path, monkeypatch, capsys):
     assert list(runs["jobs"]) == [1, 1, 3]
 
 
+def test_time_before_an_interruption_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "true")
+    out = tmp_path / "bounds_quick"
+    out.mkdir()
+    (out / "tasks.jsonl").write_text(
+        '{"task": [0], "seconds": 150.0, "records": []}\n'
+        '{"task": [1], "seconds": 90.0, "records": []}\n'
+    )
+    assert everything.main(["bounds", "--jobs", "2", "--quick", "--out", str(tmp_path)]) == 0
+    assert pd.read_csv(tmp_path / "runs_quick.csv")["minutes"].item() == pytest.approx(2, abs=0.1)
+
+
 @pytest.mark.skipif(which("git") is None, reason="git is not installed")
 def test_results_are_no_change_of_what_made_them(tmp_path, monkeypatch):
     def git(*words):
