@@ -13,6 +13,7 @@ With ``--methods``, what other methods have left in results.csv stays there.
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,7 @@ from threadpoolctl import threadpool_limits
 from experiments import harness, joint_quantiles_page
 from experiments.comparisons import mtfl
 from experiments.harness import pinball
+from experiments.selection import least
 from fenchel import QuantileRegressor
 from fenchel.kernels import DistanceQuantile, Gaussian
 from fenchel.model_selection import PathSearchCV
@@ -41,6 +43,8 @@ QUICK_SETS, QUICK_FOLDS = ("topo", "mcycle"), 3
 QUICK_STRENGTHS, QUICK_GAMMAS = (1e-2, 1.0, 1e2), (0.0, 1.0, np.inf)
 
 Predict = Callable[[np.ndarray], np.ndarray]
+Pair = tuple[float, float]
+"""C and γ."""
 Fit = tuple[Predict, float]
 """What predicts, and the relative gap of its certificate."""
 Path = Callable[[np.ndarray, np.ndarray, Sequence[float], float], Iterator[Fit]]
@@ -97,44 +101,60 @@ TOLERANCES = {"IND_NC": (CV_TOL, TOL), "MTFL": (1e-2, 1e-3)}
 def best_strength(method: str, X: np.ndarray, y: np.ndarray, quick: bool) -> float:
     """C of the least cross-validated pinball loss."""
     path, (tol, _) = PATHS[method], TOLERANCES[method]
-    strengths = QUICK_STRENGTHS if quick else STRENGTHS
-    loss = np.zeros(len(strengths))
-    for train, test in KFold(QUICK_FOLDS if quick else FOLDS).split(X):
+    folds = list(KFold(QUICK_FOLDS if quick else FOLDS).split(X))
+
+    def losses(k: int, strengths: list[float]) -> list[float]:
+        train, test = folds[k]
         fits = path(X[train], y[train], strengths, tol)
-        loss += [pinball(y[test], predict(X[test]), LEVELS) for predict, _ in fits]
-    return strengths[int(np.argmin(loss))]
+        return [pinball(y[test], predict(X[test]), LEVELS) for predict, _ in fits]
+
+    (best,) = least([QUICK_STRENGTHS if quick else STRENGTHS], len(folds), losses)
+    return best
 
 
 def best_pairs(
     X: np.ndarray, y: np.ndarray, methods: Sequence[str], quick: bool
-) -> dict[str, tuple[float, float]]:
+) -> dict[str, Pair]:
     """C and γ of the least cross-validated pinball loss; IND is the part of JQR with γ = inf."""
-    folds = QUICK_FOLDS if quick else FOLDS
-    gammas = (np.inf,) if "JQR" not in methods else QUICK_GAMMAS if quick else GAMMAS
-    gammas = [gamma for gamma in gammas if gamma == np.inf or not as_good_as_infinite(gamma)]
-    rows = len(X) * (folds - 1) / folds
-    strengths = QUICK_STRENGTHS if quick else STRENGTHS
-    strength_of = {1.0 / (strength * rows): strength for strength in strengths}
+    folds = list(KFold(QUICK_FOLDS if quick else FOLDS).split(X))
+    gammas = [gamma for gamma in (QUICK_GAMMAS if quick else GAMMAS) if not too_large(gamma)]
+
+    def losses(k: int, pairs: list[Pair]) -> list[float]:
+        found: dict[Pair, float] = {}
+        for gamma in dict.fromkeys(gamma for _, gamma in pairs):
+            path = [pair for pair in pairs if pair[1] == gamma]
+            found.update(zip(path, fold_losses(X, y, folds[k], path), strict=True))
+        return [found[pair] for pair in pairs]
+
+    alone = list(itertools.product(QUICK_STRENGTHS if quick else STRENGTHS, [np.inf]))
+    joint = list(itertools.product(QUICK_STRENGTHS if quick else STRENGTHS, gammas))
+    groups = [joint if method == "JQR" else alone for method in methods]
+    return dict(zip(methods, least(groups, len(folds), losses), strict=True))
+
+
+def fold_losses(
+    X: np.ndarray, y: np.ndarray, fold: tuple[np.ndarray, np.ndarray], path: Sequence[Pair]
+) -> list[float]:
+    """Pinball losses of one fold along a path of strengths C with the same γ."""
+    alphas = {1.0 / (strength * len(fold[0])): strength for strength, _ in path}
     search = PathSearchCV(
-        QuantileRegressor(LEVELS, kernel=Gaussian(DistanceQuantile(0.7)), tol=CV_TOL),
-        {"alpha": list(strength_of), "level_gamma": gammas},
-        cv=KFold(folds),
+        quantiles(1, 1.0, path[0][1], CV_TOL),
+        {"alpha": list(alphas)},
+        cv=[fold],
         scoring=lambda model, X, y: -pinball(y, model.predict(X), LEVELS),
         refit=False,
     ).fit(X, y)
-    score = search.cv_results_["mean_test_score"]
-    params = search.cv_results_["params"]
-    chosen = {}
-    for method in methods:
-        allowed = [method == "JQR" or each["level_gamma"] == np.inf for each in params]
-        best = params[int(np.argmax(np.where(allowed, score, -np.inf)))]
-        chosen[method] = (strength_of[best["alpha"]], best["level_gamma"])
-    return chosen
+    found = search.cv_results_
+    scores = zip(found["params"], found["mean_test_score"], strict=True)
+    loss = {alphas[params["alpha"]]: -float(score) for params, score in scores}
+    return [loss[strength] for strength, _ in path]
 
 
-def as_good_as_infinite(gamma: float) -> bool:
-    """Whether the coupling of neighbouring levels is lost in rounding."""
-    return bool(np.exp(-gamma * np.diff(LEVELS).min() ** 2) < np.finfo(float).eps)
+def too_large(gamma: float) -> bool:
+    """Whether γ is as good as infinite: the coupling of levels is lost in rounding."""
+    return gamma < np.inf and bool(
+        np.exp(-gamma * np.diff(LEVELS).min() ** 2) < np.finfo(float).eps
+    )
 
 
 def one_split(name: str, k: int, methods: Sequence[str], quick: bool) -> list[dict[str, Any]]:
