@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -172,6 +173,19 @@ def test_dates_in_other_forms_want_an_encoder(kind):
     with pytest.raises(TypeError, match=r"^X must be an array of numbers, got dates") as found:
         KernelRidge().fit(pd.DataFrame({"a": np.arange(40.0), "when": when}), np.arange(40.0))
     assert str(found.value).endswith(ENCODER)
+
+
+@pytest.mark.parametrize("durations", [pd.to_timedelta, pd.Series])
+def test_durations_that_are_objects_want_a_unit(durations):
+    """An encoder refuses them too."""
+    given = durations([timedelta(days=k) for k in range(40)]).astype(object)
+    X = pd.DataFrame({"a": np.arange(40.0), "lasted": given})
+    said = "{} must be an array of numbers, got durations: give them as numbers in a unit of your "
+    said += "choice, such as {} / np.timedelta64(1, 'D')"
+    with pytest.raises(TypeError, match=f"^{re.escape(said.format('X', 'column'))}$"):
+        KernelRidge().fit(X, np.arange(40.0))
+    with pytest.raises(TypeError, match=f"^{re.escape(said.format('y', 'y'))}$"):
+        KernelRidge().fit(X[["a"]], np.asarray(given))
 
 
 @pytest.mark.parametrize("alone", [True, False])

@@ -17,6 +17,7 @@ _DATES = (
     r"real number, not '(Timestamp|Timedelta|Period|(datetime\.)?(date|datetime|timedelta))'"
 )
 """What NumPy says of dates beside numbers, and of such that are stored as objects."""
+_AS_NUMBERS = ": give them as numbers in a unit of your choice, such as"
 _DAY = "np.timedelta64(1, 'D')"
 _ENCODED = "could not convert string|contains NaN|dates or|real number, not"
 
@@ -33,7 +34,9 @@ def said_of(name: str) -> Iterator[None]:
         message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
         message = re.sub(r":\n(- )?", ": ", message)  # the first of a list
         message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
-        if re.search(_DATES, message):
+        if "imedelta" in message:
+            message = f"{name} must be an array of numbers, got durations{_in_a_unit(name)}"
+        elif re.search(_DATES, message):
             message = f"{name} must be an array of numbers, got dates or durations"
         if not re.search(rf"\b{name}\b", message):
             message = f"{name} must be an array of numbers: {message}"
@@ -49,12 +52,16 @@ def check_no_dates(values: Any, name: str) -> None:
         given = _of_time(dtype)
         if not given:
             continue
-        column = "column" if name == "X" else name
-        such_as = "days since the first" if given == "dates" else f"{column} / {_DAY}"
-        remedy = f": give them as numbers in a unit of your choice, such as {such_as}"
-        if given == "dates" and name == "X":
-            remedy = f"; {_ENCODER}"
+        if given == "durations":
+            remedy = _in_a_unit(name)
+        else:
+            remedy = f"; {_ENCODER}" if name == "X" else f"{_AS_NUMBERS} days since the first"
         raise TypeError(f"{name} must be an array of numbers, got {given} ({dtype}){remedy}")
+
+
+def _in_a_unit(name: str) -> str:
+    """How durations are given."""
+    return f"{_AS_NUMBERS} {'column' if name == 'X' else name} / {_DAY}"
 
 
 def _of_time(dtype: Any) -> str:
