@@ -30,18 +30,14 @@ def least(
     first = list(dict.fromkeys(min(group, key=total.__getitem__) for group in groups))
     for k in range(1, folds):
         add(k, first)
-    for k in range(1, folds):
-        bounds = [min(total[cell] for cell in first if cell in group) for group in groups]
-        add(
-            k,
-            [
-                cell
-                for cell in cells
-                if cell not in first
-                and any(
-                    cell in group and total[cell] <= bound
-                    for group, bound in zip(groups, bounds, strict=True)
-                )
-            ],
+    bounds = [min(total[cell] for cell in first if cell in group) for group in groups]
+
+    def may_be_least(cell: Cell) -> bool:
+        return any(
+            cell in group and total[cell] <= bound
+            for group, bound in zip(groups, bounds, strict=True)
         )
+
+    for k in range(1, folds):
+        add(k, [cell for cell in cells if cell not in first and may_be_least(cell)])
     return [min(group, key=total.__getitem__) for group in groups]

@@ -186,6 +186,9 @@ def test_durations_that_are_objects_want_a_unit(durations):
         KernelRidge().fit(X, np.arange(40.0))
     with pytest.raises(TypeError, match=f"^{re.escape(said.format('y', 'y'))}$"):
         KernelRidge().fit(X[["a"]], np.asarray(given))
+    words = pd.DataFrame({"unit": ["timedelta"] * 40})  # the word is no duration
+    with pytest.raises(ValueError, match=r"^X must be .* 'timedelta'.*; fenchel.tables.Table"):
+        KernelRidge().fit(words, np.arange(40.0))
 
 
 @pytest.mark.parametrize("alone", [True, False])

@@ -13,10 +13,10 @@ _ENCODER = (
 )
 
 _DATES = (
-    "could not be promoted|"
-    r"real number, not '(Timestamp|Timedelta|Period|(datetime\.)?(date|datetime|timedelta))'"
+    r"could not be promoted|real number, not '(Timestamp|Period|(datetime\.)?(date|datetime))'"
 )
 """What NumPy says of dates beside numbers, and of such that are stored as objects."""
+_DURATIONS = r"real number, not '(Timedelta|(datetime\.)?timedelta)'"
 _AS_NUMBERS = ": give them as numbers in a unit of your choice, such as"
 _DAY = "np.timedelta64(1, 'D')"
 _ENCODED = "could not convert string|contains NaN|dates or|real number, not"
@@ -34,7 +34,7 @@ def said_of(name: str) -> Iterator[None]:
         message = re.sub(r":\narray=.*?\n(?=Reshape)", ": ", message, flags=re.DOTALL)
         message = re.sub(r":\n(- )?", ": ", message)  # the first of a list
         message = message.split("\n")[0].rstrip(".!").replace(". ", ": ")
-        if "imedelta" in message:
+        if re.search(_DURATIONS, message):
             message = f"{name} must be an array of numbers, got durations{_in_a_unit(name)}"
         elif re.search(_DATES, message):
             message = f"{name} must be an array of numbers, got dates or durations"

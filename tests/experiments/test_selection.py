@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("matplotlib")
-
 from experiments.selection import least
 
 
