@@ -7,9 +7,11 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
+from sklearn.base import clone
 
 import fenchel
-from fenchel import KernelRidge
+from fenchel import KernelRidge, Ridge
 from fenchel.features import KernelRows, Nystroem
 from fenchel.kernels import Decomposable, Gaussian, Laplacian
 from fenchel.regression import ridge
@@ -194,6 +196,45 @@ def test_constant_targets_on_kernel_rows():
     assert isinstance(model.feature_map_, KernelRows)
     assert len(model.support_) == 0
     np.testing.assert_array_equal(model.loo_residuals_, np.zeros(80))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(0.1),
+        Ridge(0.1, fit_intercept=False),
+        KernelRidge(0.01, kernel="rbf", learn=False),
+        KernelRidge(0.01, kernel="linear", fit_intercept=False, learn=False),
+        KernelRidge(0.01, kernel="laplacian", learn=False),
+        KernelRidge(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_of_the_rows_as_they_were_at_the_fit(model, order):
+    """Whatever becomes of the arrays and the parameters after it."""
+    X, Y, weight = data(40, 1)
+    weight[::7] = 0.0
+    X, y = np.array(X, order=order), Y[:, 0].copy()
+    twin = clone(model).fit(X.copy(), y.copy(), weight)
+    expected = twin.loo_residuals_.copy()
+    model.fit(X, y, weight)
+    X *= 3.0
+    y += 10.0
+    weight += 1.0
+    KernelRidge(0.1, kernel="laplacian", learn=False).fit(X, y)  # takes the place of a factor
+    model.set_params(fit_intercept=not model.fit_intercept)
+    np.testing.assert_allclose(model.loo_residuals_, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.loo_error_, twin.loo_error_, rtol=1e-9)
+
+
+def test_of_sparse_rows_as_they_were_at_the_fit():
+    X, Y, _ = data(40, 1)
+    X = sparse.csr_array(X * (X > 0.0))
+    model = KernelRidge(0.01, kernel="rbf", learn=False).fit(X, Y[:, 0])
+    expected = KernelRidge(0.01, kernel="rbf", learn=False).fit(X.copy(), Y[:, 0]).loo_residuals_
+    X.data *= 3.0
+    np.testing.assert_allclose(model.loo_residuals_, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_shapes_and_frames():

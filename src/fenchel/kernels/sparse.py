@@ -67,6 +67,10 @@ class SparsePoints:
     def __array__(self, *args: Any, **options: Any) -> AnyArray:
         raise TypeError("X must be a dense array for this kernel, got a sparse one")
 
+    def copy(self) -> SparsePoints:
+        """The same rows in memory of their own."""
+        return SparsePoints(self.matrix.copy())
+
     def toarray(self) -> FloatArray:
         """The rows as an array."""
         return np.asarray(self.matrix.toarray())

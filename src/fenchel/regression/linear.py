@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._threads import threads_that_pay
-from fenchel._typing import FloatArray
+from fenchel._typing import AnyArray, FloatArray
 from fenchel.design import CentredRows, Plain
 from fenchel.losses import Squared
 from fenchel.norm_problem import NormProblem
@@ -88,6 +88,32 @@ class LinearRegression(LinearModel):
         return LeastSquares().solve(problem)
 
 
+class _Fitted(NamedTuple):
+    """What leave-one-out residuals need of a fit; the caller's arrays may change after it."""
+
+    features: FloatArray
+    residual: FloatArray
+    """(m, p)."""
+    weight: FloatArray
+    kept: AnyArray
+    """Which rows have a weight, (n,)."""
+    idle: tuple[FloatArray, FloatArray]
+    """X and y of the others."""
+    fit_intercept: bool
+
+    @classmethod
+    def of(cls, rows: CentredRows, problem: Problem, solution: Solution) -> _Fitted:
+        """Copies of what is not the fit's own."""
+        X, y = rows.whole
+        features: Any = problem.design.features
+        residual = rows.targets - (features @ solution.weights + solution.offset)
+        if np.may_share_memory(features, X):
+            features = features.copy()
+        kept = np.array(rows.kept)
+        weight = np.array(rows.weight)
+        return cls(features, residual, weight, kept, (X[~kept], y[~kept]), rows.fit_intercept)
+
+
 class Ridge(Penalized):
     r"""Ridge regression: kernel ridge regression with the linear kernel, as coefficients.
 
@@ -141,7 +167,7 @@ class Ridge(Penalized):
     ((1,), 'primal')
     """
 
-    _train: CentredRows | None = None
+    _train: _Fitted | None = None
     _loo: tuple[FloatArray, FloatArray] | None = None
 
     def __init__(
@@ -176,13 +202,15 @@ class Ridge(Penalized):
             raise AttributeError(
                 "loo_residuals_ needs the rows of the fit, and files hold none: fit again"
             )
-        (X, y), share = rows.whole, np.zeros(len(rows.kept))
+        share = np.zeros(len(rows.kept))
         share[rows.kept] = rows.weight / rows.weight.sum()
-        residuals = y - (X @ np.atleast_2d(self.coef_).T + self.intercept_)
+        residuals = np.empty((len(share), rows.residual.shape[1]))
+        X, y = rows.idle
+        residuals[~rows.kept] = y - (X @ np.atleast_2d(self.coef_).T + self.intercept_)
         with threads_that_pay(0):
             residuals[rows.kept] = leave_one_out(
-                np.ascontiguousarray(rows.features),
-                residuals[rows.kept],
+                rows.features,
+                rows.residual,
                 share[rows.kept] / self._strength,
                 np.eye(y.shape[1]),
                 gram=False,
@@ -229,5 +257,8 @@ class Ridge(Penalized):
     def _solve(self, rows: CentredRows, problem: Problem, start: FloatArray | None) -> Solution:
         n_rows, n_columns = rows.features.shape
         self.solved_in_ = "dual" if n_rows <= n_columns else "primal"
-        self._train, self._loo, self._strength = rows, None, problem.alpha
-        return ClosedForm(float(self.tol), singular_values=True, of_weights=True).solve(problem)
+        solver = ClosedForm(float(self.tol), singular_values=True, of_weights=True)
+        solution = solver.solve(problem)
+        self._train, self._loo = _Fitted.of(rows, problem, solution), None
+        self._strength = problem.alpha
+        return solution

@@ -163,8 +163,8 @@ class KernelRidge(KernelRegressor):
         self._train_map: FeatureMap | None = None  # of these rows, where predictions need less
         inputs = prepared.inputs
         self._n_rows, self._train_weight = inputs.n_rows, problem.weight
-        self._idle = prepared.idle
-        if isinstance(self.kernel, OperatorKernel):
+        self._idle, self._train_intercept = prepared.idle, problem.fit_intercept
+        if isinstance(self.kernel_, OperatorKernel):
             return
         self._train_gram = problem.design.is_gram
         factored = problem.design.left_factor
@@ -177,7 +177,9 @@ class KernelRidge(KernelRegressor):
         else:
             problem.design.restore()
         self._train_mapped = fewer and not self._train_gram
-        self._train = inputs.features if self._train_mapped else inputs.rows
+        self._train = inputs.features if self._train_mapped else inputs.rows.copy()
+        if self._train_mapped and np.may_share_memory(self._train, inputs.rows):
+            self._train = self._train.copy()  # the caller's array may change after the fit
         whole = type(self.feature_map_) is type(inputs.feature_map)
         if not (whole or self._train_gram or self._train_mapped):
             self._train_map = inputs.feature_map
@@ -197,10 +199,10 @@ class KernelRidge(KernelRegressor):
         return float(np.average(np.mean(residuals**2, axis=1), weights=self._train_weight))
 
     def _leave_one_out(self) -> FloatArray:
-        if isinstance(self.kernel, OperatorKernel):
+        if isinstance(self.kernel_, OperatorKernel):
             raise ValueError(
                 "leave-one-out residuals need a scalar kernel, with coupling for the outputs, "
-                f"got kernel={type(self.kernel).__name__}"
+                f"got kernel={type(self.kernel_).__name__}"
             )
         if not self.status_.converged and self.certificate_.relative_gap > _SOLVED:
             raise AttributeError(
@@ -228,7 +230,7 @@ class KernelRidge(KernelRegressor):
         """Leave-one-out residuals from those of the fit, by its factor if that is still there."""
         factored = _factors.pop(self.feature_map_, None)
         if factored is not None:
-            return residual / complement_of(factored, bool(self.fit_intercept))[:, None]
+            return residual / complement_of(factored, self._train_intercept)[:, None]
         gram, features = self._train_gram, self._train
         assert features is not None
         if gram:
@@ -248,7 +250,7 @@ class KernelRidge(KernelRegressor):
                 self._train_weight,
                 self.coupling_,
                 gram=gram,
-                fit_intercept=bool(self.fit_intercept),
+                fit_intercept=self._train_intercept,
             )
 
     @property
