@@ -13,7 +13,7 @@ from fenchel import QuantileRegressor
 from fenchel.design import Plain
 from fenchel.losses import Absolute, Huber, L2Norm, Pinball, Squared, SquaredPinball
 from fenchel.problem import Problem
-from fenchel.solvers import Newton, WarmStart
+from fenchel.solvers import Fista, Newton, WarmStart
 from fenchel.solvers.newton_spaces import FeatureSpace, KernelSpace, choose_space
 
 TOL = 1e-7
@@ -86,6 +86,19 @@ def test_warm_start_may_be_infeasible():
     warm = Newton(TOL).solve(problem, wild)
     assert warm.status.converged
     assert_same_model(Newton(TOL).solve(problem), warm, problem)
+
+
+@pytest.mark.parametrize("solver", [Newton(TOL), Fista(TOL)], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("loss", [Pinball(0.3), SquaredPinball(0.3)], ids=repr)
+def test_a_start_from_other_targets_costs_no_more_than_none(solver, loss):
+    """Offsets and dual points that are larger by orders are worse than the best constant."""
+    problem = random_problem(loss)
+    cold = solver.solve(problem)
+    for other in (1e4 * problem.targets, problem.targets + 1e6):
+        before = Newton(TOL).solve(replace(problem, targets=other))
+        warm = solver.solve(problem, WarmStart(before.dual, before.offset, problem.alpha))
+        assert warm.status.converged
+        assert warm.n_iter <= cold.n_iter
 
 
 def test_callback_sees_history_stops_and_leaves_a_usable_fit():

@@ -93,7 +93,7 @@ class AugmentedLagrangian(LoopSolver):
         if mu is None:
             squares = float(np.einsum("ij,ij->", sweeps.features, sweeps.features))
             mu = _SHARE * squares / problem.n_rows**2
-        dual, offset = start_of(problem, warm_start)
+        dual, offset, _ = start_of(problem, warm_start)
         state = State.of(problem, dual, np.zeros(problem.n_outputs))
         passes = 0
         while True:

@@ -94,12 +94,34 @@ class WarmStart(NamedTuple):
     values: FloatArray | None = None
 
 
-def start_of(problem: Problem, warm_start: WarmStart | None) -> tuple[FloatArray, FloatArray]:
-    """Return a feasible dual point and an offset to begin at; zero where there is no intercept."""
-    if warm_start is None:
-        return np.zeros((problem.n_rows, problem.n_outputs)), problem.best_constant
-    offset = warm_start.offset if problem.fit_intercept else np.zeros(problem.n_outputs)
-    return problem.feasible(warm_start.dual), offset
+def start_of(
+    problem: Problem, warm_start: WarmStart | None
+) -> tuple[FloatArray, FloatArray, Certified]:
+    """Return a feasible dual point and an offset to begin at, and the certificate of both.
+
+    Those of the best constant where the start fits worse, as one from other targets may: offsets
+    far away, and dual points that are too large by orders, take more steps to come back.
+    """
+    if warm_start is not None:
+        offset = warm_start.offset if problem.fit_intercept else np.zeros(problem.n_outputs)
+        dual = problem.feasible(warm_start.dual)
+        first = problem.certify(dual, offset)
+        if not _worse_than_constant(problem, warm_start, first, dual, offset):
+            return dual, offset, first
+    dual, offset = np.zeros((problem.n_rows, problem.n_outputs)), problem.best_constant
+    return dual, offset, problem.certify(dual, offset)
+
+
+def _worse_than_constant(
+    problem: Problem, start: WarmStart, first: Certified, dual: FloatArray, offset: FloatArray
+) -> bool:
+    """Whether a start fits worse than the best constant, with the function of its own strength."""
+    if first.certificate.primal <= problem.baseline:
+        return False
+    if start.alpha is None or start.alpha == problem.alpha:
+        return True
+    scaled = first.weights * (problem.alpha / start.alpha)
+    return problem.certify(dual, offset, scaled).certificate.primal > problem.baseline
 
 
 def needs_plain_features(problem: Problem) -> str | None:

@@ -70,8 +70,8 @@ class Fista(LoopSolver):
     def _iterates(
         self, problem: Problem, warm_start: WarmStart | None
     ) -> Iterator[Iterate[Certified]]:
-        dual, offset = start_of(problem, warm_start)
-        yield judged(problem, 0, dual, offset)
+        dual, offset, first = start_of(problem, warm_start)
+        yield Iterate(0, first)
         weight, design = problem.weight[:, None], problem.design
         image = design.values(problem.link(dual))
         size = _first_size(problem, problem.targets - offset - image)

@@ -134,11 +134,10 @@ class _Run:
         step = _FIRST_STEP * scale.step / _together(problem)
         ridge = 1e-7 * float(problem.weight.sum()) * scale.step
         space = choose_space(problem)
-        dual, offset = start_of(self.problem, warm_start)
-        first = problem.certify(dual, offset)
+        dual, offset, first = start_of(problem, warm_start)
         yield Iterate(0, first)
         many = problem.n_rows >= _COARSE_ROWS
-        if warm_start is None and not problem.design.by_rows and many:
+        if not dual.any() and not problem.design.by_rows and many:
             weights, offset = self._coarse()
             function = Function(weights, weights)
             step *= _COARSE_STEP

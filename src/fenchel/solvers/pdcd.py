@@ -80,7 +80,7 @@ class PDCD(LoopSolver):
         self, problem: Problem, warm_start: WarmStart | None
     ) -> Iterator[Iterate[Certified]]:
         n = problem.n_rows
-        state = State.of(problem, *start_of(problem, warm_start))
+        state = State.of(problem, *start_of(problem, warm_start)[:2])
         random = np.random.default_rng(self.random_state)
         sweeps = Sweeps(problem, self.block)
 
