@@ -161,6 +161,10 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
     _takes_sparse: ClassVar[bool] = False
     """Whether X may be a sparse array of scipy."""
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether a fit has ended: checks of parameters and preparations leave attributes too."""
+        return "status_" in vars(self)
+
     def _rows(self, X: Any, *, reset: bool) -> Any:
         """Rows, validated; sparse ones as the models of a class have them."""
         return rows_of(self, X, reset=reset, sparse=self._takes_sparse and issparse(X))

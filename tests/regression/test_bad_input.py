@@ -390,6 +390,15 @@ def test_predict_before_fit(estimator):
         estimator().predict(X)
 
 
+@everyone
+def test_neither_checks_nor_preparations_are_fits(estimator):
+    model = estimator()
+    model.check_parameters()
+    model.prepare(X, Y)
+    with pytest.raises(NotFittedError, match=f"{estimator.__name__}.*not fitted"):
+        model.predict(X)
+
+
 @with_levels
 def test_other_methods_before_fit(estimator):
     for call in (
