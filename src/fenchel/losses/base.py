@@ -204,13 +204,16 @@ class Loss(ConvexFunction):
         library compile it.
         """
         point = anchor + step * residual
-        dual = self.conjugate_prox(point, step)
+        dual, jacobian = self._prox_and_jacobian(point, step)
         move = dual - anchor
         value = np.einsum("ij,ij->i", dual, residual) - self.conjugate(dual)
         value -= np.einsum("ij,ij->i", move, move) / (2.0 * step)
-        jacobian = self.conjugate_prox_jacobian(point, step)
         active = np.flatnonzero(jacobian.reshape(len(jacobian), -1).any(axis=1))
         return Envelope(dual, value, active, jacobian[active])
+
+    def _prox_and_jacobian(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
+        """Prox and its Jacobian, for losses that find both with less work than one by one."""
+        return self.conjugate_prox(point, step), self.conjugate_prox_jacobian(point, step)
 
     def at(self, rows: slice | IntArray) -> Loss:
         """Return the loss of some of the rows: itself, unless rows have their own parameters."""
@@ -351,6 +354,10 @@ class Insensitive(Loss):
         return np.where(length > threshold, dual, 0.0)
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
+        return self._prox_and_jacobian(point, step)[1]
+
+    def _prox_and_jacobian(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
+        """One search of lengths serves both."""
         step = np.broadcast_to(np.asarray(step, float), (len(point), 1))
         dual = self.conjugate_prox(point, step)
         p = dual.shape[1]
@@ -364,7 +371,7 @@ class Insensitive(Loss):
         bend = pull[:, :, None] * (np.eye(p) - unit[:, :, None] * unit[:, None, :])
         jacobian = np.linalg.solve(np.eye(p) + inner @ bend, inner)
         jacobian = 0.5 * (jacobian + jacobian.transpose(0, 2, 1))
-        return np.where(alive[:, None, None], jacobian, 0.0)
+        return dual, np.where(alive[:, None, None], jacobian, 0.0)
 
     def value(self, residual: FloatArray) -> FloatArray:
         if self.epsilon == 0.0:
@@ -432,6 +439,10 @@ class Rescaled(Loss):
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
         return self.loss.conjugate_prox_jacobian(*self._inside(point, step))
+
+    def _prox_and_jacobian(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
+        dual, jacobian = self.loss._prox_and_jacobian(*self._inside(point, step))
+        return dual / self._ratio, jacobian
 
     def nearest(self, residual: FloatArray) -> FloatArray:
         if self.cone is None:

@@ -167,7 +167,7 @@ class BoxQuadratic(Loss):
         compiled.conjugate(dual, self._sides(dual.shape[1]), slack, value)
         return value
 
-    def _prox(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
+    def _prox_and_jacobian(self, point: FloatArray, step: Step) -> tuple[FloatArray, FloatArray]:
         """Prox and Jacobian, ``step`` a number or one for each row."""
         point = np.ascontiguousarray(point)
         n, p = point.shape
@@ -182,10 +182,10 @@ class BoxQuadratic(Loss):
         return dual, jacobian[:, :, None]  # one output of a loss for any number of them
 
     def conjugate_prox(self, point: FloatArray, step: Step) -> FloatArray:
-        return self._prox(point, step)[0]
+        return self._prox_and_jacobian(point, step)[0]
 
     def conjugate_prox_jacobian(self, point: FloatArray, step: Step) -> FloatArray:
-        return self._prox(point, step)[1]
+        return self._prox_and_jacobian(point, step)[1]
 
     def envelope(self, anchor: FloatArray, residual: FloatArray, step: float) -> Envelope:
         n, p = residual.shape
