@@ -290,3 +290,11 @@ def test_distributions_follow_shifts_and_scales(shape):
 def test_errors_are_sentences(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_quantiles_are_the_least_values_that_reach_a_level():
+    """Beside cells without mass, and the level 0 is where the mass begins."""
+    found = GridDistribution([0.0, 1.0, 2.0, 3.0, 4.0], [[0, 1, 0, 0, 0], [0, 0, 0, 1, 0]])
+    np.testing.assert_allclose(found.ppf([0.0, 0.5, 1.0]), [[0.0, 1.0, 2.0], [2.0, 3.0, 4.0]])
+    gap = GridDistribution([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [[0, 1, 0, 0, 0, 1, 0]])
+    np.testing.assert_allclose(gap.ppf([0.5]), [[2.0]])

@@ -103,3 +103,24 @@ def test_predictions_at_points_in_any_order(data):
     np.testing.assert_allclose(model.predict(X, theta), sorted_ones[:, [2, 0, 1, 0]], rtol=1e-13)
     np.testing.assert_allclose(model.predict(X, 0.4), sorted_ones[:, 1], rtol=1e-13)
     assert model.predict(X, [0.4]).shape == (40, 1)
+
+
+def test_rows_of_weight_zero_leave_points_that_no_other_curve_has(data):
+    X, pairs, _ = data
+    weight = np.ones(40)
+    weight[[3, 17]] = 0.0
+    kept = np.flatnonzero(weight)
+    rule = {"quadrature": "trapezoid", "center": None, "tol": 1e-9}
+    with_zero = make(**rule).fit(X, pairs, sample_weight=weight)
+    without = make(**rule).fit(X[kept], [pairs[i] for i in kept])
+    theta = np.linspace(0.1, 0.9, 5)
+    np.testing.assert_allclose(with_zero.predict(X, theta), without.predict(X, theta), atol=1e-8)
+
+
+def test_the_first_rows_are_tried_on_the_points_of_all(data):
+    """Seventeen rows or more are learned from: the first of them have not all points."""
+    X, pairs, _ = data
+    model = FunctionalRegressor(quadrature="trapezoid", max_time=2.0)
+    with np.errstate(all="raise"):
+        model.fit(X[:17], pairs[:17])
+    assert model.score(X[:17], pairs[:17]) > 0.9

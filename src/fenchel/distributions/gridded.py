@@ -120,9 +120,11 @@ class GridDistribution(Distribution):
 
     def _ppf(self, levels: FloatArray) -> FloatArray:
         levels = np.broadcast_to(levels, (len(self), levels.shape[1]))
+        # the first cell that ends at the level or later: those of no mass come after it, but for
+        # the level 0, which is where there is mass
         cell = np.stack(
             [
-                np.searchsorted(row, wanted, side="right") - 1
+                np.searchsorted(row, np.maximum(wanted, np.finfo(float).tiny), side="left") - 1
                 for row, wanted in zip(self._below[:, :-1], levels, strict=True)
             ]
         )

@@ -81,19 +81,23 @@ def as_feature_map(
     """Return the unfitted feature map for a kernel.
 
     ``"auto"`` is the features themselves where the kernel is linear or polynomial and there are
-    no more of them than rows, and pivoted Cholesky elsewhere.
+    no more of them than rows, and pivoted Cholesky elsewhere. Its features are arrays, whatever
+    scikit-learn's ``set_config(transform_output=)`` says.
     """
     FEATURES_CHOICE(features, "features")
     if not isinstance(features, str):
-        chosen: FeatureMap = clone(features)
+        chosen: FeatureMap = clone(features).set_output(transform="default")
         return chosen.set_params(kernel=kernel) if chosen.kernel is None else chosen
     if features == "auto":
         if rank is None:
-            return map_of(kernel, random_state, n_samples, n_features)
+            return map_of(kernel, random_state, n_samples, n_features).set_output(
+                transform="default"
+            )
         features = "cholesky"
     own_rank = {} if rank is None or features == "kernel_rows" else {"rank": int(rank)}
     named: Any = FEATURE_MAPS[features]
-    return named(kernel=kernel, random_state=random_state, **own_rank)
+    made: FeatureMap = named(kernel=kernel, random_state=random_state, **own_rank)
+    return made.set_output(transform="default")
 
 
 def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32") -> Kernel:

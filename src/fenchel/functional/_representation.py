@@ -85,8 +85,9 @@ class Spline(Outputs):
     def __init__(self, curves: Curves, kernel: FloatArray) -> None:
         measure, observed = curves.measure, curves.observed
         if measure.ndim == 2:
-            common = measure.max(axis=0)
-            self.mask, measure = np.sqrt(measure / common), common
+            common = measure.max(axis=0)  # zero where these curves are not observed
+            share = np.divide(measure, common, out=np.zeros_like(measure), where=common > 0.0)
+            self.mask, measure = np.sqrt(share), common
         elif observed is not None:
             self.mask = observed.astype(float)
         self._common = root = np.sqrt(measure)

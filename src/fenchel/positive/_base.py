@@ -217,13 +217,19 @@ class PositiveEstimator(_Parameters, KernelEstimator):
     ) -> tuple[FeatureMap, FloatArray]:
         """The pivoted Cholesky factorization that products of two features need."""
         cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state)
-        return cholesky, cholesky.fit_transform(rows)
+        return cholesky, cholesky.set_output(transform="default").fit_transform(rows)
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
         """Features of new rows, validated."""
         rows = self._new_rows(X)
         with threads_that_pay(self.feature_map_.rank_):
             return self._new_features(rows)
+
+
+def mean_of_counted(values: FloatArray, weight: FloatArray) -> float:
+    """Weighted mean without the values of weight zero, which may be infinite."""
+    counted = weight > 0.0
+    return float(np.average(values[counted], weights=weight[counted]))
 
 
 class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):

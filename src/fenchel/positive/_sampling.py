@@ -37,6 +37,8 @@ def sample_by_conditionals(
     whole = isinstance(n_samples, Integral) and not isinstance(n_samples, bool)
     if not whole or n_samples < 1:
         raise ValueError(f"n_samples must be an integer >= 1, got {shown(n_samples)}")
+    if not factor.any():
+        raise ValueError("sample needs a function that is positive somewhere, got zero")
     d = feature_map.n_features_in_
     measure = as_box(domain, d)
     random = check_random_state(random_state)
@@ -49,7 +51,8 @@ def sample_by_conditionals(
         panels = Panels.between([_with_kinks(piece, landmarks) for piece in pieces[0]])
         return panels.quantiles(values(panels.points[:, None])[None], uniform[:, 0])[:, None]
     if d == 2:
-        product = as_scalar_kernel(feature_map.kernel_).factor([0, 1]) is not None
+        at_landmarks = getattr(feature_map, "landmarks_", None) is not None
+        product = at_landmarks and as_scalar_kernel(feature_map.kernel_).factor([0, 1]) is not None
         both = [_panels(pieces[0], _FINE if product else _SHARE), _panels(pieces[1])]
         found = _in_the_plane(values, both, uniform, not product)
         if found is not None:

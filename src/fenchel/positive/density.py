@@ -27,7 +27,13 @@ from fenchel.distributions import GridDistribution
 from fenchel.features import FeatureMap, Nystroem, PivotedCholesky
 from fenchel.kernels import Box, Gaussian, as_box, resolve, settled
 from fenchel.learning import LEARNING, Learning
-from fenchel.positive._base import FEATURE_TOL, MOST_FEATURES, PositiveEstimator, Prepared
+from fenchel.positive._base import (
+    FEATURE_TOL,
+    MOST_FEATURES,
+    PositiveEstimator,
+    Prepared,
+    mean_of_counted,
+)
 from fenchel.positive._conditional import conditional_density
 from fenchel.positive._few_rows import FewRowsFirst, few_rows, landmark_candidates
 from fenchel.positive._left_out import learned_width
@@ -229,7 +235,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     def _prepared_rows(
         self, X: FloatArray, sample_weight: ArrayLike | None, learns: bool, watch: Callback | None
     ) -> Prepared:
-        support = self._checked_support(X)
+        support = self._checked_support(X[check_weights(X, sample_weight) > 0.0])
         if learns and self.kernel is None and getattr(self.features, "kernel", None) is None:
             weight = check_weights(X, sample_weight)
             options = self.learn if isinstance(self.learn, Learning) else Learning()
@@ -318,7 +324,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of rows X."""
         values = self.score_samples(X)
-        return float(np.average(values, weights=check_weights(values, sample_weight)))
+        return mean_of_counted(values, check_weights(values, sample_weight))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw rows from the density, (n_samples, n_features), see :meth:`PSDModel.sample`."""
@@ -392,7 +398,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         centres = Nystroem(
             kernel, self.rank or _CENTRES, landmarks="kmeans", random_state=self.random_state
         )
-        return centres, centres.fit_transform(rows)
+        return centres, centres.set_output(transform="default").fit_transform(rows)
 
     def _cholesky(
         self, kernel: Any, rows: FloatArray, rank: int | None
@@ -401,7 +407,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         if some is None:
             return super()._cholesky(kernel, rows, rank)
         cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state)
-        return cholesky, cholesky.fit_among(rows, some)
+        return cholesky, cholesky.set_output(transform="default").fit_among(rows, some)
 
     def _by_centres(self, n_columns: int) -> bool:
         """Whether landmarks are centres of clusters."""

@@ -28,7 +28,7 @@ from fenchel.distributions import NormalDistribution
 from fenchel.estimator import KeptRows
 from fenchel.kernels import as_kernel, resolve
 from fenchel.learning import Learned, Learning
-from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.positive._base import PositiveRegressor, Prepared, mean_of_counted
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution
 from fenchel.positive._spread import (
@@ -258,8 +258,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         levels = np.atleast_1d(np.asarray(NUMBERS(levels, "levels"), dtype=np.float64))
         if levels.ndim != 1 or not np.all((levels > 0.0) & (levels < 1.0)):
             raise ValueError(f"levels must be numbers in (0, 1), got {shown(levels)}")
-        mean, std = self._distribution(X)
-        return mean[:, None] + std[:, None] * norm.ppf(levels)
+        return self.predict_distribution(X).ppf(levels)
 
     def predict_distribution(self, X: ArrayLike) -> NormalDistribution:
         """Predict the normal distributions of the targets, one for each row.
@@ -286,7 +285,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
         mean, std = self._distribution(X)
         y = targets_of(type(self).__name__, y, len(mean))
         weight = check_weights(y[:, None], sample_weight)
-        return float(np.average(norm.logpdf(y, mean, std), weights=weight))
+        return mean_of_counted(norm.logpdf(y, mean, std), weight)
 
     def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean log-likelihood."""

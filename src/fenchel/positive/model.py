@@ -185,8 +185,9 @@ class PSDModel:
             If the kernel is neither a product over coordinates nor a Matérn kernel, or such a
             kernel has too many landmarks.
         """
-        kept: list[int] = np.atleast_1d(np.asarray(coordinates)).tolist()
-        d = self.n_features_in_
+        given = np.atleast_1d(np.asarray(coordinates))
+        d, whole = self.n_features_in_, given.ndim == 1 and given.dtype.kind in "iu"
+        kept: list[int] = given.tolist() if whole else []
         if not kept or len(set(kept)) < len(kept) or not all(0 <= j < d for j in kept):
             raise ValueError(
                 f"coordinates must be distinct integers from 0 to {d - 1}, "
