@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from contract_cases import with_checks
@@ -22,3 +23,12 @@ ESTIMATORS = [
 @with_checks(*ESTIMATORS)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+def test_a_model_of_several_levels_is_for_the_other_wrapper():
+    X = np.linspace(0.0, 1.0, 40)[:, None]
+    model = ConformalRegressor(QuantileRegressor([0.1, 0.5, 0.9], learn=False))
+    with pytest.raises(ValueError, match=r"got one with the levels \[0.1, 0.5, 0.9\]: Conformal"):
+        model.fit(X, X[:, 0])
+    one = ConformalRegressor(QuantileRegressor(0.5, learn=False)).fit(X, X[:, 0])
+    assert one.predict(X).shape == (40,)

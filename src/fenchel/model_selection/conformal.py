@@ -160,6 +160,12 @@ class ConformalRegressor(Conformal):
     _default = KernelRidge
 
     def _ends(self, plain: Any) -> Columns:
+        levels = levels_of(plain)
+        if levels is not None and len(levels) > 1:
+            raise ValueError(
+                f"estimator must predict one number, got one with the levels {levels.tolist()}: "
+                "ConformalQuantileRegressor calibrates the quantiles of such a model"
+            )
         return 0, 0
 
 
