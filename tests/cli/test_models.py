@@ -20,6 +20,7 @@ from fenchel import (
     QuantileRegressor,
 )
 from fenchel.cli import fitting, main, settings
+from fenchel.cli.errors import InputError
 from fenchel.datasets import load_engel, make_sine_quantiles
 from fenchel.kernels import ALIASES
 from fenchel.model_selection import ConformalQuantileRegressor
@@ -293,8 +294,14 @@ def test_curves_at_a_level(capsys):
 
 def test_points_of_curves_are_read_off_names():
     np.testing.assert_array_equal(fitting.curve_points(["t-1", "t0.5", "t2"]), [-1.0, 0.5, 2.0])
-    np.testing.assert_array_equal(fitting.curve_points(["t2", "t1", "t3"]), [0.0, 0.5, 1.0])
+    np.testing.assert_array_equal(fitting.curve_points(["h-1", "h-2", "h-8"]), [1.0, 2.0, 8.0])
+    np.testing.assert_array_equal(fitting.curve_points(["a1", "b1", "c1"]), [0.0, 0.5, 1.0])
     np.testing.assert_array_equal(fitting.curve_points(["a", "b", "c"]), [0.0, 0.5, 1.0])
+
+
+def test_points_of_curves_in_another_order_are_refused():
+    with pytest.raises(InputError, match="in, t1,t2,t3, got t2,t1,t3"):
+        fitting.curve_points(["t2", "t1", "t3"])
 
 
 def test_rank_and_threads(capsys, monkeypatch):

@@ -235,3 +235,16 @@ def test_partial_dependence_by_a_loop():
 def test_bad_input(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_a_frame_of_polars_is_read_as_one_of_pandas():
+    polars = pytest.importorskip("polars")
+    frame = pd.DataFrame({"town": ["Bonn", "Trier", "Bonn"], "area": [20.0, 30.0, 50.0]})
+    table = FeatureTable.of(polars.DataFrame(frame.to_dict("list")))
+    assert table.names == ["town", "area"]
+    assert table.position(None) == 1
+    pd.testing.assert_frame_equal(
+        table.rows(np.array([2, 0]), {}),
+        frame.iloc[[2, 0]].reset_index(drop=True),
+        check_dtype=False,
+    )

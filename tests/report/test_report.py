@@ -405,3 +405,16 @@ def test_bad_input_is_one_sentence(quantiles, rows):
     for record in ({}, {"data": "x", "constants": ["a"], "rows": ""}, {"rows": "!"}):
         with pytest.raises(ValueError, match="damaged"):
             Training.from_dict(record)
+
+
+@pytest.mark.parametrize("clock", ["", " 08:30:00", " 08:30:00.250"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_dates_are_the_same_as_they_are_written(clock, unit):
+    if unit == "s" and "." in clock:
+        pytest.skip("the unit is too long")
+    words = pd.Series(["2020-01-05", "2021-12-31", None])
+    words[:2] += clock
+    y = np.arange(3.0)
+    stored = pd.DataFrame({"sold": pd.to_datetime(words).astype(f"datetime64[{unit}]")})
+    record = Training.of(KernelRidge(), stored, y)
+    assert record.same(pd.DataFrame({"sold": words.where(words.notna(), np.nan)}), y[:, None])

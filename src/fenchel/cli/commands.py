@@ -75,7 +75,8 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     with shown(hidden=hidden, max_time=settings.max_time, hint=hint) as show:
         fitted = fitting.fit(settings, X, y, show)
     fitted = replace(fitted, warnings=[*left_out, *fitted.warnings])
-    X = X[columns.names]
+    # an encoder reads of the rows that are left columns that it would leave out of all
+    X = X[[name for name in X if name in {*columns.names, *fitted.columns.names}]]
     with _after_the_fit(table.label):
         measured = measures.measure(fitted.pipeline, X, y)
     with places.noting_files(place, picture):
@@ -177,11 +178,13 @@ def predict_from_disk(
     columns = data_io.Columns(encoder.kinds_)
     known = on_disk.names_in(path)
     read = [name for name in known if name in {*columns.names, *saved.ids}]
-    read += [name for name in Roles(ids=ids).names("ids", known, path.name) if name not in read]
+    kept = Roles(ids=ids).names("ids", known, path.name)
+    read += [name for name in kept if name not in read]
+    written = [name for name in read if name in {*columns.words, *saved.ids, *kept}]
     messages: dict[str, None] = {}
     n_rows = on_disk.n_rows_in(path)
     with shown(hidden=False) as show, places.written_whole(place) as file:
-        for start, table in on_disk.blocks(path, read, columns.words, saved.missing):
+        for start, table in on_disk.blocks(path, read, written, saved.missing):
             frame, new = predicted(saved, table, interval, ids)
             frame.to_csv(file, index=False, header=start == 0, lineterminator="\n")
             messages |= dict.fromkeys(new)
@@ -209,11 +212,11 @@ def predicted(
         messages += data_io.notices(
             gaps, f"without a density in {table.label}: a value is missing"
         )
-    frame = pd.DataFrame(columns)
+    frame, written = pd.DataFrame(columns), table.as_written(kept)
     for name in reversed(kept):
         if name in frame:
             raise InputError(f"--ids: {name!r} is the name of a column of predictions")
-        frame.insert(0, name, table.frame[name].to_numpy())
+        frame.insert(0, name, written[name].reset_index(drop=True))
     return frame, [*messages, *missing]
 
 

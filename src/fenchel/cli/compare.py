@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -156,9 +157,12 @@ def compare(
     y = y.to_numpy()
     if len(X) < _LEAST_ROWS:
         raise InputError(f"{table.label} has {len(X)} rows, and comparing needs {_LEAST_ROWS}")
-    train, test = train_test_split(
-        np.arange(len(X)), test_size=test_share, random_state=settings.seed
-    )
+    n_test = math.ceil(test_share * len(X))  # as scikit-learn does
+    if n_test == len(X):
+        raise InputError(
+            f"--test-share={test_share:g} leaves none of the {len(X)} rows of {table.label} to fit"
+        )
+    train, test = train_test_split(np.arange(len(X)), test_size=n_test, random_state=settings.seed)
     warn(left_out)
     levels = parse_levels(settings.levels)
     task = Task(X.iloc[train], y[train], X.iloc[test], columns.words, levels, settings)

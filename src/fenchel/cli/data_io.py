@@ -24,6 +24,7 @@ from fenchel.cli.places import place_of
 from fenchel.cli.roles import heading_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
+from fenchel.files import with_index
 from fenchel.tables import TableEncoder
 from fenchel.tables.cells import floats_of, holes, is_number, numbers_of, words_of
 from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, OddCellsError, TableError
@@ -41,30 +42,63 @@ class Table:
     target: str | None = None
     path: Path | None = None
     missing: tuple[str, ...] = ()
+    text: pd.DataFrame | None = None
+    """Some cells of a block of a CSV file, as they are written."""
 
     @property
     def names(self) -> list[str]:
         """Of all columns."""
         return [str(name) for name in self.frame.columns]
 
+    @property
+    def is_text(self) -> bool:
+        """Whether cells are text, of which pandas makes numbers, holes, true and false."""
+        of_csv = self.path is not None and self.path.suffix.lower() == ".csv"
+        return of_csv or self.text is not None
+
+    def as_written(self, names: list[str]) -> pd.DataFrame:
+        """Some columns, their cells as they are written where they are text."""
+        if self.text is not None:
+            return self.text[names]
+        if self.path is None or not names:
+            return self.frame[names]
+        if self.is_text:
+            options: Any = {"dtype": str, "keep_default_na": False}
+            return pd.read_csv(self.path, usecols=names, **options)[names]
+        # whole numbers beside holes would be floats
+        return with_index(pd.read_parquet(self.path, dtype_backend="numpy_nullable"))[names]
+
     def with_labels(self, words: list[str]) -> Table:
-        """The same table, where None and NA are labels in columns of words of a CSV file."""
-        gaps = [name for name in words if self.frame[name].isna().any()]
-        if not gaps or self.path is None or self.path.suffix.lower() != ".csv":
+        """The same table, where columns of words hold what is written in a CSV file.
+
+        Of 01 and of true pandas makes a number and a flag, if all of a column are such, and of
+        None and NA holes.
+        """
+        frame = self.frame
+        read = [name for name in words if frame[name].isna().any() or not _is_text(frame[name])]
+        if not read or not self.is_text:
             return self
-        written = pd.read_csv(self.path, usecols=gaps, dtype=str, keep_default_na=False)
-        return replace(self, frame=labelled(self.frame, written, self.missing))
+        return replace(self, frame=labelled(frame, self.as_written(read), self.missing))
+
+
+def _is_text(column: pd.Series[Any]) -> bool:
+    """Whether cells that are no holes are text: pandas reads a column in one way or another."""
+    return isinstance(column.dtype, pd.StringDtype) or bool(column.dtype == object)
 
 
 def labelled(
     frame: pd.DataFrame, written: pd.DataFrame, missing: tuple[str, ...] = ()
 ) -> pd.DataFrame:
-    """A frame in which holes are labels where None or NA was written, unless these are missing."""
+    """A frame with some columns as they are written, but for the holes.
+
+    None and NA are labels, unless these are missing.
+    """
     found = frame.copy(deep=False)
     labels = [word for word in _LABELS if word not in missing]
     for name, words in written.items():
-        is_label = words.isin(labels).to_numpy() & frame[name].isna().to_numpy()
-        found[name] = frame[name].astype(object).mask(is_label, words.to_numpy())
+        holes = frame[name].isna().to_numpy() & ~words.isin(labels).to_numpy()
+        cells = words.to_numpy(dtype=object)
+        found[name] = pd.Series(np.where(holes, np.nan, cells), frame.index, dtype=object)
     return found
 
 
@@ -138,7 +172,8 @@ def marked(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
 def _read_file(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     is_csv = path.suffix.lower() == ".csv"
     try:
-        frame = _read_csv(path, missing) if is_csv else marked(pd.read_parquet(path), missing)
+        read = _read_csv if is_csv else _read_parquet
+        frame = read(path, missing)
     except InputError:
         raise
     except ImportError as error:
@@ -165,6 +200,10 @@ def _read_csv(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
         _check_whole_rows(path, len(names))
     return frame
+
+
+def _read_parquet(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
+    return marked(with_index(pd.read_parquet(path)), missing)
 
 
 def _check_whole_rows(path: Path, n_cells: int) -> None:

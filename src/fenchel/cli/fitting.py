@@ -315,11 +315,22 @@ def threads_allowed() -> int:
 
 
 def curve_points(names: list[str]) -> FloatArray:
-    """Where columns are on a curve: the increasing numbers that names end in, or equal steps."""
-    found = [re.search(r"-?\d+(\.\d+)?$", name) for name in names]
-    points = np.array([float(match[0]) for match in found if match])
-    if len(points) == len(names) and (np.diff(points) > 0.0).all():
-        return points
+    """Where columns are on a curve: the increasing numbers that names end in, or equal steps.
+
+    A hyphen before them is a sign where numbers increase with it, as in t-1, t0, t1, and stands
+    between a word and its number otherwise, as in h-1, h-2.
+    """
+    for number in (r"-?\d+(\.\d+)?$", r"\d+(\.\d+)?$"):
+        found = [re.search(number, name) for name in names]
+        points = np.array([float(match[0]) for match in found if match])
+        if len(points) == len(names) and (np.diff(points) > 0.0).all():
+            return points
+    if len(np.unique(points)) == len(names):
+        order = [names[j] for j in np.argsort(points)]
+        raise InputError(
+            "--target must name the points of curves in the order of the numbers that they end "
+            f"in, {','.join(order)}, got {','.join(names)}"
+        )
     return np.linspace(0.0, 1.0, len(names))
 
 

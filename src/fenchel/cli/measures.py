@@ -61,7 +61,10 @@ def output_names(model: Any) -> list[str]:
     if levels is None:
         return ["prediction"]
     prefix = _PREFIXES[statistic_of(model)]
-    return [f"{prefix}{level:g}" for level in levels]
+    short = [f"{level:g}" for level in levels]
+    if len(set(short)) < len(short):
+        short = [repr(float(level)) for level in levels]
+    return [f"{prefix}{level}" for level in short]
 
 
 def predictions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pandas as pd
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.cli import fitting, measures
-from fenchel.cli.data_io import Table, labelled, left_out, marked
+from fenchel.cli.data_io import Table, left_out, marked
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show
 from fenchel.cli.roles import heading_of
@@ -169,29 +170,35 @@ def _rows(table: Any, numbers: IntArray) -> pd.DataFrame:
 
 
 def blocks(
-    path: Path, names: list[str], words: list[str], missing: tuple[str, ...]
+    path: Path, names: list[str], written: list[str], missing: tuple[str, ...]
 ) -> Iterator[tuple[int, Table]]:
-    """Some columns of a table, block by block: the number of the first row, and a table."""
+    """Some columns of a table, block by block: the number of the first row, and a table.
+
+    Cells of the columns ``written`` are kept as text as well, where they are.
+    """
     start = 0
     of_csv = path.suffix.lower() == ".csv"
-    frames = (
-        _of_csv(path, names, words, missing)
+    blocks = (
+        _of_csv(path, names, written, missing)
         if of_csv
-        else (marked(frame, missing) for frame in read_frames(str(path), names))
+        else ((marked(frame, missing), None) for frame in read_frames(str(path), names))
     )
-    for frame in frames:
+    for frame, text in blocks:
         label = f"{path.name}, rows {start + 1} to {start + len(frame)}"
-        yield start, Table(frame.reset_index(drop=True), label)
+        known = None if text is None else text.reset_index(drop=True)
+        yield start, Table(frame.reset_index(drop=True), label, missing=missing, text=known)
         start += len(frame)
 
 
 def _of_csv(
-    path: Path, names: list[str], words: list[str], missing: tuple[str, ...]
-) -> Iterator[pd.DataFrame]:
-    read_csv = partial(pd.read_csv, path, usecols=names, chunksize=_BLOCK_ROWS)
-    with (
-        read_csv(low_memory=False, na_values=list(missing)) as read,
-        read_csv(dtype=str, keep_default_na=False) as written,
-    ):
-        for frame, text in zip(read, written, strict=True):
-            yield labelled(frame, text[[name for name in words if name in text]], missing)
+    path: Path, names: list[str], written: list[str], missing: tuple[str, ...]
+) -> Iterator[tuple[pd.DataFrame, pd.DataFrame | None]]:
+    read_csv = partial(pd.read_csv, path, chunksize=_BLOCK_ROWS)
+    with contextlib.ExitStack() as files:
+        options = {"usecols": names, "low_memory": False, "na_values": list(missing)}
+        frames = files.enter_context(read_csv(**options))
+        if not written:
+            yield from ((frame, None) for frame in frames)
+            return
+        as_text: Any = {"usecols": written, "dtype": str, "keep_default_na": False}
+        yield from zip(frames, files.enter_context(read_csv(**as_text)), strict=True)

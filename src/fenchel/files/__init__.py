@@ -1,5 +1,6 @@
 """Tables in files, block by block: Parquet files and folders, Arrow tables, arrays of NumPy."""
 
+from fenchel.files._arrow import with_index
 from fenchel.files._columns import (
     Columns,
     is_table,
@@ -28,6 +29,7 @@ __all__ = [
     "read_known",
     "sample_frame",
     "sample_of",
+    "with_index",
 ]
 
 __dir__ = __all__.copy

@@ -165,7 +165,7 @@ class Encoded(Table):
         for piece in self.source.batches(known, others):
             batch, numbers = piece.values, piece.numbers
             try:
-                made = self.encode(batch.to_pandas())
+                made = self.encode(with_index(batch.to_pandas()))
             except ValueError as error:
                 rows = f"rows {numbers[0] + 1} to {numbers[-1] + 1}"
                 raise ValueError(f"{self.label}, of {rows}: {error}") from error
@@ -173,6 +173,22 @@ class Encoded(Table):
             order = [[*self.made, *others].index(name) for name in names]
             straight = order == list(range(both.shape[1]))
             yield piece._replace(values=both if straight else both[:, order])
+
+
+def with_index(frame: Any) -> Any:
+    """A data frame with all columns of a file: pandas takes those of an index for one again.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from fenchel.files import with_index
+    >>> frame = pd.DataFrame({"parcel": [7, 3], "area": [1.0, 2.0]}).set_index("parcel")
+    >>> with_index(frame).columns.tolist()
+    ['parcel', 'area']
+    """
+    named = [name for name in frame.index.names if name is not None]
+    in_file = not isinstance(frame.index, importlib.import_module("pandas").RangeIndex)
+    return frame.reset_index(named) if named and in_file else frame
 
 
 def numbers_of(batch: Any, names: list[str]) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened
+from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened, with_index
 from fenchel.files._tables import Passed
 
 
@@ -38,7 +38,7 @@ def sample_frame(X: Any, target: Any, size: int) -> tuple[Any, str]:
     if not chosen:
         raise ValueError(f"{source.label} must have at least one row, got an empty table")
     of_these = "" if steps == 1 else f" (of which every {steps}th row is looked at)"
-    return _joined(source.label, chosen).to_pandas(), source.label + of_these
+    return with_index(_joined(source.label, chosen).to_pandas()), source.label + of_these
 
 
 def _joined(label: str, batches: list[Any]) -> Any:
@@ -90,7 +90,7 @@ def only(
 def read_frames(X: Any, names: list[str]) -> Iterator[Any]:
     """Data frames of some columns of a table, block by block."""
     for piece in only(X, names).batches(names, []):
-        yield piece.values.to_pandas()
+        yield with_index(piece.values.to_pandas())
 
 
 def _with_columns(X: Any) -> ArrowTable:

@@ -44,7 +44,9 @@ class FeatureTable:
 
     @classmethod
     def of(cls, X: Any) -> FeatureTable:
-        """Read an array or a DataFrame."""
+        """Read an array or a DataFrame; one of Polars as one of pandas."""
+        if not hasattr(X, "iloc") and hasattr(X, "to_pandas"):
+            X = X.to_pandas()
         if hasattr(X, "iloc"):
             columns = [X.iloc[:, j].to_numpy() for j in range(X.shape[1])]
             return cls(X, [str(name) for name in X.columns], columns)

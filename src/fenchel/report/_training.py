@@ -121,7 +121,19 @@ def _bits(values: AnyArray) -> Keys:
     """64 bits for each value: those of the number, or of the digest of the label."""
     if np.issubdtype(values.dtype, np.number):
         return np.ascontiguousarray(values.astype(np.float64) + 0.0).view(np.uint64)
+    if np.issubdtype(values.dtype, np.datetime64):
+        values = _written(values)
     labels, codes = np.unique(values.astype(str), return_inverse=True)
     encoded = (str(label).encode("utf-8", "surrogatepass") for label in labels)
     digests = [hashlib.blake2b(label, digest_size=8).digest() for label in encoded]
     return np.asarray(np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[codes])
+
+
+def _written(dates: AnyArray) -> AnyArray:
+    """Dates as a CSV file has them, in whatever unit they are stored here."""
+    known = ~np.isnat(dates)
+    units = ("D", "s", "ms", "us", "ns")
+    short = (dates.astype(f"datetime64[{unit}]") for unit in units)
+    shortest = next(each for each in short if (each == dates)[known].all())
+    words = np.char.replace(shortest.astype(str), "T", " ")
+    return np.where(known, words, "nan")

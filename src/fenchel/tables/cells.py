@@ -21,6 +21,12 @@ from fenchel.tables.parts import OddCellsError, TableError
 _Mask = npt.NDArray[np.bool_]
 _MOST = 0.5  # a column with more numbers than that is one of numbers
 _FLAGS = {"true": 1.0, "false": 0.0}
+_MARKS = "€$£%"
+# 1.688,10 and 6'540 and €12 and 34 %: thousands apart, decimals by a comma, a unit before or after
+_NUMBER = (
+    rf"[{_MARKS}]?\s*[-+]?(?:\d+|\d{{1,3}}(?:[.,'\u2019\u00a0\u202f]\d{{3}})+)(?:[.,]\d+)?"
+    rf"\s*[{_MARKS}]?"
+)
 _READ = "columns must be numbers, words, dates, or true and false"
 _KINDS: dict[str, tuple[type, ...]] = {
     "true or false": (bool, np.bool_),
@@ -183,8 +189,10 @@ def check_words(column: pd.Series[Any], what: str) -> None:
     if gaps.all():
         return
     bad = not_numbers(column) & ~gaps
-    commas = not_numbers(column.astype(str).str.replace(",", "."))
-    if bad.any() and np.mean((bad & commas)[~gaps]) < 1.0 - _MOST:
+    words = column.astype(str)
+    marked = words.str.fullmatch(_NUMBER).to_numpy(dtype=np.bool_)
+    others = not_numbers(words.str.replace(",", ".")) & ~marked
+    if bad.any() and np.mean((bad & others)[~gaps]) < 1.0 - _MOST:
         raise OddCellsError(
             f"{what} holds numbers but for {but_for(column, bad)}: write numbers there, with a "
             "decimal point, or leave these cells empty, or make every cell a word if they are "
