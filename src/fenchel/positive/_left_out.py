@@ -113,9 +113,10 @@ class _LeftOut:
     def of(cls, X: FloatArray, weight: FloatArray, unit: FloatArray) -> _LeftOut:
         """That of rows, in such units."""
         n = len(X)
-        share, Z = weight / weight.sum(), X / unit
+        # about the middle: slopes are differences of squares, which large numbers would cancel
+        share, Z = weight / weight.sum(), (X - np.median(X, axis=0)) / unit
         spread = np.where(Z.std(axis=0) > 1e-6, Z.std(axis=0), 1.0)  # of columns that vary
-        away = (Z - np.median(Z, axis=0)) / spread
+        away = Z / spread
         broad = -np.log(np.pi * spread * (1.0 + away**2)).sum(axis=1) - _SELDOM * np.log(n)
         rest = np.maximum(1.0 - share, np.finfo(float).tiny)
         with np.errstate(divide="ignore"):  # weights that vanish beside others
