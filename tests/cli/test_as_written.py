@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fenchel.cli import main, on_disk
+from fenchel.tables import TableEncoder
 
 IDS = pd.DataFrame(
     {
@@ -130,6 +131,12 @@ def test_numbers_in_another_notation_are_no_labels(here, capsys, cells):
     frame.to_csv("h.csv", index=False)
     assert main(["fit", "h.csv", "--target", "y", "--no-learn"]) == 2
     assert "the column 'p' of h.csv holds numbers but for" in capsys.readouterr().err
+
+
+def test_categories_may_have_names_like_numbers():
+    shares = pd.Series(["10 %", "20 %", "50 %"] * 20, dtype="category")
+    encoder = TableEncoder().fit(pd.DataFrame({"share": shares}))
+    assert encoder.transform(pd.DataFrame({"share": shares})).shape == (60, 3)
 
 
 def test_a_test_share_that_leaves_no_row_to_fit(here, capsys):

@@ -120,7 +120,7 @@ def test_rows_of_weight_zero_leave_points_that_no_other_curve_has(data):
 def test_the_first_rows_are_tried_on_the_points_of_all(data):
     """Seventeen rows or more are learned from: the first of them have not all points."""
     X, pairs, _ = data
-    model = FunctionalRegressor(quadrature="trapezoid", max_time=2.0)
+    model = FunctionalRegressor(quadrature="trapezoid")
     with np.errstate(all="raise"):
         model.fit(X[:17], pairs[:17])
     assert model.score(X[:17], pairs[:17]) > 0.9

@@ -65,8 +65,10 @@ class Table:
         if self.is_text:
             options: Any = {"dtype": str, "keep_default_na": False}
             return pd.read_csv(self.path, usecols=names, **options)[names]
-        # whole numbers beside holes would be floats
-        return with_index(pd.read_parquet(self.path, dtype_backend="numpy_nullable"))[names]
+        if not self.frame[names].isna().any(axis=None):
+            return self.frame[names]
+        # whole numbers beside holes are floats without this
+        return _read_parquet(self.path, dtype_backend="numpy_nullable")[names]
 
     def with_labels(self, words: list[str]) -> Table:
         """The same table, where columns of words hold what is written in a CSV file.
@@ -172,8 +174,7 @@ def marked(frame: pd.DataFrame, missing: tuple[str, ...]) -> pd.DataFrame:
 def _read_file(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     is_csv = path.suffix.lower() == ".csv"
     try:
-        read = _read_csv if is_csv else _read_parquet
-        frame = read(path, missing)
+        frame = _read_csv(path, missing) if is_csv else marked(_read_parquet(path), missing)
     except InputError:
         raise
     except ImportError as error:
@@ -182,7 +183,6 @@ def _read_file(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
         raise InputError(f"{path} is empty") from error
     except Exception as error:  # the readers raise errors of many kinds
         raise InputError(f"{path} cannot be read as a table: {one_sentence(error)}") from error
-    frame.columns = frame.columns.map(str)
     _check_names(frame.columns, path)
     if len(frame) == 0:
         raise InputError(f"{path} has no rows")
@@ -195,6 +195,7 @@ def _read_csv(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     names = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
     _check_names(names[names != ""], path)
     frame = pd.read_csv(path, low_memory=False, na_values=list(missing))
+    frame.columns = frame.columns.map(str)
     if not isinstance(frame.index, pd.RangeIndex):
         raise InputError(f"{path} has rows with more cells than the {len(names)} of its header")
     if frame.shape[1] > 1 and frame.iloc[:, -1].isna().any():
@@ -202,8 +203,9 @@ def _read_csv(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     return frame
 
 
-def _read_parquet(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
-    return marked(with_index(pd.read_parquet(path)), missing)
+def _read_parquet(path: Path, **options: Any) -> pd.DataFrame:
+    frame = with_index(pd.read_parquet(path, **options))
+    return frame.set_axis(frame.columns.map(str), axis=1)
 
 
 def _check_whole_rows(path: Path, n_cells: int) -> None:

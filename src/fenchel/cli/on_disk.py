@@ -178,12 +178,12 @@ def blocks(
     """
     start = 0
     of_csv = path.suffix.lower() == ".csv"
-    blocks = (
+    read = (
         _of_csv(path, names, written, missing)
         if of_csv
         else ((marked(frame, missing), None) for frame in read_frames(str(path), names))
     )
-    for frame, text in blocks:
+    for frame, text in read:
         label = f"{path.name}, rows {start + 1} to {start + len(frame)}"
         known = None if text is None else text.reset_index(drop=True)
         yield start, Table(frame.reset_index(drop=True), label, missing=missing, text=known)

@@ -235,11 +235,11 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     def _prepared_rows(
         self, X: FloatArray, sample_weight: ArrayLike | None, learns: bool, watch: Callback | None
     ) -> Prepared:
-        support = self._checked_support(X[check_weights(X, sample_weight) > 0.0])
+        weight = check_weights(X, sample_weight)
+        rows, weight = X[weight > 0.0], weight[weight > 0.0]
+        support = self._checked_support(rows)
         if learns and self.kernel is None and getattr(self.features, "kernel", None) is None:
-            weight = check_weights(X, sample_weight)
             options = self.learn if isinstance(self.learn, Learning) else Learning()
-            rows, weight = X[weight > 0.0], weight[weight > 0.0]
             alpha = _STRENGTH_LEARNED if self.alpha is None else float(self.alpha)
             self._learned = learned_width(rows, weight, _length_scales, options, alpha, watch)
         inputs = self._mapped(X, sample_weight)

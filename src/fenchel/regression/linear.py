@@ -109,8 +109,7 @@ class _Fitted(NamedTuple):
         residual = rows.targets - (features @ solution.weights + solution.offset)
         if np.may_share_memory(features, X):
             features = features.copy()
-        kept = np.array(rows.kept)
-        weight = np.array(rows.weight)
+        kept, weight = rows.kept, rows.weight.copy()
         return cls(features, residual, weight, kept, (X[~kept], y[~kept]), rows.fit_intercept)
 
 
