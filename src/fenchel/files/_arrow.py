@@ -178,11 +178,13 @@ class Encoded(Table):
 def with_index(frame: Any) -> Any:
     """A data frame with all columns of a file: pandas takes those of an index for one again.
 
+    An index that counts in even steps is no column of the file, and none here.
+
     Examples
     --------
     >>> import pandas as pd
     >>> from fenchel.files import with_index
-    >>> frame = pd.DataFrame({"parcel": [7, 3], "area": [1.0, 2.0]}).set_index("parcel")
+    >>> frame = pd.DataFrame({"parcel": [7, 3, 4], "area": [1.0, 2.0, 5.0]}).set_index("parcel")
     >>> with_index(frame).columns.tolist()
     ['parcel', 'area']
     """
