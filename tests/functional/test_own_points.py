@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from fenchel.functional import FunctionalRegressor, as_curves
 from fenchel.kernels import Gaussian
@@ -115,6 +116,31 @@ def test_rows_of_weight_zero_leave_points_that_no_other_curve_has(data):
     without = make(**rule).fit(X[kept], [pairs[i] for i in kept])
     theta = np.linspace(0.1, 0.9, 5)
     np.testing.assert_allclose(with_zero.predict(X, theta), without.predict(X, theta), atol=1e-8)
+
+
+@pytest.mark.parametrize("quadrature", ["monte-carlo", "trapezoid"])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_weights_are_counts(data, quadrature, loss):
+    """Curves of weight zero bring neither points, nor their number to the mean of numbers."""
+    X, pairs, _ = data
+    weight = np.array([1.0, 2.0, 0.0, 3.0] * 10)
+    many = [(theta[:3], y[:3]) if i % 4 == 3 else (theta, y) for i, (theta, y) in enumerate(pairs)]
+    rows = np.repeat(np.arange(40), weight.astype(int))
+    model = FunctionalRegressor(loss, quadrature=quadrature, learn=False, alpha=1e-2, tol=1e-10)
+    weighted = clone(model).fit(X, many, sample_weight=weight)
+    repeated = clone(model).fit(X[rows], [many[i] for i in rows])
+    np.testing.assert_array_equal(weighted.grid_, repeated.grid_)
+    theta = np.linspace(0.1, 0.9, 5)
+    expected = repeated.predict(X, theta)
+    np.testing.assert_allclose(weighted.predict(X, theta), expected, atol=1e-6)
+    score = repeated.score(X[rows], [many[i] for i in rows])
+    assert abs(weighted.score(X, many, sample_weight=weight) - score) < 1e-8
+
+
+def test_too_few_pairs_for_the_rows_and_their_weights(data):
+    X, pairs, _ = data
+    with pytest.raises(ValueError, match="one entry for each of the 40 rows of X, got 39"):
+        make().fit(X, pairs[:39], sample_weight=np.ones(40))
 
 
 def test_the_first_rows_are_tried_on_the_points_of_all(data):

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.functional.curves import Curves, are_pairs
+from fenchel._validation import check_length
+from fenchel.functional.curves import Curves, are_pairs, as_curves
 from fenchel.losses import Absolute
 from fenchel.losses.registry import spread_of
 
@@ -52,6 +53,16 @@ def as_columns(y: Any) -> Any:
     return values[:, None] if values.ndim == 1 else values
 
 
+def curves_of(y: Any, n_rows: int, theta: Any, quadrature: Any, sample_weight: Any) -> Curves:
+    """Curves as :func:`as_curves` has them, one for each row of X."""
+    y = as_columns(y)
+    if are_pairs(y):  # their weights are read with them: say first that they are too few
+        check_length(len(y), n_rows)
+    curves = as_curves(y, theta, quadrature, sample_weight)
+    check_length(len(curves), n_rows)
+    return curves
+
+
 def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatArray:
     """Mean or median curve, (m,), zero for None.
 
@@ -94,11 +105,17 @@ def sentence_on_range(theta: FloatArray, grid: FloatArray) -> str | None:
 
 
 def without_gaps(curves: Curves) -> FloatArray:
-    """Values (n, m), linear where a curve was not observed, and constant beyond its ends."""
+    """Values (n, m), linear where a curve was not observed, and constant beyond its ends.
+
+    Curves of weight zero may have no point of the grid: they stay NaN.
+    """
     if curves.observed is None:
         return curves.values
-    grid, rows = curves.grid, zip(curves.values, curves.observed, strict=True)
-    return np.array([np.interp(grid, grid[seen], row[seen]) for row, seen in rows])
+    grid, filled = curves.grid, curves.values.copy()
+    for i in np.flatnonzero(curves.observed.any(axis=1)):
+        seen = curves.observed[i]
+        filled[i] = np.interp(grid, grid[seen], curves.values[i, seen])
+    return filled
 
 
 def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:

@@ -9,9 +9,9 @@ import numpy as np
 
 from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
-from fenchel._validation import ORDER, check_length, check_targets, rows_of
+from fenchel._validation import ORDER, check_targets, rows_of
 from fenchel.certificate import Callback
-from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, spread_of_curves
+from fenchel.functional._inputs import as_rows, center_of, curves_of, is_array, spread_of_curves
 from fenchel.functional._learning import (
     N_COORDINATES,
     bounds_influence,
@@ -21,7 +21,7 @@ from fenchel.functional._learning import (
 )
 from fenchel.functional._representation import LossChoice, PreparedCurves
 from fenchel.functional._width import OutputWidth, better_width, usual_width
-from fenchel.functional.curves import Curves, as_curves
+from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.learning import Data, Learned
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
@@ -82,9 +82,11 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     ) -> PreparedCurves:
         """Validate, and do what depends on neither loss nor strength; nothing is learned."""
         self._learned = self._width = None
-        return self._prepared(*self._given_curves(X, y, theta), sample_weight)
+        return self._prepared(*self._given_curves(X, y, theta, sample_weight), sample_weight)
 
-    def _given_curves(self, X: Any, y: Any, theta: Any) -> tuple[FloatArray, Curves]:
+    def _given_curves(
+        self, X: Any, y: Any, theta: Any, sample_weight: Any
+    ) -> tuple[FloatArray, Curves]:
         """Rows and curves, validated."""
         X = rows_of(self, as_rows(X))
         if y is None:
@@ -92,8 +94,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         self._flat = is_array(y) and np.asarray(y).ndim == 1
-        curves = as_curves(as_columns(y), theta, self.quadrature)
-        check_length(len(curves), len(X))
+        curves = curves_of(y, len(X), theta, self.quadrature, sample_weight)
         check_targets(curves.values[~np.isnan(curves.values)])
         return X, curves
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fenchel._grids import as_floats, as_grid, quadrature_weights, trapezoid
 from fenchel._typing import FloatArray, IntArray
+from fenchel._validation import check_weights
 
 Given: TypeAlias = Literal["array", "fdatagrid", "pairs"]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -68,7 +69,12 @@ class Curves:
         return len(self.values)
 
 
-def as_curves(Y: Any, theta: Any = None, quadrature: Any = "monte-carlo") -> Curves:
+def as_curves(
+    Y: Any,
+    theta: Any = None,
+    quadrature: Any = "monte-carlo",
+    sample_weight: npt.ArrayLike | None = None,
+) -> Curves:
     r"""Take curves in any of the forms in which they come.
 
     Parameters
@@ -86,6 +92,9 @@ def as_curves(Y: Any, theta: Any = None, quadrature: Any = "monte-carlo") -> Cur
         ``"trapezoid"``: the trapezoidal rule on the grid, divided by the length of the interval
         so that the sum is one; for pairs, of each curve on its own points. An array is taken
         as it is.
+    sample_weight : array-like of shape (n_curves,), optional
+        How many times each curve counts, >= 0, in that mean number of observations. A pair of
+        weight zero brings no points to the grid. Other curves do not depend on it.
 
     Returns
     -------
@@ -96,8 +105,8 @@ def as_curves(Y: Any, theta: Any = None, quadrature: Any = "monte-carlo") -> Cur
     ------
     TypeError, ValueError
         If the grid does not increase strictly or has another number of points than Y has
-        columns, if a weight is not positive, if a value is infinite, or if a curve has no
-        observation.
+        columns, if a weight of a point is not positive, if one of a curve is negative, if a value
+        is infinite, or if a curve has no observation.
 
     Notes
     -----
@@ -124,7 +133,7 @@ def as_curves(Y: Any, theta: Any = None, quadrature: Any = "monte-carlo") -> Cur
         grid, values = _from_fdatagrid(Y)
     elif are_pairs(Y):
         _check_no_theta(theta, "a list of pairs")
-        return _from_pairs(Y, quadrature)
+        return _from_pairs(Y, quadrature, sample_weight)
     else:
         given = "array"
         values = _as_values(Y)
@@ -169,8 +178,8 @@ def are_pairs(Y: Any) -> bool:
     )
 
 
-def _from_pairs(pairs: Any, quadrature: Any) -> Curves:
-    """Put curves with points of their own on the union of these points."""
+def _from_pairs(pairs: Any, quadrature: Any, sample_weight: npt.ArrayLike | None) -> Curves:
+    """Put curves with points of their own on the union of the points of those that count."""
     points, heights = [], []
     for row, (theta, y) in enumerate(pairs):
         own, heights_there = _one_curve(theta, y, row)
@@ -185,14 +194,16 @@ def _from_pairs(pairs: Any, quadrature: Any) -> Curves:
     values = np.full((len(points), len(grid)), np.nan)
     values[rows, column] = np.concatenate(heights)
     _check_observed(values)
+    weight = check_weights(values, sample_weight)
     if isinstance(quadrature, str) and quadrature == "trapezoid":
         measure = np.zeros_like(values)
         measure[rows, column] = np.concatenate([trapezoid(theta) for theta in points])
     elif isinstance(quadrature, str) and quadrature == "monte-carlo":
-        measure = np.full(len(grid), 1.0 / lengths.mean())
+        measure = np.full(len(grid), 1.0 / np.average(lengths, weights=weight))
     else:
         measure = quadrature_weights(grid, quadrature)
-    return Curves(grid, values, measure, "pairs")
+    counted = ~np.isnan(values[weight > 0.0]).all(axis=0)
+    return Curves(grid[counted], values[:, counted], measure[..., counted], "pairs")
 
 
 def _one_curve(theta: Any, y: Any, row: int) -> tuple[FloatArray, FloatArray]:

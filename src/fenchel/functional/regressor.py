@@ -23,7 +23,6 @@ from fenchel._validation import (
     POSITIVE,
     WITH_DATA,
     OneOf,
-    check_length,
     check_weights,
     declared,
     rows_of,
@@ -31,7 +30,13 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.estimator import all_or_nothing
 from fenchel.features import compacted
-from fenchel.functional._inputs import as_columns, as_rows, center_of, is_array, sentence_on_range
+from fenchel.functional._inputs import (
+    as_rows,
+    center_of,
+    curves_of,
+    is_array,
+    sentence_on_range,
+)
 from fenchel.functional._preparation import CurvesFromRows
 from fenchel.functional._representation import (
     REPRESENTATIONS,
@@ -42,7 +47,7 @@ from fenchel.functional._representation import (
     outputs_of,
     represent,
 )
-from fenchel.functional.curves import Curves, as_curves, to_fdatagrid
+from fenchel.functional.curves import Curves, to_fdatagrid
 from fenchel.kernels import as_kernel
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import explained_share
@@ -267,7 +272,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self.check_parameters()
         watch = self._callback()
         prepared = self._learned_and_prepared(
-            *self._given_curves(X, y, theta), sample_weight, watch
+            *self._given_curves(X, y, theta, sample_weight), sample_weight, watch
         )
         last = getattr(self, "_last", None) if self.warm_start else None
         nearby = self._fit_prepared(prepared, last, watch)
@@ -445,7 +450,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
         observed. The arguments are those of :meth:`fit`; curves may be observed elsewhere. The
         mean of curves with points of their own is that of these curves continued linearly between
-        their points, and as constants beyond.
+        their points, and as constants beyond. A ``quadrature`` given as an array belongs to the
+        training grid: curves at other points are judged by "monte-carlo".
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         mean = center_of("mean", curves, weight)
@@ -462,8 +468,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         check_is_fitted(self)
         X = rows_of(self, as_rows(X), reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta
-        curves = as_curves(as_columns(y), given, self._scoring_rule(given))
-        check_length(len(curves), len(X))
+        curves = curves_of(y, len(X), given, self._scoring_rule(given), sample_weight)
         weight = check_weights(X, sample_weight)
         return curves, self._evaluate(X, curves.grid), weight
 

@@ -178,7 +178,9 @@ class KernelRidge(KernelRegressor):
             problem.design.restore()
         self._train_mapped = fewer and not self._train_gram
         self._train = inputs.features if self._train_mapped else inputs.rows.copy()
-        same = isinstance(inputs.rows, np.ndarray) and np.may_share_memory(self._train, inputs.rows)
+        same = isinstance(inputs.rows, np.ndarray) and np.may_share_memory(
+            self._train, inputs.rows
+        )
         if self._train_mapped and same:
             self._train = self._train.copy()  # the caller's array may change after the fit
         whole = type(self.feature_map_) is type(inputs.feature_map)
