@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Callable
 from functools import wraps
 from html import escape
-from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
@@ -34,11 +35,12 @@ from fenchel.features import (
     NO_KERNEL_ROWS,
     FeatureMap,
     KernelRowLimits,
+    check_one_kernel,
     fit_feature_map,
     warn_of_truncation,
 )
 from fenchel.features.base import check_square
-from fenchel.kernels import OperatorKernel, Precomputed, SparsePoints, as_kernel, resolve
+from fenchel.kernels import OperatorKernel, Precomputed, SparsePoints, as_kernel, resolve, settled
 from fenchel.searchable import Searchable
 from fenchel.solvers import SOLVER_CHOICE, takes_gram
 from fenchel.solvers.loop import Watch
@@ -306,6 +308,17 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     status_: Status
     n_iter_: int
     history_: list[Progress]
+
+    def check_parameters(self) -> None:
+        """Raise a sentence for parameters that are not allowed."""
+        super().check_parameters()
+        check_one_kernel(self.features, self.kernel, self.rank)
+
+    def with_kernel_of_fit(self, **parameters: Any) -> Self:
+        """Return an unfitted copy with the kernel of the last fit, and with other parameters."""
+        if getattr(self.features, "kernel", None) is not None:
+            parameters["features"] = clone(self.features).set_params(kernel=None)
+        return self.with_parameters(kernel=settled(self.kernel_), **parameters)
 
     @property
     def _tolerance(self) -> float:

@@ -227,10 +227,9 @@ class LearningEstimator(KernelEstimator):
         alpha = self.alpha_
         if self.alpha is None and self.learned_ is not None:
             alpha /= times_rows**GROWTH
-        known = {"kernel": settled(self.kernel_), "alpha": alpha}
         if getattr(self, "radius", None) is not None:  # which takes the place of alpha
-            del known["alpha"]
-        return self.with_parameters(**known)
+            return self.with_kernel_of_fit()
+        return self.with_kernel_of_fit(alpha=alpha)
 
 
 @parameters

@@ -5,6 +5,7 @@ from sklearn.gaussian_process import kernels as sk
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 
 from contract_cases import with_checks
+from fenchel import DensityEstimator, KernelRidge, QuantileRegressor
 from fenchel.features import (
     FEATURE_MAPS,
     Explicit,
@@ -250,3 +251,31 @@ def test_of_many_rows_smooth_kernels_are_factored_and_others_computed():
     assert features.shape == X.shape  # kernel values are not stored
     few = fit_feature_map("auto", rough, None, None, X[:2100], limits)[0]
     assert type(few) is PivotedCholesky
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        (
+            {"features": Nystroem(Gaussian(0.5)), "kernel": "rbf"},
+            r"kernel must be None with features that have a kernel of their own, Gaussian",
+        ),
+        ({"features": Nystroem(), "rank": 5}, "rank must be None with features=Nystroem"),
+        ({"features": "kernel_rows", "rank": 5}, "rank must be None with features='kernel_rows'"),
+    ],
+)
+@pytest.mark.parametrize("kind", [KernelRidge, QuantileRegressor, DensityEstimator])
+def test_a_kernel_or_rank_that_is_not_read_is_refused(kind, parameters, sentence):
+    X = np.linspace(0.0, 1.0, 20)[:, None]
+    y = None if kind is DensityEstimator else X[:, 0]
+    with pytest.raises(ValueError, match=sentence):
+        kind(**parameters).fit(X, y)
+
+
+def test_copies_with_what_was_learned_have_the_kernel_of_the_fit():
+    """Also where that is of the features, by a rule that other rows would answer otherwise."""
+    X = np.linspace(0.0, 1.0, 30)[:, None]
+    model = KernelRidge(features=PivotedCholesky("rbf")).fit(X, np.sin(6.0 * X[:, 0]))
+    copy = model.with_learned().fit(3.0 * X, np.sin(6.0 * X[:, 0]))
+    assert copy.kernel_ == model.kernel_
+    assert copy.alpha_ == model.alpha_

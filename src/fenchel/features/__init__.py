@@ -70,6 +70,26 @@ class KernelRowLimits(NamedTuple):
 NO_KERNEL_ROWS = KernelRowLimits(0, 0)
 
 
+def check_one_kernel(features: str | FeatureMap, kernel: Any, rank: int | None) -> None:
+    """Raise a sentence where a map has a kernel or rank of its own and others are given beside it.
+
+    Examples
+    --------
+    >>> from fenchel.features import Nystroem, check_one_kernel
+    >>> check_one_kernel(Nystroem(rank=50), "gaussian", None)
+    """
+    if rank is not None and (not isinstance(features, str) or features == "kernel_rows"):
+        raise ValueError(
+            f"rank must be None with features={features!r}, which does not read it, got {rank}"
+        )
+    own = getattr(features, "kernel", None)
+    if own is not None and kernel is not None:
+        raise ValueError(
+            f"kernel must be None with features that have a kernel of their own, {own!r}, got "
+            f"{kernel!r}"
+        )
+
+
 def as_feature_map(
     features: str | FeatureMap,
     kernel: Kernel,
@@ -227,6 +247,7 @@ __all__ = [
     "PivotedCholesky",
     "RandomFourier",
     "Summands",
+    "check_one_kernel",
     "compacted",
     "default_kernel",
     "fit_feature_map",

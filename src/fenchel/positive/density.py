@@ -25,7 +25,7 @@ from fenchel._validation import (
 from fenchel.certificate import Callback, Status
 from fenchel.distributions import GridDistribution
 from fenchel.features import FeatureMap, Nystroem, PivotedCholesky
-from fenchel.kernels import Box, Gaussian, as_box, resolve, settled
+from fenchel.kernels import Box, Gaussian, as_box, resolve
 from fenchel.learning import LEARNING, Learning
 from fenchel.positive._base import (
     FEATURE_TOL,
@@ -380,7 +380,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     def with_learned(self) -> Self:
         """Return an unfitted copy with kernel and strength of the last fit as its parameters."""
         check_is_fitted(self)
-        return self.with_parameters(kernel=settled(self.kernel_), alpha=self.alpha_)
+        return self.with_kernel_of_fit(alpha=self.alpha_)
 
     def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
         if self.kernel is not None or self._learned is not None:
