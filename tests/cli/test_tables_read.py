@@ -68,6 +68,13 @@ def test_tables_are_converted_as_the_error_says(here, houses, capsys):
         pd.testing.assert_frame_equal(pd.read_csv("new.csv"), houses)
 
 
+def test_marks_are_named_where_the_heading_has_commas_of_its_own(here, capsys):
+    rows = [f"{x};{x / 2:.2f}".replace(".", ",") for x in range(30)]
+    (here / "semi.csv").write_text("\n".join(["area, m2;price", *rows]))
+    assert main(["fit", "semi.csv", "--target", "price"]) == 2
+    assert_one_sentence(capsys.readouterr().err, " ".join(SEMICOLONS))
+
+
 def test_one_column_may_have_a_semicolon_in_its_name(here, capsys):
     values = np.random.default_rng(0).normal(size=30)
     for heading in ("a;b", '"a;b"'):

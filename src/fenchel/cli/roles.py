@@ -13,7 +13,9 @@ from fenchel.cli.errors import InputError, listed
 from fenchel.cli.places import place_of
 
 _TABLES = (".csv", ".parquet")
+_FIRST_LINES = 20  # which tell what columns end in
 _TAB = "\t"
+_MARKS = (",", ";", _TAB)
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 
 
@@ -127,15 +129,23 @@ def heading_of(data: str) -> Heading:
 
 
 def _check_commas(path: Path) -> None:
-    """Refuse a file without commas in its heading, where columns end in something else."""
+    """Refuse a file whose columns end in something else than commas.
+
+    There are none in its heading; or its lines have as many of something else, and commas in
+    numbers that change, or no more of them.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            heading, *row = itertools.islice((line for line in file if line.strip()), 2)
-    except (OSError, ValueError):  # whoever reads all of it says what is wrong
+            lines = list(itertools.islice((line for line in file if line.strip()), _FIRST_LINES))
+        commas, *others = ([len(row) for row in csv.reader(lines, delimiter=m)] for m in _MARKS)
+    except (OSError, ValueError, csv.Error):  # whoever reads all of it says what is wrong
         return
-    for mark in (";", _TAB) if "," not in heading else ():
-        n_names = len(next(csv.reader([heading], delimiter=mark)))  # not those within quotes
-        if n_names > 1 and all(mark in line for line in row):
+    for mark, counts in zip(_MARKS[1:], others, strict=True):  # but for marks within quotes
+        plain = commas[:1] == [1] and all(mark in line for line in lines[1:2])
+        even = len(set(counts)) == 1 < len(lines) and (
+            len(set(commas)) > 1 or counts[0] >= commas[0]
+        )
+        if counts and counts[0] > 1 and (plain or even):
             raise InputError(
                 f"{path} must have commas between its columns, and has "
                 f"{'tabs' if mark == _TAB else repr(mark)}; {_to_commas(path, mark)}"
