@@ -11,7 +11,7 @@ RESULTS_STAMP := $(VENV)/.installed-experiments
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test suite attack lint style types format bench results docs package lowest clean
+.PHONY: help demo test suite slow attack lint style types format bench results docs package lowest clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
@@ -35,12 +35,17 @@ demo: $(STAMP) ## fit certified conditional quantiles on a bundled real data set
 	@$(BIN)/fenchel demo
 
 # Types are checked on one core, beside the tests.
-test: style ## every check and the whole test suite
+test: style ## every check, and all tests but the slow ones
 	@$(MAKE) --no-print-directory -j2 types suite
 
 # Tests start hundreds of processes, which read what others have compiled unless the environment forbids.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
+
 suite: $(STAMP)
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST) -m "not slow"
+
+slow: $(STAMP) ## the tests that "make test" leaves out
+	$(PYTEST) -m slow
 
 attack: $(STAMP) ## thousands of random and hostile uses, with their counts (slow)
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m attacks

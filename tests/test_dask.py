@@ -96,6 +96,7 @@ def test_a_fit_is_that_of_the_rows_in_memory(client, kind, local, given):
     assert pickle.loads(pickle.dumps(model)).client is None
 
 
+@pytest.mark.slow
 def test_rows_far_from_zero_are_centred_on_the_workers(client):
     given = {"kernel": "linear", "alpha": 1e-3}
     far = da.from_array(X + 1e5, (CUTS, 2))
@@ -103,6 +104,7 @@ def test_rows_far_from_zero_are_centred_on_the_workers(client):
     same(DaskSVR(**given, client=client).fit(far, dY), expected)
 
 
+@pytest.mark.slow
 def test_a_search_is_that_of_the_rows_in_memory(client):
     """On the same folds, wherever partitions end; and so is the fit of its choice."""
     grid = {"alpha": [1e-1, 1e-3], "length_scale": [0.4, 0.7]}
@@ -121,6 +123,7 @@ def test_a_search_is_that_of_the_rows_in_memory(client):
     assert search.predict(dX).chunks[0] == dX.chunks[0]
 
 
+@pytest.mark.slow
 def test_a_search_scored_by_a_name(client):
     grid, given = {"alpha": 2}, {"cv": 2, "scoring": "neg_mean_absolute_error"}
     expected = PathSearchCV(KernelRidge(kernel=Gaussian(0.7)), grid, **given).fit(X, Y)
@@ -133,6 +136,7 @@ def test_a_search_scored_by_a_name(client):
         PathSearchCV(model, grid).fit(X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "local"),
     [(DaskKernelRidge, KernelRidge), (DaskExpectileRegressor, ExpectileRegressor)],
@@ -158,6 +162,7 @@ def test_several_targets(client):
     assert model.predict(dX).compute().shape == (N, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DaskKernelRidge, DaskSVR])
 def test_predictions_take_nothing_of_the_length_of_the_rows_to_workers(client, kind):
     model = kind(kernel=Gaussian(0.7), alpha=1e-1, client=client).fit(dX, dY)
@@ -170,6 +175,7 @@ def test_predictions_take_nothing_of_the_length_of_the_rows_to_workers(client, k
     assert own == []
 
 
+@pytest.mark.slow
 def test_chunks_change_nothing_but_the_gap(client):
     local = ExpectileRegressor(0.3, **SETTINGS).fit(X, Y)
     for chunk in (N, 130):
@@ -188,6 +194,7 @@ def test_unknown_chunks_and_empty_partitions(client):
     assert model.predict(dX[chosen]).compute().shape == (some.sum(),)
 
 
+@pytest.mark.slow
 def test_data_frames(client):
     frame = dd.from_pandas(FRAME, npartitions=2)
     columns = ["a", "b"]
@@ -204,6 +211,7 @@ def test_data_frames(client):
     assert isinstance(one.predict(frame[columns]), dd.Series)
 
 
+@pytest.mark.slow
 def test_parameters_are_learned_from_the_sample(client):
     expected = QuantileRegressor(LEVELS, tol=1e-3).fit(X, Y)
     model = DaskQuantileRegressor(LEVELS, tol=1e-3, client=client)
@@ -213,6 +221,7 @@ def test_parameters_are_learned_from_the_sample(client):
     np.testing.assert_array_equal(model.kernel_.theta, expected.kernel_.theta)
 
 
+@pytest.mark.slow
 def test_landmarks_are_added_until_the_certificate_holds(client, monkeypatch):
     monkeypatch.setattr(elsewhere, "SAMPLE_ROWS", 60)
     monkeypatch.setattr(elsewhere, "_WORST", 400)
@@ -220,6 +229,7 @@ def test_landmarks_are_added_until_the_certificate_holds(client, monkeypatch):
     same(model, ExpectileRegressor(LEVELS, **SETTINGS).fit(X, Y))
 
 
+@pytest.mark.slow
 def test_the_design_keeps_its_contract(client):
     rows, coupling = X[:11], RNG.normal(size=(2, 2))
     feature_map = PivotedCholesky(Gaussian(0.7), rank=3).fit(rows)
@@ -286,6 +296,7 @@ def test_what_is_wrong_is_said_in_a_sentence(client, name):
     assert not hasattr(model, "certificate_")
 
 
+@pytest.mark.slow
 def test_models_and_predictions_that_are_refused(client):
     with pytest.raises(ValueError, match="X must be rows in memory"):
         DaskSVR(kernel="precomputed", client=client).fit(dX, dY)
@@ -324,6 +335,7 @@ def test_every_parameter_has_a_constraint(kind):
     assert parameters["client"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
+@pytest.mark.slow
 def test_estimators_of_clusters_can_be_derived_from(client):
     class Own(DaskKernelRidge):
         pass
@@ -340,6 +352,7 @@ def test_a_cluster_without_workers_is_refused():
         DaskSVR(**SETTINGS, client=empty).fit(dX, dY)
 
 
+@pytest.mark.slow
 def test_a_fit_ends_where_all_workers_have_gone(monkeypatch):
     monkeypatch.setattr(_cluster, "PATIENCE", 2.0)
     monkeypatch.setattr(_cluster, "_LOOK", 0.2)

@@ -119,6 +119,7 @@ def test_all_that_is_fitted_in_memory_is_fitted_on_disk(model):
     assert found.certified_kernel_ == expected.certified_kernel_
 
 
+@pytest.mark.slow
 def test_learning_on_disk_is_learning_in_memory():
     """Of so few rows all are in the sample, and the same of them are chosen by content."""
     model = QuantileRegressor(LEVELS, tol=1e-3)
@@ -361,6 +362,7 @@ def test_weights_that_an_encoder_has_made_a_feature_of():
     np.testing.assert_allclose(model.predict(table().drop_columns("w")), expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_cell_of_another_kind_says_in_which_rows(monkeypatch):
     model = make_pipeline(TableEncoder(), clone(MODEL)).fit(_trips(), "y")
     bad = _trips().to_pandas()
@@ -413,6 +415,7 @@ def test_a_search_is_that_of_the_rows_in_memory(model, grid, scoring, tmp_path):
     np.testing.assert_allclose(found.predict(place), expected.predict(X), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_choice_of_a_search_warns_of_offsets_too(tmp_path):
     with pytest.warns(UserWarning, match="not of held-out rows: the rows are not in memory"):
         PathSearchCV(MODEL, {"alpha": [1e-1]}, cv=2).fit(written(tmp_path / "t.parquet"), "y")
@@ -429,6 +432,7 @@ def test_searches_that_files_are_not_for():
         PathSearchCV(MODEL, {"alpha": [1e-3]}, cv=halves).fit(table(), "y", sample_weight=weight)
 
 
+@pytest.mark.slow
 def test_reading_says_how_far_it_is_and_what_is_left(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("fenchel.files._arrow.BLOCK_ROWS", 300)
     monkeypatch.setattr("fenchel.files._tables.BLOCK_ROWS", 300)

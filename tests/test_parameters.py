@@ -83,6 +83,7 @@ def test_defaults_are_allowed(estimator):
     clone(estimator).check_parameters()
 
 
+@pytest.mark.slow
 def test_there_are_many_bad_arguments():
     assert len({one.what for one in tries()}) == len(tries()) > 5000
     assert set(NEVER) < set(BAD)
@@ -158,6 +159,7 @@ def test_constructors_check_nothing():
     assert Polynomial(degree=-1).degree == -1
 
 
+@pytest.mark.slow
 def test_tiny_targets_of_the_heteroscedastic_model():
     with pytest.raises(ValueError, match=r"^y must be zero or reach 1e-140 .* got .*e-310"):
         HeteroscedasticRegressor().fit(X, np.full(len(Y), 1e-310))
@@ -175,6 +177,7 @@ def test_kernel_values_beyond_the_strength():
         KernelRidge(1e-3, kernel=kernel, learn=False, features="kernel_rows").fit(1e5 * X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [40, 200])
 def test_more_steps_are_no_remedy_where_rounding_is_in_the_way(n):
     rows = np.random.default_rng(0).normal(size=(n, 1))
@@ -197,6 +200,7 @@ def test_scores_refuse_negative_weights():
             model.score(X, np.column_stack([Y, Y]), sample_weight=refused)
 
 
+@pytest.mark.slow
 def test_the_number_of_components_is_not_ignored():
     curves = np.column_stack([Y, Y, Y])
     model = FunctionalRegressor("huber", norm=1, representation="spline", n_components=2)

@@ -77,6 +77,7 @@ def test_round_trip_is_exact(name, data, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]
 
 
+@pytest.mark.slow
 def test_a_loaded_model_fits_on_from_where_it_was(data, tmp_path):
     X, y = data
     model = QuantileRegressor([0.1, 0.9], warm_start=True).fit(X, y)
@@ -95,6 +96,7 @@ def test_several_outputs(data, tmp_path):
     assert same.predict(X).shape == (60, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [QuantileRegressor([0.1, 0.9]), KernelRidge(), SVR()])
 def test_pipeline_with_categories(model, data, tmp_path):
     X, y = data

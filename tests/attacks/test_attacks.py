@@ -9,7 +9,11 @@ from attacks import attacks, seed_of_the_week
 ATTACKS = attacks()
 # Of the tries of one attack, so that they run beside each other; an attack may say otherwise.
 SHARES = {name: getattr(each, "SHARES", 4) for name, each in ATTACKS.items()}
-PARTS = [(name, i) for name, shares in SHARES.items() for i in range(shares)]
+PARTS = [
+    pytest.param(name, i, marks=[pytest.mark.slow] if i else [])
+    for name, shares in SHARES.items()
+    for i in range(shares)
+]
 
 
 @pytest.mark.parametrize(("name", "share"), PARTS)

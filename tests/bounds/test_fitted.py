@@ -148,6 +148,7 @@ def test_every_estimator(sample, name):
     assert "clipped" in clipped.risk
 
 
+@pytest.mark.slow
 def test_several_targets(sample):
     X, y = sample
     Y = np.column_stack([y, -y])
@@ -187,6 +188,7 @@ def test_a_given_gram_matrix_is_the_same_model(sample):
     )
 
 
+@pytest.mark.slow
 def test_what_depends_on_the_sample_is_said(sample):
     X, y = sample
     (said,) = bound(KernelRidge(learn=False).fit(X, y), X, y, target_bound=1.5).caveats
@@ -208,6 +210,7 @@ def test_what_depends_on_the_sample_is_said(sample):
     assert "not covered: the transformer" in str(bound(model, X, y, target_bound=1.5, radius=3.0))
 
 
+@pytest.mark.slow
 def test_parameters_chosen_by_cross_validation_are_said(sample):
     X, y = sample
     grid = {"alpha": [1e-2, 1e-3], "level_gamma": [0.1, 1.0]}
@@ -362,6 +365,7 @@ def test_bound_shrinks_at_its_rate():
     assert added[0] / added[1] == pytest.approx(8.0, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_fits_to_noise_do_not_pass_their_bounds():
     """Fair signs on 20 atoms by the kernel 1(x = x'): the risk of a function is 1 + E h²."""
     random = np.random.RandomState(0)
@@ -444,6 +448,7 @@ def test_non_negative_model_by_hand(sample, loss):
         bound(model, X, y[::-1], target_bound=2.0)
 
 
+@pytest.mark.slow
 def test_non_negative_models_that_are_refused(sample):
     X, y = sample
     counts = np.round(2.0 + y)

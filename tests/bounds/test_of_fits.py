@@ -56,6 +56,7 @@ def test_levels_by_hand(sample, radius):
         assert not high.lower
 
 
+@pytest.mark.slow
 def test_levels_hold_on_new_rows():
     """P(Y <= h_j(X)) by 10^5 rows more."""
     random = np.random.default_rng(0)
@@ -99,6 +100,7 @@ def test_excess_by_hand(sample):
     assert found.terms["insensitivity"] == pytest.approx(0.2 * slope)
 
 
+@pytest.mark.slow
 def test_excess_counts_what_refitted_offsets_lose(sample):
     X, y = sample
     model = QuantileRegressor(LEVELS, epsilon=0.5, radius=1.0, kernel=WIDTH, refit_offsets="train")

@@ -75,6 +75,7 @@ def model(houses, tmp_path_factory):
     return folder / "m.skops", json.loads(out)
 
 
+@pytest.mark.slow
 def test_fit_reports_what_the_model_does(model, houses):
     path, record = model
     pipeline = fenchel.load(path)
@@ -102,6 +103,7 @@ def test_fit_reports_what_the_model_does(model, houses):
     assert load_metadata(path)["target"] == "price"
 
 
+@pytest.mark.slow
 def test_predict_and_evaluate_as_processes(model, houses, here):
     path, _ = model
     new = (
@@ -178,6 +180,7 @@ def test_demo(here):
     assert (moved[[0, -1]] * [-1, 1] > 0).all()
 
 
+@pytest.mark.slow
 def test_datasets_as_a_process(here):
     code, out, err = run("datasets", "--json", cwd=here)
     assert (code, err) == (0, "")
@@ -197,6 +200,7 @@ def fit_json(capsys, *arguments):
     return json.loads(out), err
 
 
+@pytest.mark.slow
 def test_cross_validation_takes_the_best_score(capsys):
     arguments = ["engel", "--cv", "3", "--length-scale", "1000", "--levels", "0.5"]
     record, err = fit_json(capsys, *arguments)
@@ -209,6 +213,7 @@ def test_cross_validation_takes_the_best_score(capsys):
     assert again["cv"]["scores"] != cv["scores"]
 
 
+@pytest.mark.slow
 def test_cross_validation_agrees_with_scikit_learn(capsys):
     X, y = load_engel(return_X_y=True)
     record, _ = fit_json(capsys, "engel", "--cv", "4", "--model", "ridge", "--seed", "5")
@@ -233,6 +238,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_fit_is_that_of_the_library(name, here, capsys):
     """Without options the estimator's own defaults, with --cv what the search finds."""
@@ -255,6 +261,7 @@ def test_the_fit_is_that_of_the_library(name, here, capsys):
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_progress_counts_the_paths_of_the_search():
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
     X, y = load_engel(return_X_y=True, as_frame=True)

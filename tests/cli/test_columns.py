@@ -103,6 +103,7 @@ def test_none_and_na_are_labels_of_words_and_holes_of_numbers(here, capsys):
     np.testing.assert_allclose(pd.read_csv(io.StringIO(out)), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_fit_is_that_of_python_on_a_table_with_words_and_holes(here, capsys):
     """Defaults on both sides, kernel and alpha learned: the same numbers, bit for bit."""
     fit = ["fit", "homes.csv", "--target", "price", "--drop", "parcel,year", "--out", "d.skops"]

@@ -52,6 +52,7 @@ def compared(capsys, *options):
     return record, {each["method"]: each for each in record["methods"]}
 
 
+@pytest.mark.slow
 def test_losses_are_those_of_the_methods_on_held_out_rows(capsys):
     record, found = compared(capsys, "--seed", "4")
     assert list(found) == ["fenchel", "linear", "HistGradientBoosting"]
@@ -84,6 +85,7 @@ def test_losses_are_those_of_the_methods_on_held_out_rows(capsys):
     assert found["fenchel"]["loss"] < found["HistGradientBoosting"]["loss"]
 
 
+@pytest.mark.slow
 def test_held_out_rows_play_no_part(capsys):
     """Targets of the rows that are held out change the losses, and none of the predictions."""
     frame = towns()
@@ -100,6 +102,7 @@ def test_held_out_rows_play_no_part(capsys):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_the_table_fits_on_a_screen(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(["compare", "towns.csv", "--target", "price"]) == 0
@@ -116,6 +119,7 @@ def test_the_table_fits_on_a_screen(capsys, monkeypatch):
     assert "LightGBM is compared with where it is installed" in out
 
 
+@pytest.mark.slow
 def test_many_levels_have_their_sum_alone(capsys):
     levels = ",".join(f"{level / 10:g}" for level in range(1, 10))
     assert main(["compare", "towns.csv", "--target", "price", "--levels", levels]) == 0
@@ -124,6 +128,7 @@ def test_many_levels_have_their_sum_alone(capsys):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_spec("lightgbm"), reason="LightGBM is not installed")
 def test_lightgbm_takes_part_where_it_is_installed(capsys, monkeypatch):
     monkeypatch.setattr(compare, "find_spec", find_spec)

@@ -47,6 +47,7 @@ def fit_json(capsys, *arguments):
     return json.loads(out)
 
 
+@pytest.mark.slow
 def test_what_is_learned_is_told(here, capsys):
     record = fit_json(capsys, "engel", "--out", "m.skops")
     model = fenchel.load("m.skops")[-1]
@@ -116,6 +117,7 @@ def test_alpha_by_rule_is_said_to_be(here, capsys):
     assert "by rule" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_importances_are_of_the_columns_of_the_table(towns, capsys):
     record = fit_json(capsys, "towns.csv", "--target", "price", "--out", "m.skops")
     pipeline = fenchel.load("m.skops")
@@ -162,6 +164,7 @@ def test_progress_tells_of_learning_and_then_of_the_solver():
     assert seen[-1] == ("fitting", 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals")
 def test_a_terminal_shows_the_evaluations(here):
     reader, writer = os.openpty()

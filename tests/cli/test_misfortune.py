@@ -68,6 +68,7 @@ def test_an_interrupt_says_what_is_there(room, name, said, files, here, monkeypa
     assert {path.name for path in here.iterdir()} == files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.0, 0.3, 1.5])
 def test_an_interrupted_process_is_one_line(after, here):
     (here / "m.skops").write_bytes(b"old")
@@ -84,6 +85,7 @@ def test_an_interrupted_process_is_one_line(after, here):
     assert [path.name for path in here.iterdir()] == ["m.skops"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("arguments", [["datasets"], ["--help"], FIT[:-2]])
 def test_a_full_output_is_one_line(arguments, here):
@@ -103,6 +105,7 @@ def test_a_closed_output_is_one_line_where_it_is_needed(monkeypatch, capsys, her
     assert capsys.readouterr().err == sentence
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_is_silence():
     reader, writer = os.pipe()
     os.close(reader)
@@ -134,6 +137,7 @@ def _process_err(*arguments):
     return err
 
 
+@pytest.mark.slow
 def test_warnings_are_sentences_without_source(here):
     """In a process of its own: the tests' filters make errors of warnings."""
     fit = ["engel", "--no-learn", "--alpha", "1e-3", "--coverage", "0.999", "--out", "m.skops"]

@@ -137,6 +137,7 @@ def test_calibrated_intervals_are_those_of_the_library(limits, method, cv, capsy
     np.testing.assert_allclose(found[["lower", "upper"]], ends, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_intervals_whose_parameters_are_learned_once(capsys, monkeypatch):
     monkeypatch.setattr(fitting, "_ENOUGH_TO_LEARN", 300)
     record = fit_json(capsys, "old.csv", "--target", "y", "--coverage", "0.8")
@@ -162,6 +163,7 @@ def test_other_models_are_calibrated_too(model, capsys):
     assert abs(((found["lower"] <= y) & (y <= found["upper"])).mean() - 0.8) < 0.06
 
 
+@pytest.mark.slow
 def test_curves_that_never_cross(capsys):
     record = fit_json(capsys, "engel", "--non-crossing", "--levels", "0.2,0.5,0.8")
     X, y = load_engel(return_X_y=True)
@@ -175,6 +177,7 @@ def test_curves_that_never_cross(capsys):
     assert (np.diff(far, axis=1) >= 0.0).all()
 
 
+@pytest.mark.slow
 def test_mean_and_standard_deviation(capsys):
     record = fit_json(capsys, "engel", "--model", "normal")
     X, y = load_engel(return_X_y=True)
@@ -190,6 +193,7 @@ def test_mean_and_standard_deviation(capsys):
     assert record["levels"][0]["loss"] == pytest.approx(loss.mean())
 
 
+@pytest.mark.slow
 def test_densities_have_no_target(capsys):
     record = fit_json(capsys, "old.csv", "--model", "density")
     old, new = pd.read_csv("old.csv"), pd.read_csv("new.csv")
@@ -259,6 +263,7 @@ def test_densities_are_of_numbers(cells, capsys):
         assert "Density on 2 columns" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_curves_have_several_targets(capsys):
     random = np.random.default_rng(0)
     x, days = random.uniform(size=60), np.array([1.0, 2.0, 4.0, 8.0])
@@ -277,6 +282,7 @@ def test_curves_have_several_targets(capsys):
     assert json.loads(capsys.readouterr().out)["r2"] > 0.99
 
 
+@pytest.mark.slow
 def test_curves_at_a_level(capsys):
     """In kelvin as in degrees Celsius; held out, the model is compared with a constant curve."""
     random = np.random.default_rng(0)
@@ -304,6 +310,7 @@ def test_points_of_curves_in_another_order_are_refused():
         fitting.curve_points(["t2", "t1", "t3"])
 
 
+@pytest.mark.slow
 def test_rank_and_threads(capsys, monkeypatch):
     asked = []
     original = fitting.threadpool_limits
@@ -347,6 +354,7 @@ def test_what_does_not_go_together(options, sentence, here, capsys):
     assert not (here / "new.skops").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [[], ["--coverage", "0.8"], ["--non-crossing"]])
 def test_tables_fit_on_a_screen(model, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")

@@ -46,6 +46,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_fit_is_that_of_the_library_from_disk(here, capsys):
     assert main([*FIT, "--ids", "ride", "--out", "m.skops", "--json"]) == 0
     out, err = capsys.readouterr()
@@ -67,6 +68,7 @@ def test_the_fit_is_that_of_the_library_from_disk(here, capsys):
     np.testing.assert_allclose([c["coverage"] for c in record["levels"]], below.mean(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_predictions_come_block_by_block(ending, here, capsys, monkeypatch):
     assert main([*FIT, "--ids", "ride", "--out", "m.skops", "--quiet"]) == 0
@@ -100,6 +102,7 @@ def test_predictions_come_block_by_block(ending, here, capsys, monkeypatch):
     pd.testing.assert_frame_equal(again, found)
 
 
+@pytest.mark.slow
 def test_a_block_that_is_refused_leaves_no_file(here, capsys):
     assert main([*FIT, "--out", "m.skops", "--quiet"]) == 0
     new = trips(900).astype({"seats": object})
@@ -112,6 +115,7 @@ def test_a_block_that_is_refused_leaves_no_file(here, capsys):
     assert not (here / "p.csv").exists()
 
 
+@pytest.mark.slow
 def test_intervals_are_calibrated_on_rows_that_are_left_out(here, capsys):
     coverage = ["--coverage", "0.8", "--out", "c.skops", "--json"]
     assert main([*FIT, "--drop", "ride", *coverage]) == 0
@@ -164,6 +168,7 @@ def with_markers(folder=None):
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["trips.parquet", "trips"])
 def test_missing_cells_and_targets_are_those_of_a_table_in_memory(
     place, here, capsys, monkeypatch
@@ -203,6 +208,7 @@ def test_a_folder_without_parquet_is_refused(here, capsys):
     assert "is a folder, which fit, predict and evaluate read" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_all_passes_say_how_far_they_are(here, monkeypatch):
     told = {}
 

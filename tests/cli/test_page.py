@@ -34,6 +34,7 @@ def houses(n):
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PAGE.exists(), reason="there is no documentation beside the tests")
 def test_commands_of_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

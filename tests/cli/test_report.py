@@ -53,6 +53,7 @@ def _report(folder, kind, data, out):
     return main(["report", _model(folder, kind), str(folder / data), "--out", str(out)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["quantile", "expectile", "svr", "ridge"])
 def test_each_kind_of_model_gets_a_page(folder, kind, tmp_path, capsys):
     assert _report(folder, kind, "<b>new.csv", tmp_path / "r.html") == 0
@@ -81,6 +82,7 @@ def test_each_kind_of_model_gets_a_page(folder, kind, tmp_path, capsys):
             assert float(value) == pytest.approx(loss.mean(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_file_knows_the_rows_of_its_fit(folder, tmp_path):
     assert _report(folder, "quantile", "old.csv", tmp_path / "r.html") == 0
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
@@ -94,6 +96,7 @@ def test_the_file_knows_the_rows_of_its_fit(folder, tmp_path):
     assert "Scores on 80 held-out rows" in page
 
 
+@pytest.mark.slow
 def test_labels_new_to_the_model_are_a_warning_on_the_page(folder, tmp_path, capsys):
     new = pd.read_csv(folder / "<b>new.csv")
     new[FORMULA] = "<i>never seen</i>"
@@ -105,6 +108,7 @@ def test_labels_new_to_the_model_are_a_warning_on_the_page(folder, tmp_path, cap
     assert "(&lt;i&gt;never seen&lt;/i&gt;)" in page
 
 
+@pytest.mark.slow
 def test_calibrated_intervals_are_those_of_evaluate(folder, tmp_path, capsys):
     model, data = str(tmp_path / "c.skops"), str(folder / "<b>new.csv")
     fit = ["fit", str(folder / "old.csv"), "--target", "</title>&amp;", "--no-learn", "--quiet"]
@@ -122,6 +126,7 @@ def test_calibrated_intervals_are_those_of_evaluate(folder, tmp_path, capsys):
     assert "80 % intervals as a band" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_names", [True, False])
 def test_models_saved_from_python_need_a_target_only(tmp_path, with_names):
     random = np.random.default_rng(0)
@@ -214,6 +219,7 @@ def test_page_in_a_browser(folder, browser, scripts, width):
     context.close()
 
 
+@pytest.mark.slow
 def test_a_report_on_one_row_with_a_hole(here, capsys):
     """It has no standard error, no point in pictures along the hole, and no number is made up."""
     random = np.random.default_rng(0)
@@ -231,6 +237,7 @@ def test_a_report_on_one_row_with_a_hole(here, capsys):
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", page, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_captions_count_the_rows_that_are_points(here):
     random = np.random.default_rng(0)
     frame = pd.DataFrame({"a": random.uniform(size=40), "b": random.uniform(size=40)})

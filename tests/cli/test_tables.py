@@ -72,6 +72,7 @@ def here(folder, monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_lines_on_the_columns(folder):
     place, out = folder
     lines = [
@@ -88,6 +89,7 @@ def test_lines_on_the_columns(folder):
     assert load_metadata(place / "m.skops")["target"] == "price"
 
 
+@pytest.mark.slow
 def test_the_encoder_is_in_the_file(folder):
     frame = table()
     X, y = frame.drop(columns="price"), frame["price"].to_numpy()
@@ -99,6 +101,7 @@ def test_the_encoder_is_in_the_file(folder):
     np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_predict_meets_what_the_fit_has_not_seen(here, capsys):
     new = table().iloc[:6].drop(columns=["price", "id", "void", "country"])
     new["town"] = ["Aachen", "Ulm", "Aachen", "Bonn", None, "Köln"]
@@ -132,6 +135,7 @@ def test_what_is_left_out_is_not_missed(here, capsys):
     assert records[0]["d2"] > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", ["memory", "disk"])
 def test_decimals_of_a_database_are_numbers(on, here, capsys, monkeypatch):
     """In the columns, in the target, and where a number stands for a missing one."""
@@ -204,6 +208,7 @@ def test_tables_that_are_refused(name, row, cell, sentence, here, capsys):
     assert not (here / "new.skops").exists()
 
 
+@pytest.mark.slow
 def test_rows_without_a_target_are_left_out_and_told_of(here, capsys):
     frame = table().astype({"price": object})
     frame.loc[[2, 50], "price"] = ""
@@ -229,6 +234,7 @@ def test_rows_without_a_target_are_left_out_and_told_of(here, capsys):
     assert capsys.readouterr().err == "fenchel: empty.csv has no value in the target price\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_words_that_stand_for_missing_values(ending, here, capsys):
     frame = table()
@@ -271,6 +277,7 @@ def test_rows_that_end_early_have_no_holes(text, sentence, here, capsys):
     assert capsys.readouterr().err.startswith(f"fenchel: {sentence}")
 
 
+@pytest.mark.slow
 def test_json_parquet_search_picture_and_report(here, capsys):
     frame = table().assign(sold=lambda t: pd.to_datetime(t["sold"], format="%d.%m.%Y"))
     frame.to_parquet("houses.parquet")
@@ -301,6 +308,7 @@ def test_a_table_of_numbers_says_nothing_of_columns(here, capsys):
     assert json.loads(capsys.readouterr().out)["columns"] == {"income": "number"}
 
 
+@pytest.mark.slow
 def test_quiet_is_quiet(folder, here, capsys):
     (here / "houses.csv").write_bytes((folder[0] / "houses.csv").read_bytes())
     assert main([*FIT, "--quiet"]) == 0

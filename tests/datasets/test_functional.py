@@ -37,6 +37,7 @@ def test_shapes():
     np.testing.assert_array_equal(theta, np.linspace(0.0, 1.0, 11))
 
 
+@pytest.mark.slow
 def test_covariance_of_the_curves():
     """First curves of 3000 sets of processes: sums of Gaussian covariances over 12."""
     inner, outer = [0.05, 0.5], [0.3, 0.7]
@@ -122,6 +123,7 @@ def test_swapped_are_negatives_of_the_next():
     assert not np.isnan(moved[3, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("add", [False, True])
 def test_covariance_of_process_outliers(add):
     Y = np.random.default_rng(0).normal(size=(2, 5))
@@ -182,6 +184,7 @@ def test_share_of_outliers(make, share):
     assert make(Y[:19], 0.1)[1].sum() in (1, 2)  # ⌊1.9⌋ rows; of one, two of 20 points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", OUTLIERS)
 def test_any_row_may_be_an_outlier(make):
     Y = np.random.default_rng(0).normal(size=(10, 10))

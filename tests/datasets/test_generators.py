@@ -52,6 +52,7 @@ def test_sine_levels_keep_their_order():
     assert np.all(np.diff(up, axis=1) > 0)
 
 
+@pytest.mark.slow
 def test_heavy_tails_formula():
     n = 200_000  # tells 3 degrees of freedom from 4
     X, y = make_heavy_tails(n, random_state=0)

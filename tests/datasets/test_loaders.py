@@ -118,11 +118,13 @@ def _python(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_works_without_pandas():
     code = "from fenchel.datasets import load; print(load('crabs').data.shape)"
     assert _python(PANDAS_ABSENT + code).stdout.strip() == "(200, 6)"
 
 
+@pytest.mark.slow
 def test_as_frame_without_pandas_says_so():
     code = "from fenchel.datasets import load; load('crabs', as_frame=True)"
     assert "as_frame=True needs pandas" in _python(PANDAS_ABSENT + code).stderr

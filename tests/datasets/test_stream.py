@@ -69,6 +69,7 @@ def test_a_model_learns_from_a_file(model, ending, tmp_path):
     assert model.score(X, table["y"]) > 0.99
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_block(tmp_path):
     path = tmp_path / "long.csv"
     line = ",".join(f"{v:.17g}" for v in np.random.default_rng(0).standard_normal(10)) + "\n"

@@ -99,6 +99,7 @@ def test_fits_on_kernel_rows_are_the_same_for_any_number_of_threads(model, rows,
     assert bits(model, rows, number) == bits(model, rows, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coupling", [None, UNEQUAL])
 def test_rows_left_out_are_the_same_for_any_number_of_threads(coupling):
     X, y = make_heavy_tails(1100, random_state=0)
@@ -119,6 +120,7 @@ def bits_of(search, X):
     return best.loo_residuals_.tobytes(), best.predict(X[:50]).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of what so few features leave out
 @pytest.mark.parametrize("features", ["nystroem", "cholesky", "fourier"])
 def test_fits_on_many_features_are_the_same_for_any_number_of_threads(features):

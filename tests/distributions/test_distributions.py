@@ -147,6 +147,7 @@ def test_samples_have_the_distribution(made):
         assert all(stats.kstest(row, "uniform").pvalue > 1e-3 for row in levels)
 
 
+@pytest.mark.slow
 def test_scoringrules_agree():
     rules = pytest.importorskip("scoringrules", reason="scoringrules is not installed")
     y = np.linspace(-4.0, 4.0, 33)
@@ -229,6 +230,7 @@ def true_expectile(truth, level):
     return optimize.brentq(condition, truth.ppf(1e-9), truth.ppf(1.0 - 1e-9), xtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", [stats.norm(), stats.gamma(2.0), stats.uniform()])
 @pytest.mark.parametrize("levels", [[0.1, 0.5, 0.9], LEVELS], ids=len)
 def test_expectiles_are_those_given(truth, levels):

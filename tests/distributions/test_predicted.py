@@ -29,6 +29,7 @@ def truth(n, seed):
     return rows, np.sin(2.0 * rows[:, 0]) + 0.5 * random.normal(size=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -78,6 +79,7 @@ def test_too_few_levels_and_a_tube_are_refused():
         tube.predict_distribution(X)
 
 
+@pytest.mark.slow
 def test_heteroscedastic_distributions_are_what_the_fit_says():
     model = HeteroscedasticRegressor().fit(X, Y)
     predicted = model.predict_distribution(X)
@@ -88,6 +90,7 @@ def test_heteroscedastic_distributions_are_what_the_fit_says():
     assert predicted.log_prob(Y).mean() == pytest.approx(model.log_likelihood(X, Y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", [-1, 0])
 def test_conditional_densities_are_quotients(column):
     rows = np.column_stack([X[:, 0], Y])
@@ -122,6 +125,7 @@ def test_within_searches_and_pipelines():
     assert last.ppf([0.1, 0.9]) == pytest.approx(np.sort(pipeline.predict(X), axis=1))
 
 
+@pytest.mark.slow
 def test_default_coverage_is_that_of_the_outermost_pair():
     for kind in (QuantileRegressor, NonCrossingQuantileRegressor):
         model = kind([0.05, 0.1, 0.5, 0.9]).fit(X, Y)

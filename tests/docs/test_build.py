@@ -59,6 +59,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_pages_are_built_without_a_warning(built: Path) -> None:
     """A warning is an error of the build; what it made is complete."""
     for page in ("index", "choose", "guide/index", "reference/index", "results/index"):

@@ -35,6 +35,7 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=_name)
 def test_code_of_a_page_runs_and_prints_what_is_shown(page: Path) -> None:
     """Blocks of a page are run one after the other, as a reader would."""

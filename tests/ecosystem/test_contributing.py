@@ -195,6 +195,7 @@ class Ista:
                 dual = problem.loss.conjugate_prox(dual + step * gradient, step)
 
 
+@pytest.mark.slow
 def test_a_solver_passes_the_checks():
     check_solver(Ista())
 

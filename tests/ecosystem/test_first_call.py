@@ -47,6 +47,7 @@ def printed_on_a_terminal(code, cache):
     return text.decode()
 
 
+@pytest.mark.slow
 def test_compilation_is_announced_once_and_to_people_only(tmp_path):
     first = printed_on_a_terminal(COMPILE, tmp_path)
     assert first.startswith("fenchel: compiling for this machine")
@@ -59,6 +60,7 @@ def test_compilation_is_announced_once_and_to_people_only(tmp_path):
     assert quiet.stderr == quiet.stdout == b""
 
 
+@pytest.mark.slow
 def test_code_on_disk_is_read_without_the_tables_of_the_compiler(tmp_path):
     """They take longer than many fits; a process that compiles fills them."""
     environment = {**ONE_THREAD, "NUMBA_CACHE_DIR": str(tmp_path)}

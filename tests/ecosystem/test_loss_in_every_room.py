@@ -42,6 +42,7 @@ def no_better_nearby(objective, best, size=1e-3, tries=300):
     return min(objective(best + move.reshape(best.shape)) for move in moves) >= value * (1 - 1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", OWN, ids=repr)
 def test_it_passes_the_checks(loss):
     check_loss(loss)

@@ -76,6 +76,7 @@ def test_a_weight_that_nobody_asked_for_is_refused(case):
 SEARCHED = [case for case in WEIGHTED if "alpha" in case.estimator.get_params(deep=False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SEARCHED, ids=[case.name for case in SEARCHED])
 def test_grid_search(case):
     """Weights are cut to the folds, for fits and for scores."""
@@ -135,6 +136,7 @@ def test_weights_of_steps():
     assert not hasattr(learner, "set_fit_request")
 
 
+@pytest.mark.slow
 def test_conformal_around_a_pipeline():
     """The weights of a wrapper reach the last step of what it wraps."""
     ridge = KernelRidge(1e-2).set_fit_request(sample_weight=True)

@@ -87,6 +87,7 @@ def test_entering_costs_little():
     assert np.median(times) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the feature map of rank")  # small on purpose
 def test_fits_are_the_same_bits_beside_each_other_and_for_any_number_of_threads():
     searches = (PathSearchCV, GroupLassoCV, LassoCV, RidgeCV)
@@ -213,6 +214,7 @@ def test_sums_and_results_of_blocks_are_those_of_a_loop():
     assert starts == list(range(0, 1003, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:stopped at a relative gap")  # small on purpose
 @pytest.mark.parametrize(
     ("kernel", "rank", "n_rows"), [(Gaussian(0.7), None, 60_000), (Matern(0.5), 100, 9000)]

@@ -32,6 +32,7 @@ def test_the_marker_of_types_is_shipped():
     assert files("fenchel").joinpath("py.typed").is_file()
 
 
+@pytest.mark.slow
 def test_a_program_without_mistakes(mypy, tmp_path):
     program = shutil.copy(PROGRAM, tmp_path / "program.py")
     assert mypy(program).startswith("Success")

@@ -82,6 +82,7 @@ def test_names_that_are_none_are_refused(capsys):
     assert "NAME must be one of textbook_figures" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_functions_that_keep_results_run_in_workers(tmp_path):
     (tmp_path / "kept.py").write_text(
         "import sys\n"

@@ -15,6 +15,7 @@ def quick(tmp_path_factory):
     return quick_form("bounds", tmp_path_factory.mktemp("bounds"))
 
 
+@pytest.mark.slow
 def test_every_fit_has_its_bounds(quick):
     results, _ = quick
     assert set(results["fit"]) == set(bounds.FITS)

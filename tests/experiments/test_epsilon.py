@@ -27,6 +27,7 @@ from fenchel.solvers import Newton
 from fenchel.testing import check_loss
 
 
+@pytest.mark.slow
 def test_table2(tmp_path):
     results, page = quick_form("epsilon_table2", tmp_path, "--splits", "1")
     published = harness.published("epsilon_insensitive_table2").set_index(["data_set", "epsilon"])
@@ -48,6 +49,7 @@ def test_table2(tmp_path):
     assert at.loc[("topo", 0.0)].pinball_x100 < 0.7 * at.loc[("topo", 0.0)].constant_x100
 
 
+@pytest.mark.slow
 def test_figure3(tmp_path):
     results, page = quick_form("epsilon_figure3", tmp_path)
     assert "active set" in page
@@ -72,6 +74,7 @@ def test_figures12(tmp_path):
     assert tube.max() <= 0.2 / 0.25
 
 
+@pytest.mark.slow
 def test_comparisons(tmp_path):
     results, page = quick_form("epsilon_comparisons", tmp_path)
     assert "Park & Kim" in page
@@ -135,6 +138,7 @@ def test_variants_keep_the_rows():
     np.testing.assert_allclose(X[:, 1], y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.25, 0.9])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_park_kim_is_a_loss(level, epsilon):

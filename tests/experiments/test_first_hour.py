@@ -41,6 +41,7 @@ def quick(tmp_path_factory):
     return quick_form("first_hour", tmp_path_factory.mktemp("first_hour"))
 
 
+@pytest.mark.slow
 def test_every_method_is_measured(quick):
     results, page = quick
     for name in first_hour_tasks.QUICK_TABLES:
@@ -148,6 +149,7 @@ def test_bars_are_judged_by_the_numbers():
     assert "missed" not in first_hour_page.page(results, quick=False)
 
 
+@pytest.mark.slow
 def test_coverage_over_draws(quick):
     """Each draw has rows of its own, and the first is not that of the other lines."""
     found = first_hour_tasks.over_draws(SMALL, draws=2, quick=True)
@@ -184,6 +186,7 @@ def table(tmp_path):
     return tmp_path / "table.csv"
 
 
+@pytest.mark.slow
 def test_the_script_for_a_table_of_ones_own(table, monkeypatch, capsys):
     model = table.with_name("model.skops")
     arguments = ["first_hour.py", str(table), "price", str(model)]
@@ -195,6 +198,7 @@ def test_the_script_for_a_table_of_ones_own(table, monkeypatch, capsys):
     assert model.exists()
 
 
+@pytest.mark.slow
 def test_the_commands_for_a_table_of_ones_own(table):
     """Those of the shell script, in this process."""
     lines = (EXAMPLES / "first_hour.sh").read_text().splitlines()

@@ -27,6 +27,7 @@ from fenchel.losses import CurveHuber, CurveInsensitive
 from fenchel.model_selection import PathSearchCV
 
 
+@pytest.mark.slow
 def test_figure1(tmp_path):
     results, page = quick_form("functional_figure1", tmp_path)
     assert results.relative_gap.max() <= 1e-6
@@ -66,6 +67,7 @@ def test_claim_of_figure1():
     assert verdict(found) == "confirmed for ε-insensitive, p = 2 only"
 
 
+@pytest.mark.slow
 def test_figure2(tmp_path):
     results, page = quick_form("functional_figure2", tmp_path)
     assert results.relative_gap.max() <= 1e-6
@@ -84,6 +86,7 @@ def test_figure2(tmp_path):
     assert f"p = 1: for λ {first} and {last} of 6 times" in page
 
 
+@pytest.mark.slow
 def test_figure4(tmp_path):
     results, page = quick_form("functional_figure4", tmp_path)
     assert results.relative_gap.max() <= 1e-4
@@ -94,6 +97,7 @@ def test_figure4(tmp_path):
     assert f"{least[2, 'H2']:.5f}" in page
 
 
+@pytest.mark.slow
 def test_figures5to8(tmp_path):
     results, page = quick_form("functional_figures5to8", tmp_path, pictures=["losses.png"])
     assert (results.ratio > 1.0).all()

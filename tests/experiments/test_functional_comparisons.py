@@ -123,6 +123,7 @@ def test_choice_is_by_held_out_rows():
     assert best.width == widths[1]
 
 
+@pytest.mark.slow
 def test_quick_form(tmp_path):
     results, page = quick_form("functional_comparisons", tmp_path, "--splits", "1")
     assert set(results.method) == set(functional_comparisons.NAMES)

@@ -255,6 +255,7 @@ def made_up(tmp_path, monkeypatch):
     data.gram.cache_clear()
 
 
+@pytest.mark.slow
 def test_quick_form(made_up, tmp_path):
     pytest.importorskip("python_speech_features", reason="sounds are read by it")
     assert data.distinct(made_up) == ["a", *(f"w{k:02d}" for k in range(43))]
@@ -323,6 +324,7 @@ def test_pairs_in_order():
     assert pairs_in_order(part.assign(mean=-part.published)) == (0, 2)
 
 
+@pytest.mark.slow
 @needs_data
 def test_words():
     speech = data.load()
@@ -332,6 +334,7 @@ def test_words():
     assert speech.sounds.shape == (413, 290, 13)
 
 
+@pytest.mark.slow
 @needs_data
 def test_published_error_of_one_function():
     outputs = coordinates(output_kernel(290), None)

@@ -23,6 +23,7 @@ def ran(tmp_path_factory):
     return quick_form(experiment.NAME, tmp_path_factory.mktemp("dti"), "--splits", "1")
 
 
+@pytest.mark.slow
 def test_page_shows_what_was_published(ran):
     _, page = ran
     for line in PUBLISHED.itertuples():

@@ -19,6 +19,7 @@ def first_table(tmp_path_factory):
     return quick_form("joint_quantiles_table1", tmp_path_factory.mktemp("table1"))
 
 
+@pytest.mark.slow
 def test_every_method_is_measured_on_every_split(first_table):
     results, page = first_table
     assert set(results["method"]) == set(table1.METHODS)
@@ -53,6 +54,7 @@ def test_page_shows_what_was_published(first_table):
     assert "12 vs 8 (5 vs 1)" in page
 
 
+@pytest.mark.slow
 def test_other_methods_stay_in_the_results(tmp_path):
     for method in ("IND_NC", "IND"):
         options = ["--splits", "1", "--methods", method]
@@ -94,6 +96,7 @@ def test_significance_is_that_of_the_wilcoxon_test():
     assert table1_page.compare(results, "pinball", "a", "MTFL")[:3] == (False, False, False)
 
 
+@pytest.mark.slow
 def test_solvers_pass_the_objective_of_the_general_one(tmp_path):
     results, page = quick_form("joint_quantiles_table2", tmp_path, "--splits", "1")
     assert set(results["n"]) == set(table2.QUICK_SIZES)
@@ -139,6 +142,7 @@ def test_clarabel_can_take_the_place_of_cvxopt():
     assert problem.certify(dual).certificate.dual == pytest.approx(exact, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_curves_go_from_parallel_to_independent(tmp_path):
     results, page = quick_form("joint_quantiles_figure1", tmp_path)
     mean = results.groupby("gamma").mean()

@@ -16,6 +16,7 @@ def quick(tmp_path_factory):
     return quick_form("learned_quantiles", tmp_path_factory.mktemp("learned_quantiles"))
 
 
+@pytest.mark.slow
 def test_losses_are_those_of_a_plain_fit(quick):
     results, page = quick
     assert set(results["data_set"]) == set(learned_quantiles.QUICK_SETS)

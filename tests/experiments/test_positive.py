@@ -30,6 +30,7 @@ from fenchel.kernels import Gaussian
 from fenchel.positive import HeteroscedasticRegressor
 
 
+@pytest.mark.slow
 def test_figure1(tmp_path):
     results, page = quick_form("positive_figure1", tmp_path)
     found = results.set_index(["problem", "model"])
@@ -45,6 +46,7 @@ def test_figure1(tmp_path):
     assert f"{density.distance['PSD']:.4f}" in page
 
 
+@pytest.mark.slow
 def test_example2(tmp_path):
     results, page = quick_form("positive_example2", tmp_path)
     for name in ("narrow", "narrower"):
@@ -56,6 +58,7 @@ def test_example2(tmp_path):
     assert "**confirmed**" in page
 
 
+@pytest.mark.slow
 def test_density10(tmp_path):
     results, page = quick_form("positive_density10", tmp_path, "--splits", "1")
     means = results.groupby(["dimension", "model"]).test.mean()
@@ -69,6 +72,7 @@ def test_density10(tmp_path):
     assert f"{means[10, 'PSD']:.4f}" in page
 
 
+@pytest.mark.slow
 def test_real(tmp_path):
     results, page = quick_form("positive_real", tmp_path)
     found = results.set_index(["data", "model"])
@@ -163,6 +167,7 @@ def test_precision_models_agree_where_the_model_is_rich():
     assert linear.score(X, y) == pytest.approx(log_likelihood(y, mean, std), abs=0.05)
 
 
+@pytest.mark.slow
 def test_non_negative_gaps_are_the_optimum():
     (X, y), alpha = regression(10), 0.05
     levels = (0.25, 0.5, 0.75)

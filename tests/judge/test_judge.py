@@ -72,6 +72,7 @@ def test_nothing_is_found_in_an_honest_fit(kind):
     assert verdict.kinds <= {ANOTHER}, verdict.findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["svr", "levels", "ridge"])
 @pytest.mark.parametrize("kernel", [None, 0.5 * sk.Matern(1.0, nu=1.5)])
 def test_what_was_learned_is_judged_as_if_it_were_given(kind, kernel):

@@ -175,6 +175,7 @@ def test_curves_that_cross_are_found():
     assert judge_values(model, "quantiles", X, False).kinds == {"crossing"}
 
 
+@pytest.mark.slow
 def test_lies_about_densities_are_found():
     X = np.random.default_rng(0).normal(size=(40, 1))
     model = DensityEstimator(kernel=Gaussian(0.7)).fit(X)

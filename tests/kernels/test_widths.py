@@ -88,6 +88,7 @@ def test_one_row():
     assert DistanceQuantile(0.5).measure(np.ones((1, 2))) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_rows_are_sampled_with_a_fixed_seed(weighted):
     random = np.random.default_rng(0)

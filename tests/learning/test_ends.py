@@ -28,6 +28,7 @@ def fitted(estimator, **parameters):
         return type(estimator)(**{**estimator.get_params(deep=False), **parameters}).fit(X, Y)
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("limit", [1, 4])
 def test_a_callback_ends_learning_with_the_best_so_far(estimator, limit):
@@ -72,6 +73,7 @@ def test_time_ends_learning_after_one_evaluation(estimator):
     assert model.predict(X).shape[0] == 80
 
 
+@pytest.mark.slow
 def test_half_of_the_time_is_for_learning():
     """Each evaluation takes a tenth of a second, and there is a second for all."""
     model = fitted(KernelRidge(), callback=lambda progress: time.sleep(0.1), max_time=1.0)

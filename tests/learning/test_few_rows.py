@@ -38,12 +38,14 @@ def ratio(name, n, size, noise, d=1):
     return np.mean(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 10])
 @pytest.mark.parametrize("name", MODELS)
 def test_noise_is_not_interpolated(name, n):
     assert ratio(name, n, 0.0, 1.0) < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_line_with_noise_is_learned(name):
     assert ratio(name, 8, 1.0, 0.3) < 0.5
@@ -87,6 +89,7 @@ def test_the_size_of_held_out_residuals(monkeypatch):
     assert found.residual > 1.4826 * np.median(sizes)
 
 
+@pytest.mark.slow
 def test_what_gains_no_more_than_noise_is_left_for_the_largest_alpha():
     """Ten units of half of k(x, x) for squares; the number of rows that are fitted is n - 1."""
     learned = []

@@ -144,6 +144,7 @@ def test_unit_of_strength():
     assert unit_of_strength(Squared(), np.ones((3, 1)), weight) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Pinball([0.1, 0.5, 0.9]), Squared()], ids=["levels", "squared"])
 def test_any_number_of_threads_learns_the_same_bits(loss, monkeypatch):
     data = planted(loss=loss, coupling=np.eye(loss.n_outputs or 1))
@@ -163,6 +164,7 @@ def test_any_number_of_threads_learns_the_same_bits(loss, monkeypatch):
     assert len(threads) > 1
 
 
+@pytest.mark.slow
 def test_many_rows_end_with_a_descent_on_more_of_them():
     """0.4 of the distinct rows; and a number that is given is kept to."""
     data, brief = planted(4000, loss=Squared()), {"max_evaluations": 3, "n_folds": 2}
@@ -188,6 +190,7 @@ def test_repetitions_do_not_count_as_rows():
     assert learn(twice, [Matern()], None, brief).n_rows == 1000
 
 
+@pytest.mark.slow
 def test_coupled_smooth_losses_and_many_outputs_take_no_more_rows():
     """A last descent on them would take minutes."""
     brief = Learning(max_evaluations=1, n_folds=2)

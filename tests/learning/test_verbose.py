@@ -29,6 +29,7 @@ def test_verbose_says_what_learning_does(estimator, capsys):
     assert "nan" not in "".join(lines)
 
 
+@pytest.mark.slow
 def test_callbacks_can_tell_learning_from_steps():
     seen = []
     model = QuantileRegressor(callback=seen.append).fit(X, Y)

@@ -94,12 +94,14 @@ class Length(Loss):
         return np.where(length > 1.0 + step, outside, eye / (1.0 + step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Hinge(), Length()], ids=["hinge", "length"])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_right_losses_pass(loss, scale):
     check_loss(loss, scale=scale)
 
 
+@pytest.mark.slow
 def test_log_cosh_passes():
     check_loss(LogCosh(), 1)
 
@@ -301,6 +303,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_losses_are_found(case):
     loss, sentence = WRONG[case]

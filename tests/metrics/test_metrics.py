@@ -217,6 +217,7 @@ def test_infinite_intervals_cover():
     assert mean_interval_width(ends) == np.inf
 
 
+@pytest.mark.slow
 def test_scores_of_estimators_are_metrics(data):
     _, _, weight = data
     random = np.random.RandomState(1)

@@ -76,6 +76,7 @@ def test_parameters_of_other_meaning_are_left_alone():
             ConformalQuantileRegressor(estimator).fit(X[:50], Y[:50])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["split", "cv+"])
 def test_pairs_of_models(method):
     pair = [at(0.1), at(0.9)]
@@ -131,6 +132,7 @@ def test_lightgbm_and_quantile_forests():
         ConformalQuantileRegressor(fitted, cv="prefit").fit(X[500:], Y[500:])
 
 
+@pytest.mark.slow
 def test_clones_weights_and_scores():
     pair = [at(0.1), at(0.9)]
     model = clone(ConformalQuantileRegressor(pair, coverage=0.8))

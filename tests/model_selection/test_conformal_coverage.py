@@ -106,6 +106,7 @@ def test_split_has_exactly_the_coverage_of_its_rank(model):
     assert abs(mean - 17 / 21) <= 3.0 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["two-sided", "upper"])
 def test_jackknife_plus_of_a_stable_model_has_the_coverage_of_its_rank(side):
     model = ConformalRegressor(STABLE, method="jackknife+", coverage=COVERAGE, side=side)
@@ -113,6 +114,7 @@ def test_jackknife_plus_of_a_stable_model_has_the_coverage_of_its_rank(side):
     assert abs(mean - 33 / 41) <= 3.0 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -127,6 +129,7 @@ def test_cv_plus_of_a_stable_model_has_the_coverage_of_its_rank(model):
     assert abs(mean - 97 / 121) <= 3.0 * error
 
 
+@pytest.mark.slow
 def test_parameters_learned_from_other_rows_keep_the_coverage():
     """Length scale and alpha of 50 rows; 70 calibrate, and ranks are 57 of 71."""
     learner = KernelRidge(learn=Learning(max_evaluations=2))
@@ -153,6 +156,7 @@ UNSTABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNSTABLE)
 def test_unstable_models_keep_the_bound(name):
     """At least 1 - 2δ, less the slack of folds, and not by holding everything."""
@@ -162,6 +166,7 @@ def test_unstable_models_keep_the_bound(name):
     assert COVERAGE - 3.0 * error <= mean < 0.95  # as a rule, no less than nominal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "low", "high"),
     [

@@ -42,6 +42,7 @@ def calls(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 @learners
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 def test_jackknife_plus_learns_once_from_all_rows(estimator, weight, calls):
@@ -60,6 +61,7 @@ def test_jackknife_plus_learns_once_from_all_rows(estimator, weight, calls):
     )
 
 
+@pytest.mark.slow
 def test_jackknife_plus_with_learned_parameters_is_that_of_refits():
     estimator = SVR(learn=BRIEF, tol=1e-9)
     model = ConformalRegressor(estimator, method="jackknife+").fit(X, Y)
@@ -91,6 +93,7 @@ def test_split_learns_from_the_rows_of_its_fit(estimator, calls):
     assert model.estimator_.alpha_ == alone.alpha_
 
 
+@pytest.mark.slow
 @learners
 def test_cv_plus_learns_anew_without_each_fold(estimator, calls):
     folds = KFold(3, shuffle=True, random_state=0)
@@ -105,6 +108,7 @@ def test_cv_plus_learns_anew_without_each_fold(estimator, calls):
     assert len({part.alpha_ for part in model._held_out.models}) == 3
 
 
+@pytest.mark.slow
 @learners
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 def test_a_share_of_the_rows_is_learned_from_once(estimator, weight, calls):
@@ -149,6 +153,7 @@ def test_a_share_to_learn_from_where_nothing_is_learned():
         alone.with_learned(0.0)
 
 
+@pytest.mark.slow
 def test_folds_that_hold_out_only_rows_that_were_learned_from():
     folds = [(np.arange(1, 45), np.array([0])), (np.array([0]), np.arange(1, 45))]
     found = set()
@@ -185,6 +190,7 @@ def test_shares_that_cannot_be(given, error, said):
         ConformalRegressor(**given).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_curves_learn_once(calls):
     quantiles = QuantileRegressor(learn=BRIEF)
     model = ConformalQuantileRegressor(quantiles, method="jackknife+", coverage=0.8).fit(X, Y)

@@ -46,6 +46,7 @@ def key_of(params):
     return tuple(sorted((name, repr(value)) for name, value in params.items()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("plain", "grid"), PAIRS, ids=IDS)
 def test_equals_grid_search(plain, grid):
     folds = KFold(4, shuffle=True, random_state=1)
@@ -189,6 +190,7 @@ def test_methods_are_those_of_the_estimator():
         PathSearchCV(KernelRidge()).predict(X)
 
 
+@pytest.mark.slow
 def test_kernel_ridge_cv_is_a_search():
     ridge, grid = KernelRidge(kernel=Laplacian()), {"alpha": 12, "length_scale": [0.5, 1.0]}
     for options in ({"scoring": "loo"}, {"cv": 4}, {"cv": 3, "selection": "one_standard_error"}):
@@ -200,6 +202,7 @@ def test_kernel_ridge_cv_is_a_search():
     assert default.best_score_ == pytest.approx(-default.best_estimator_.loo_error_, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_one_standard_error_prefers_strength():
     best = PathSearchCV(KernelRidge(), {"alpha": 30}, cv=5).fit(X, y)
     rule = "one_standard_error"
@@ -216,6 +219,7 @@ def test_one_standard_error_prefers_strength():
     assert simple.alpha_ == max(allowed)
 
 
+@pytest.mark.slow
 def test_default_alphas_follow_the_units():
     """A grid for c * y: divided by c for losses of degree one, the same for squares."""
     for plain, factor in ((QuantileRegressor(), 1e-3), (KernelRidge(), 1.0)):
@@ -266,6 +270,7 @@ def test_a_number_of_folds_deals_rows_of_positive_weight(kernel, cv, tmp_path):
     assert np.abs(given.cv_results_["mean_test_score"] - expected).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_parallel_is_the_same():
     rough, target = make_heavy_tails(80, random_state=0)
     search = PathSearchCV(QuantileRegressor([0.1, 0.9]), {"alpha": 4}, cv=3)

@@ -61,6 +61,7 @@ def scores_by_params(results, key="mean_test_score"):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_equals_grid_search(case):
     loss, grid = CASES[case]
@@ -150,6 +151,7 @@ def test_precomputed_kernels_lose_the_columns_of_the_fold():
     assert gram.__sklearn_tags__().input_tags.pairwise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [Gaussian, IntegralGaussian, lambda scale: BetweenCurves(Laplacian(scale))]
 )
@@ -170,6 +172,7 @@ def test_length_scales(make):
         clone(search).set_params(estimator__kernel="linear").fit(X, Y)
 
 
+@pytest.mark.slow
 def test_default_grids_follow_the_units():
     """Fits are equivariant with κ and ε in units of y and alpha in those of the kernels."""
     for loss, name in (("huber", "kappa"), ("squared_epsilon_insensitive", "epsilon")):
@@ -204,6 +207,7 @@ def test_default_grids_have_what_the_loss_reads(loss, names):
         assert len(search.cv_results_["params"]) == 10
 
 
+@pytest.mark.slow
 def test_weights_count_in_fit_and_score():
     weight = np.where(np.arange(N) % 4 == 0, 0.0, 2.0)
     kept = np.flatnonzero(weight)

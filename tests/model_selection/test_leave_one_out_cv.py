@@ -43,6 +43,7 @@ def brute_force(plain, X, Y, weight, alpha):
     return squares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "outputs", "weighted", "fit_intercept"),
     pairs(KERNELS, COUPLINGS, [True, False], [True, False]),
@@ -95,6 +96,7 @@ def test_cv_results_have_one_split():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [True, False])
 def test_one_standard_error_of_the_mean_of_the_squares(weighted):
     X, Y, weight = data(70, 2)

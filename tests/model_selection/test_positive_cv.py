@@ -61,6 +61,7 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_equals_grid_search(case):
     plain, scoring = CASES[case]
@@ -182,6 +183,7 @@ def test_fitted_searches_predict_as_their_best(tmp_path):
     assert np.array_equal(same.predict(X), mean)
 
 
+@pytest.mark.slow
 def test_one_standard_error_takes_a_stronger_penalty():
     alphas = np.geomspace(1e-1, 1e-8, 6)
     grid = {"alpha": alphas, "trace_penalty": [0.0, 1e-4]}
@@ -193,6 +195,7 @@ def test_one_standard_error_takes_a_stronger_penalty():
     assert safe.best_score_ <= best.best_score_
 
 
+@pytest.mark.slow
 def test_density_search(tmp_path):
     grid = {"alpha": [1e-2, 1e-4], "trace_penalty": [0.0, 1e-4], "length_scale": [0.01, 1.0]}
     model = PathSearchCV(DensityEstimator(), grid, cv=4).fit(X)

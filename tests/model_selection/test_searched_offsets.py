@@ -66,6 +66,7 @@ def test_candidates_have_the_offsets_of_their_fits(monkeypatch):
     assert seen == 4 * [False] + [True]
 
 
+@pytest.mark.slow
 def test_intervals_hold_new_rows():
     """On average over samples: fits of four fifths of 200 rows are a little worse than of all."""
 

@@ -102,6 +102,7 @@ def test_rows_by_sign_and_size(mcycle, ax):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("times", "accel")
 
 
+@pytest.mark.slow
 def test_several_levels_together_or_one(mcycle, ax):
     X, y = mcycle
     model = QuantileRegressor([0.2, 0.8], alpha=1e-3, epsilon=20.0).fit(X, y)

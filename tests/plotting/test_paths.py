@@ -88,6 +88,7 @@ def test_a_choice_that_is_neither_is_marked_too(data, ax):
     assert display.chosen_.get_xdata() == [model.alpha_]
 
 
+@pytest.mark.slow
 def test_searches_of_scikit_learn(data, ax):
     alphas = [1e-4, 1e-1, 1e-2]
     search = GridSearchCV(KernelRidge(), {"alpha": alphas}, cv=3).fit(*data)
@@ -114,6 +115,7 @@ def test_far_worse_scores_leave_the_picture(ax):
     np.testing.assert_allclose(display.line_.get_ydata()[0], -900.0)
 
 
+@pytest.mark.slow
 def test_bad_searches(data, ax):
     with pytest.raises(ValueError, match=r"have cv_results_, .* got KernelRidge"):
         PathDisplay.from_estimator(KernelRidge().fit(*data), ax=ax)
@@ -124,6 +126,7 @@ def test_bad_searches(data, ax):
         PathDisplay.from_estimator(search, parameter="alpha", ax=ax)
 
 
+@pytest.mark.slow
 def test_coefficients_against_radius_are_solutions(boston, ax):
     X, y = boston
     path = lasso_path(X, y)

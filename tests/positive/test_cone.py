@@ -172,6 +172,7 @@ def test_inequalities_are_the_larger_set_for_a_cone_over_a_square():
     assert np.mean((hull.predict(X) - Y) ** 2) > 1e-3
 
 
+@pytest.mark.slow
 def test_follows_the_free_direction_and_the_scale():
     X, Y, weight = data()
     model = ConeRegressor("monotone", tol=1e-9, learn=False)

@@ -18,6 +18,7 @@ def rare(columns, rows, seed, slope):
     return X, random.poisson(rates[0]), new, rates[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("columns", "slope"), [(2, 0.5), (4, 0.5), (3, 0.0)])
 def test_rare_counts_are_predicted_no_worse_than_by_their_mean(columns, slope):
     errors, constants = [], []
@@ -56,6 +57,7 @@ def test_conditions_hold_with_the_default_kernel():
     assert (values[1501] - values[1499]) / 0.002 == pytest.approx(0.0, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_mean_does_not_overshoot_between_sparse_rows():
     random = np.random.default_rng(1)
     x = np.exp(random.normal(size=200))
@@ -65,6 +67,7 @@ def test_the_mean_does_not_overshoot_between_sparse_rows():
     assert std[0] < 20.0
 
 
+@pytest.mark.slow
 def test_bands_are_as_wide_as_the_noise_where_there_is_little():
     X, y = load("crabs", return_X_y=True)
     held = []
@@ -78,6 +81,7 @@ def test_bands_are_as_wide_as_the_noise_where_there_is_little():
     assert 0.72 < np.mean(held) < 0.9  # all rows, where strengths are those of the spread of y
 
 
+@pytest.mark.slow
 def test_standard_deviations_follow_x_with_many_rows():
     random = np.random.default_rng(0)
     X = random.uniform(-2.0, 2.0, (2000, 1))
@@ -88,6 +92,7 @@ def test_standard_deviations_follow_x_with_many_rows():
     np.testing.assert_allclose(std, 0.3 * np.exp(0.5 * new), rtol=0.2)
 
 
+@pytest.mark.slow
 def test_what_is_learned_does_not_depend_on_the_units():
     random = np.random.default_rng(2)
     X = random.normal(size=(80, 2))

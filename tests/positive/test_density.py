@@ -29,6 +29,7 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [None, Gaussian(1.0), Laplacian(1.0)], ids=repr)
 @pytest.mark.parametrize("support", [None, (-4.0, 5.0), (-np.inf, 4.0)])
 def test_integral_is_one(kernel, support):
@@ -47,6 +48,7 @@ def test_integral_is_one(kernel, support):
     assert np.all(density.model_(grid) >= 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 def test_equivariance(d):
     X = mixture(150, d=d)
@@ -68,6 +70,7 @@ def test_weights_are_repetitions():
     assert np.all(weighted.dual_coef_[weight == 0] == 0.0)
 
 
+@pytest.mark.slow
 def test_held_out_likelihood_at_least_that_of_kernel_density():
     # the one-dimensional example of the paper, all parameters by cross-validation
     X, new = mixture(50, seed=1), mixture(5000, seed=2)
@@ -78,6 +81,7 @@ def test_held_out_likelihood_at_least_that_of_kernel_density():
     assert own.score(new) >= peer.score(new) / len(new)
 
 
+@pytest.mark.slow
 def test_samples_follow_the_density():
     density = DensityEstimator().fit(mixture(300))
     drawn = density.sample(3000, random_state=0)[:, 0]
@@ -110,6 +114,7 @@ def test_numbers_are_rows_of_one_column():
         DensityEstimator().fit(x, y=x)
 
 
+@pytest.mark.slow
 def test_default_landmarks_in_ten_columns():
     """All greedy pivots but the first are rows at the rim, centres of clusters are not."""
     random = np.random.default_rng(0)

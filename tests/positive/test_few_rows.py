@@ -169,6 +169,7 @@ def test_order_and_repetition_of_rows_and_units():
         assert found.certificate_.relative_gap <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learn", [False, True])
 def test_the_same_bits_for_any_number_of_threads(learn):
     found = []
@@ -180,6 +181,7 @@ def test_the_same_bits_for_any_number_of_threads(learn):
         assert np.array_equal(one, several)
 
 
+@pytest.mark.slow
 def test_limits_and_starts():
     X = mixture()
     with pytest.warns(ConvergenceWarning):

@@ -58,6 +58,7 @@ def curves_moved(model):
     return model.offset_ - model.certified_offset_ + steps - steps[middle]
 
 
+@pytest.mark.slow
 def test_definition(monkeypatch):
     monkeypatch.setattr(non_crossing, "_ENOUGH", 0.0)
     model = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out", **GIVEN)
@@ -119,6 +120,7 @@ def test_never_crosses_whatever_held_out_rows_say(shift, anchor, monkeypatch):
         np.testing.assert_allclose(curves_moved(model), model.scale_ * np.array(shift), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_have_no_order_weights_are_repetitions_and_units_play_no_part():
     model = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out", **GIVEN)
     first = model.fit(X, Y, WEIGHT).predict(X)
@@ -133,6 +135,7 @@ def test_rows_have_no_order_weights_are_repetitions_and_units_play_no_part():
     np.testing.assert_allclose(here, there, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_where_they_are_by_themselves():
     learned = NonCrossingQuantileRegressor(LEVELS, **BRIEFLY).fit(X, Y)
     assert has_moved_offsets(learned)
@@ -155,6 +158,7 @@ def test_a_fit_that_is_stopped_keeps_its_offsets_and_says_so():
     assert not has_moved_offsets(model)
 
 
+@pytest.mark.slow
 def test_who_watches_plays_no_part():
     given = {"refit_offsets": "held_out", "kernel": Gaussian(1.0), "alpha": 1e-3}
     alone = NonCrossingQuantileRegressor(LEVELS, **given).fit(X, Y)
@@ -216,6 +220,7 @@ def test_few_rows_and_rows_that_are_equal(rows):
     assert np.isfinite(model.predict(rows)).all()
 
 
+@pytest.mark.slow
 def test_intervals_hold_new_rows():
     def sample(n, seed):
         rng = np.random.default_rng(seed)
@@ -253,6 +258,7 @@ def test_a_second_kernel_and_a_gram_matrix():
     np.testing.assert_allclose(other.predict(gram), one, atol=0.3 * np.std(Y))
 
 
+@pytest.mark.slow
 def test_searches_choose_and_move(tmp_path):
     grid = {"alpha": [1e-2, 1e-4], "gap_strength": [1.0]}
     quantiles = NonCrossingQuantileRegressor(LEVELS, kernel=Gaussian(1.5), tol=1e-3)

@@ -160,6 +160,7 @@ def test_certificate_is_about_what_is_predicted():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shift", "factor"), [(1e3, 1.0), (-5.0, 1e6), (0.0, -1e-4)])
 def test_equivariant(shift, factor):
     X, y, weight = data()
@@ -251,6 +252,7 @@ def test_motorcycle_data_at_any_strength(alpha):
     assert std[0] < std[1]
 
 
+@pytest.mark.slow
 def test_file_round_trip(tmp_path):
     X, y, _ = data()
     model = HeteroscedasticRegressor().fit(X, y)
@@ -273,6 +275,7 @@ def test_bad_parameters(settings, message):
         HeteroscedasticRegressor(**settings).fit(X, y)
 
 
+@pytest.mark.slow
 def test_bad_requests():
     X, y, _ = data()
     model = HeteroscedasticRegressor().fit(X, y)

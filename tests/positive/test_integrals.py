@@ -147,6 +147,7 @@ def test_a_negative_integral_is_refused(kernel, box):
         solve(problem)
 
 
+@pytest.mark.slow
 def test_conditions_that_rounding_alone_can_meet_do_not_converge():
     """A moment matrix with an eigenvalue just below zero: matrices of a size of 1e8 meet it."""
     random = np.random.default_rng(0)
@@ -207,6 +208,7 @@ def test_gradients_by_differences_know_one_row_only(width):
     assert np.abs(one - found).max() <= 1e-8 * np.abs(expected).max()
 
 
+@pytest.mark.slow
 def test_the_bandwidth_follows_the_effective_number_of_different_rows():
     random = np.random.default_rng(0)
     X, weight = random.standard_normal((100, 2)), random.integers(0, 4, 100)

@@ -113,6 +113,7 @@ def test_nothing_is_learned_where_nobody_asks(estimator):
     assert gram.learned_ is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(dict.fromkeys(type(each) for each in ALL)))
 def test_kernel_and_alpha_are_learned_by_default(kind):
     model = kind().fit(X, Y)
@@ -204,6 +205,7 @@ def left_out(x, weight, bandwidth):
     return -total / weight.sum()
 
 
+@pytest.mark.slow
 def test_the_width_of_a_density_is_of_the_highest_likelihood_of_rows_left_out():
     x = two_modes(60)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 60)
@@ -280,6 +282,7 @@ def two_columns(n, seed=0):
     return np.column_stack([two_modes(n, seed), random.normal(size=n)])
 
 
+@pytest.mark.slow
 def test_columns_of_a_density_have_widths_of_their_own():
     rows, new = two_columns(150), two_columns(2000, seed=1)
     density = DensityEstimator().fit(rows)

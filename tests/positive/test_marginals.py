@@ -31,6 +31,7 @@ def quiet(density, X):
         return density.fit(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [0.5, 1.5])
 def test_marginal_is_the_integral_over_the_other_column(nu):
     density = quiet(fitted(2, nu), rows(2))
@@ -89,6 +90,7 @@ def test_samples_follow_every_marginal(d):
     assert np.array_equal(drawn, density.sample(400, random_state=0))
 
 
+@pytest.mark.slow
 def test_samples_of_any_kernel_in_the_plane():
     X = np.random.default_rng(1).beta(2.0, 4.0, (80, 2))
     density = DensityEstimator(kernel=RationalQuadratic(0.5), support=(0.0, 1.0)).fit(X)
@@ -101,6 +103,7 @@ def test_samples_of_any_kernel_in_the_plane():
         assert share == pytest.approx(expected, abs=4.0 * np.sqrt(0.25 / 500))
 
 
+@pytest.mark.slow
 def test_refused():
     X = np.random.default_rng(1).random((60, 3))
     density = DensityEstimator(kernel=Polynomial(2), support=(0.0, 1.0)).fit(X)

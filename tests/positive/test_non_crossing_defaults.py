@@ -37,6 +37,7 @@ def fitted():
     return NonCrossingQuantileRegressor(LEVELS).fit(*sample(150, 0))
 
 
+@pytest.mark.slow
 def test_new_rows_are_as_near_as_to_curves_that_may_cross(fitted):
     X, y = sample(4000, 1)
     free = QuantileRegressor(LEVELS).fit(*sample(150, 0))
@@ -63,6 +64,7 @@ def test_the_distances_of_a_learned_kernel_have_few_features(fitted):
     assert {len(factor) for factor in given.fit(*sample(60, 0)).gap_factors_} == {6}
 
 
+@pytest.mark.slow
 def test_order_units_and_weights(fitted):
     X, y = sample(150, 0)
     new, spread = sample(500, 3)[0], y.std()
@@ -79,6 +81,7 @@ def test_order_units_and_weights(fitted):
     np.testing.assert_allclose(repeated, weighted, atol=1e-3 * spread)
 
 
+@pytest.mark.slow
 def test_pipelines_pickles_and_warm_starts(fitted):
     X, y = sample(150, 0)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
@@ -91,6 +94,7 @@ def test_pipelines_pickles_and_warm_starts(fitted):
     np.testing.assert_allclose(piped.predict(X), alone, atol=1e-3 * y.std())
 
 
+@pytest.mark.slow
 def test_the_solver_of_many_rows_ends_at_the_same_optimum():
     X, y = sample(220, 0)
     given = {"alpha": 1e-3, "kernel": "linear", "refit_offsets": None, "tol": 1e-7}

@@ -167,6 +167,7 @@ def test_more_features_come_closer_to_the_full_map():
     assert values[2] - values[3] < 0.05 * (values[0] - values[3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["newton", "proximal_newton", "fista"])
 def test_rank_is_low(solver):
     # the dual matrix G of the optimum has few negative eigenvalues, and A has their number

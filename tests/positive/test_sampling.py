@@ -27,6 +27,7 @@ def below(density, drawn):
     return np.array([density.integral((-np.inf, t)) for t in drawn])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1e-2, 1e-6])
 @pytest.mark.parametrize("far", [3.0, 1e3, 1e6, 1e9])
 def test_samples_are_quantiles_however_far_out_a_row_is(far, alpha):
@@ -35,6 +36,7 @@ def test_samples_are_quantiles_however_far_out_a_row_is(far, alpha):
     assert below(density, drawn) == pytest.approx(UNIFORM, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5])
 def test_samples_are_quantiles_where_kernels_have_kinks(nu):
     density = DensityEstimator(kernel=Matern(1.0, nu=nu)).fit(rows_with_one_at(1e4))
@@ -42,6 +44,7 @@ def test_samples_are_quantiles_where_kernels_have_kinks(nu):
     assert below(density, drawn) == pytest.approx(UNIFORM, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("support", [None, (-50.0, 1e6)])
 def test_the_first_of_two_columns_is_drawn_as_exactly(support):
     X = rows_with_one_at(1e5, d=2)[:, ::-1]
@@ -51,6 +54,7 @@ def test_the_first_of_two_columns_is_drawn_as_exactly(support):
     assert below(density.marginal(0), drawn[:, 0]) == pytest.approx(first, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [Gaussian([0.5, 0.7]), Matern([0.6, 0.8])])
 def test_both_columns_follow_their_marginals(kernel):
     X = rows_with_one_at(1e5, d=2)[:25]
@@ -63,6 +67,7 @@ def test_both_columns_follow_their_marginals(kernel):
         assert np.abs(below(marginal, some) - shares).max() < stats.kstwo(800).ppf(0.999)
 
 
+@pytest.mark.slow
 def test_many_rows_of_two_columns_follow_the_distribution_functions():
     """Of the first column by integrals in closed form, of the second by sums over a fine grid."""
     density = DensityEstimator(kernel=Gaussian([0.6, 0.8]), tol=1e-4).fit(rows_with_one_at(6.0, 2))

@@ -44,6 +44,7 @@ def given(name, **settings):
     return clone(ESTIMATORS[name]).set_params(**settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_previous_fit_is_the_start(name):
     estimator = given(name, warm_start=True, tol=1e-4)
@@ -61,6 +62,7 @@ def test_the_previous_fit_is_the_start(name):
     assert estimator.n_iter_ <= fresh.n_iter_ + (name == "inequalities") * cold
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_rows_that_had_no_weight_join_a_warm_start(name):
     estimator = given(name, warm_start=True)
@@ -74,6 +76,7 @@ def test_rows_that_had_no_weight_join_a_warm_start(name):
     assert max(c.dual for c in both) <= min(c.primal for c in both) + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_progress_is_printed_and_kept(name, capsys):
     estimator = given(name, verbose=1)
@@ -98,6 +101,7 @@ def test_progress_is_printed_and_kept(name, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_fits_on_prepared_rows_start_from_one_another(name):
     estimator = given(name)
@@ -151,6 +155,7 @@ def test_before_the_conditions_are_met_no_model_is_claimed():
     assert np.isfinite(first.dual)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

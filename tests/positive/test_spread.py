@@ -50,6 +50,7 @@ def errors(model, X, y, deviation):
     return np.abs(std / deviation(GRID) - 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deviation", "signal", "most"),
     [(step, np.sin, 0.4), (line, np.sin, 0.16), (step, np.zeros_like, 0.3)],
@@ -63,6 +64,7 @@ def test_standard_deviations_are_found(deviation, signal, most):
     assert np.mean(found) < most
 
 
+@pytest.mark.slow
 def test_even_noise_has_one_deviation():
     model = HeteroscedasticRegressor()
     X, y = noisy(lambda x: np.full_like(x, 0.3))
@@ -73,6 +75,7 @@ def test_even_noise_has_one_deviation():
     np.testing.assert_allclose(std, std[0])
 
 
+@pytest.mark.slow
 def test_the_spread_of_engel_grows_and_its_mean_does():
     X, y = load_engel(return_X_y=True)
     grid = np.linspace(400.0, 2500.0, 100)[:, None]
@@ -81,6 +84,7 @@ def test_the_spread_of_engel_grows_and_its_mean_does():
     assert np.all(np.diff(mean) > 0.0)
 
 
+@pytest.mark.slow
 def test_the_spread_may_have_columns_of_its_own():
     random = np.random.default_rng(0)
     X, new = (random.uniform(-1.0, 1.0, (n, 3)) for n in (400, 2000))
@@ -93,6 +97,7 @@ def test_the_spread_may_have_columns_of_its_own():
     assert other[0] < other[1]
 
 
+@pytest.mark.slow
 def test_what_is_given_is_obeyed():
     X, y = noisy(step, 80)
     fixed = {"alpha": 1e-3, "precision_strength": 7.0, "precision_kernel": Gaussian(0.7)}
@@ -148,6 +153,7 @@ def test_the_criterion_is_the_held_out_likelihood():
     assert model.learned_.criterion - np.log(y.std()) in model.learned_.history
 
 
+@pytest.mark.slow
 def test_one_row_far_out_does_not_decide():
     X, y = noisy(step, 300)
     plain = errors(HeteroscedasticRegressor(), X, y, step).mean()
@@ -155,6 +161,7 @@ def test_one_row_far_out_does_not_decide():
     assert errors(HeteroscedasticRegressor(), X, y, step).mean() < plain + 0.2
 
 
+@pytest.mark.slow
 def test_a_search_that_is_ended_keeps_the_best_so_far():
     X, y = noisy(step, 80)
     whole = HeteroscedasticRegressor(learn=SHORT).fit(X, y).learned_
@@ -172,6 +179,7 @@ def test_a_search_that_is_ended_keeps_the_best_so_far():
         assert "the callback returned a true value" in model.learned_.message
 
 
+@pytest.mark.slow
 def test_what_was_chosen_goes_into_files_and_copies(tmp_path):
     X, y = noisy(lambda x: np.full_like(x, 0.3), 120)
     model = HeteroscedasticRegressor(learn=SHORT).fit(X, y)
@@ -183,6 +191,7 @@ def test_what_was_chosen_goes_into_files_and_copies(tmp_path):
     assert copy.learned_ is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the feature map of rank 200 leaves out:UserWarning")
 @pytest.mark.parametrize("features", ["nystroem", "fourier", fenchel.features.Nystroem(rank=20)])
 def test_other_features_learn_too(features):

@@ -87,6 +87,7 @@ def optimum(features, Y, weight, cone, strengths, loss):
     return result.obj_val
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trace_penalty", [0.0, 1e-2])
 @pytest.mark.parametrize("loss", ["huber", "pinball"])
 @pytest.mark.parametrize("name", ["monotone", "square", "non_negative"])
@@ -212,6 +213,7 @@ def test_quantiles_in_order_by_theorem_6():
     np.testing.assert_allclose(below, [0.2, 0.5, 0.8], atol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cone", ["monotone", SQUARE])
 def test_in_the_search(cone):
     X, Y, _ = data(30)

@@ -91,6 +91,7 @@ def test_the_same_kernel_twice_is_one_kernel(name):
     assert np.abs(other - pair[0]).max() > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_search_over_both(name):
     X, y, _ = data(40)

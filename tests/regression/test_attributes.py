@@ -158,6 +158,7 @@ def test_squared_losses_in_other_units(scale, shift):
         np.testing.assert_allclose(found, base, atol=bound)
 
 
+@pytest.mark.slow
 @everyone
 def test_units_of_the_features_do_not_matter_by_default(estimator):
     base = by_default(estimator).predict(X)
@@ -196,6 +197,7 @@ def test_zero_weight_is_removal(estimator):
     assert np.all(weight[model.support_] > 0.0)
 
 
+@pytest.mark.slow
 @everyone
 def test_scale_of_weights_does_not_matter(estimator):
     given = {"tol": TOL, "learn": BRIEFLY}

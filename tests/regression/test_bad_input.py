@@ -230,6 +230,7 @@ def test_refused_before_time_is_spent(estimator, parameters):
     refused(ValueError, [], lambda: model.fit(X, Y))
 
 
+@pytest.mark.slow
 def test_a_solver_is_not_refused_for_what_few_rows_look_like():
     """The first rows are equal: their kernel has rank one, that of all rows a high one."""
     rows = np.vstack([np.zeros((20, 2)), np.random.default_rng(1).normal(size=(80, 2))])
@@ -441,12 +442,14 @@ def test_coverage_outside(coverage):
     refused(ValueError, words, lambda: model.predict_interval(X, coverage))
 
 
+@pytest.mark.slow
 def test_coverage_without_its_levels():
     model = QuantileRegressor([0.1, 0.9]).fit(X, Y)
     words = ["coverage=0.9", "0.05", "0.95", "[0.1, 0.9]"]
     refused(ValueError, words, lambda: model.predict_interval(X, 0.9))
 
 
+@pytest.mark.slow
 @with_levels
 def test_score_on_bad_data(estimator):
     model = estimator([0.1, 0.9]).fit(X, Y)

@@ -27,6 +27,7 @@ from regression_cases import (
 # Kinds of data
 
 
+@pytest.mark.slow
 @everyone
 def test_float32_and_integers(estimator):
     fixed = {"alpha": 1e-3, "learn": False}  # which rows are held out is not a smooth function
@@ -58,6 +59,7 @@ def test_data_frames(estimator):
         model.predict(X)
 
 
+@pytest.mark.slow
 @everyone
 def test_duplicated_rows(estimator):
     rows = np.tile(np.arange(20), 3)
@@ -96,6 +98,7 @@ def test_constant_targets_for_several_levels(estimator):
     assert model.crossing_loss(X) <= 1e-12
 
 
+@pytest.mark.slow
 @everyone
 def test_constant_columns(estimator):
     wide = np.column_stack([X, np.full(80, 5.0), np.zeros(80), np.full(80, 0.1)])

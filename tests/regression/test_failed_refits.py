@@ -90,6 +90,7 @@ def test_a_warm_start_brings_no_intercept_where_there_is_none(solver):
     assert model.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_predictions_and_scores_are_of_the_fit_and_not_of_changed_parameters():
     far = np.array([[50.0]])
     model = HeteroscedasticRegressor(max_std=2.0).fit(X, Y)

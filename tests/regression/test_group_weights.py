@@ -56,6 +56,7 @@ def test_weights_of_one_are_no_weights():
     np.testing.assert_array_equal(plain.fit(X, Y).coef_, ones.fit(X, Y).coef_)
 
 
+@pytest.mark.slow
 def test_groups_of_noise_are_selected_alike_whatever_their_size():
     """The strength at which a group enters: with roots of sizes it is much the same for all."""
     labels = np.repeat([0, 1], [1, 40])

@@ -105,6 +105,7 @@ def test_weights_are_repetitions_and_rows_have_no_order():
     np.testing.assert_allclose(again.offset_, model.offset_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_where_they_are_by_themselves():
     learned = QuantileRegressor(LEVELS, learn=BRIEFLY).fit(X, Y)
     assert np.all(learned.offset_[[0, 2]] != learned.certified_offset_[[0, 2]])
@@ -120,6 +121,7 @@ def test_where_they_are_by_themselves():
         np.testing.assert_array_equal(model.offset_, model.certified_offset_)
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_stopped_keeps_its_offsets_and_says_so():
     stops = {"callback": lambda progress: not progress.is_learning, "learn": BRIEFLY}
     with pytest.warns(ConvergenceWarning) as told:
@@ -207,6 +209,7 @@ def test_folds_far_from_their_optima_are_left_out(n_far, monkeypatch):
     np.testing.assert_array_equal(model.offset_, model.certified_offset_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "limit", [{"rank": 20}, {"rank": 20, "features": "nystroem"}, {"max_iter": 2}], ids=str
 )
@@ -232,6 +235,7 @@ def test_a_tube_does_not_count_and_intervals_are_shares():
     assert np.mean((inside[:, 0] <= Y) & (inside[:, 1] >= Y)) >= 0.75
 
 
+@pytest.mark.slow
 def test_intervals_of_a_function_that_comes_near_to_its_rows_hold_new_rows():
     def sample(n, seed):
         rng = np.random.default_rng(seed)
@@ -248,6 +252,7 @@ def test_intervals_of_a_function_that_comes_near_to_its_rows_hold_new_rows():
     assert 0.75 < held("auto") < 0.87
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 8, 11, 12, 14])
 def test_few_rows_have_levels_of_held_out_rows(n):
     """Levels of so few training rows are too near to each other, whatever is learned."""
@@ -274,6 +279,7 @@ def test_what_cannot_be_moved(which):
         QuantileRegressor(LEVELS, refit_offsets=which, fit_intercept=False).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_curves_that_do_not_cross_are_moved_in_order():
     """Levels as they are given, in no order; a higher one moves up by no less."""
     levels = [0.5, 0.45, 0.9, 0.1, 0.55]

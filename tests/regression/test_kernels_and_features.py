@@ -167,6 +167,7 @@ def test_explicit_features(estimator):
     assert model.kernel_error_ == 0.0
 
 
+@pytest.mark.slow
 @everyone
 def test_what_is_learned_is_of_the_kernel_that_the_features_are_of(estimator):
     kernel = Gaussian(0.5)

@@ -101,6 +101,7 @@ def test_unsorted_levels_permute_columns(estimator, gamma):
     assert shuffled.crossing_loss(X) == pytest.approx(in_order.crossing_loss(X), abs=bound)
 
 
+@pytest.mark.slow
 @with_levels
 def test_levels_of_any_kind(estimator):
     reference = estimator([0.25, 0.75], learn=False).fit(X, Y).predict(X)

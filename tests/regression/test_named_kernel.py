@@ -180,6 +180,7 @@ def test_curves(missing):
     assert 0.0 < few.dual <= whole.primal <= few.primal
 
 
+@pytest.mark.slow
 def test_many_rows_of_a_rough_kernel():
     """Above the rows whose kernel values are all kept: cut at a rank, and it is said."""
     X, y = rows(10_500, 3)

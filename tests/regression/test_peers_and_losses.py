@@ -178,6 +178,7 @@ def test_loss_of_ones_own():
     assert model.certificate_.primal == pytest.approx(objective, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_loss_of_ones_own_made_insensitive(epsilon):
     model = SVR(loss=Quartic().insensitive(epsilon), alpha=1e-2, kernel=Gaussian(0.5)).fit(X, Y)
@@ -188,6 +189,7 @@ def test_loss_of_ones_own_made_insensitive(epsilon):
     assert not np.intersect1d(inside, model.support_).size
 
 
+@pytest.mark.slow
 def test_losses_of_the_library():
     quantiles = QuantileRegressor(0.3, alpha=1e-2, tol=TOL, refit_offsets=None).fit(X, Y)
     model = SVR(loss=Pinball(0.3), alpha=1e-2, tol=TOL).fit(X, Y)

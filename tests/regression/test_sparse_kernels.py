@@ -84,6 +84,7 @@ def test_nothing_is_learned():
     assert SVR(alpha=1e-2).fit(X, Y).fit(DENSE, Y).learned_ is not None
 
 
+@pytest.mark.slow
 def test_leave_one_out_search_and_files(tmp_path):
     ours, dense = (KernelRidge(1e-2, kernel=Gaussian(2.0)).fit(rows, Y) for rows in (X, DENSE))
     np.testing.assert_allclose(ours.loo_residuals_, dense.loo_residuals_, atol=1e-9)
@@ -97,6 +98,7 @@ def test_leave_one_out_search_and_files(tmp_path):
     assert searches[0].best_params_ == searches[1].best_params_
 
 
+@pytest.mark.slow
 def test_rows_that_would_not_fit_as_an_array():
     """A million columns by 2000 rows: 16 GB."""
     random = np.random.default_rng(3)

@@ -64,6 +64,7 @@ def test_scikit_learn():
     np.testing.assert_allclose(ours.fit(X, Y, WEIGHT).coef_, weighted.coef_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_that_would_not_fit_as_an_array():
     """200 000 columns by 20 000 rows: 32 GB, of which a millionth is stored."""
     random = np.random.default_rng(2)

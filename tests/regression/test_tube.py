@@ -77,6 +77,7 @@ def test_learning_that_is_ended_leaves_a_tenth_of_the_spread():
     assert model.learned_.ended_early
 
 
+@pytest.mark.slow
 def test_where_only_alpha_or_only_the_kernel_is_learned():
     X, y = sine(0.03)
     for model in (SVR(kernel=Matern(1.0)), SVR(alpha=1e-6)):
@@ -85,6 +86,7 @@ def test_where_only_alpha_or_only_the_kernel_is_learned():
         assert model.loss_.epsilon == model.epsilon_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_units_order_and_weights(loss):
     X, y = sine(0.03, 80)
@@ -97,6 +99,7 @@ def test_units_order_and_weights(loss):
     assert large.epsilon_ == pytest.approx(1024.0 * one.epsilon_, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_several_outputs_have_one_by_the_length_of_residuals():
     X, y = sine(0.03)
     both = np.column_stack([y, np.cos(X[:, 0]) + 0.03 * np.random.default_rng(5).normal(size=200)])

@@ -58,6 +58,7 @@ def referee(estimator, alpha, coupling, epsilon, weight, radius=None):
     return problem, factor, conic_optimum(problem, factor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("estimator", "weighted", "epsilon", "coupled"),
     pairs(LOSSES, [False, True], [0.0, 0.3], [False, True]),
@@ -80,6 +81,7 @@ def test_agrees_with_a_conic_program(estimator, weighted, epsilon, coupled):
     np.testing.assert_allclose(model.coupling_, matrix_of(1.0, coupling), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_agrees_with_a_conic_program_in_a_ball():
     radius = 1.5
     model = QuantileRegressor(LEVELS, radius=radius, coupling=B, **GIVEN).fit(X, Y)

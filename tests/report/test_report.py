@@ -47,6 +47,7 @@ def pinball(r, level):
     return np.maximum(level * r, (level - 1) * r)
 
 
+@pytest.mark.slow
 def test_scores_are_mean_losses_beside_constants_of_the_fit(held_out, quantiles, rows):
     _, page = held_out
     (_, past), (X, y) = rows
@@ -159,6 +160,7 @@ def test_far_rows_are_those_beyond_the_spacing_of_kept_rows(rows):
     assert any(item.startswith("Extrapolation") for item in page.items)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_array", [True, False])
 def test_rows_of_the_fit_are_recognized(quantiles, rows, as_array):
     (X, y), (new, targets) = rows
@@ -243,6 +245,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 def test_models_of_a_distribution_show_what_they_maximize(rows):
     """The mean log-likelihood of the rows that are scored, here all of them."""
     model = HeteroscedasticRegressor().fit(*rows[0])
@@ -253,6 +256,7 @@ def test_models_of_a_distribution_show_what_they_maximize(rows):
     assert float(found) == pytest.approx(norm.logpdf(y, mean, deviation).mean(), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_other_models_get_what_applies(rows, model):
@@ -285,6 +289,7 @@ def test_other_models_get_what_applies(rows, model):
     assert page.images
 
 
+@pytest.mark.slow
 def test_what_a_model_reads(rows):
     X, y = rows[0]
     X = X.assign(lane=np.random.default_rng(0).choice(["north", "south"], len(X)))
@@ -314,6 +319,7 @@ def test_one_feature_has_no_importances(rows):
     assert "importances" not in page.sections
 
 
+@pytest.mark.slow
 def test_several_targets_and_pictures_of_many_columns(rows):
     random = np.random.default_rng(0)
     X = pd.DataFrame(random.standard_normal((60, 40)), columns=[f"c{j}" for j in range(40)])
@@ -375,6 +381,7 @@ def test_hostile_names_and_values_are_text(name):
     assert all(image["src"].startswith("data:image/svg+xml;base64,") for image in page.images)
 
 
+@pytest.mark.slow
 def test_same_input_gives_the_same_page(quantiles, rows):
     first, second = (make_report(quantiles, *rows[1], training=rows[0]).html for _ in range(2))
     assert first == second

@@ -85,6 +85,7 @@ def test_coverage_outside_the_band_is_warned_of(rows, shift, than):
     assert outside(Page(measured(model, *training, training=training).html)) == []
 
 
+@pytest.mark.slow
 def test_predicted_deviations_have_intervals_that_were_not_calibrated(rows):
     model = HeteroscedasticRegressor().fit(*rows[0])
     page = Page(measured(model, *rows[1], training=rows[0]).html)
@@ -96,6 +97,7 @@ def test_predicted_deviations_have_intervals_that_were_not_calibrated(rows):
     assert "rows that calibrate" not in page.facts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "level", "column"), [("lower", 0.2, 0), ("upper", 0.8, 1)])
 def test_one_end_has_a_pinball_loss_and_no_width(rows, side, level, column):
     model = ConformalRegressor(SVR(learn=False), coverage=0.8, side=side).fit(*rows[0])
@@ -129,6 +131,7 @@ def test_scores_of_intervals_are_of_unseen_rows(rows):
     assert shares[0] == [np.mean((low <= y[200:]) & (y[200:] <= high))]
 
 
+@pytest.mark.slow
 def test_intervals_that_cannot_be_measured_are_said_to_be_so(rows):
     (X, y), new = rows
     weighted = ConformalRegressor(RIDGE).fit(X, y, sample_weight=np.ones(len(y)))

@@ -53,6 +53,7 @@ def test_the_solution_is_that_of_the_closed_form(stored, coupling, fit_intercept
     assert_allclose(certified.primal, solution.certificate.primal, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_landmarks_save_steps():
     mine = problem(False, n=600, alpha=1e-5)
     steps = [ConjugateGradients(tol=1e-8, rank=m).solve(mine).n_iter for m in (1, 50, 400, 600)]
@@ -103,6 +104,7 @@ def test_refusals_say_what_is_missing():
         make_solver("closed_form", problem(False), 1e-6, 10)
 
 
+@pytest.mark.slow
 def test_an_estimator_whose_kernel_is_not_stored():
     n, rng = 2500, np.random.default_rng(3)
     X = rng.normal(size=(n, 6))
@@ -134,6 +136,7 @@ def test_landmarks_are_drawn_where_rows_before_leave_most():
     assert solution.n_iter <= 4
 
 
+@pytest.mark.slow
 def test_more_rows_than_are_stored_and_the_kernel_as_given():
     """Residuals and norm from kernel values by SciPy, in blocks."""
     n, alpha, width, rng = 10_050, 1e-4, 2.0, np.random.default_rng(3)

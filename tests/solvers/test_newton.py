@@ -88,6 +88,7 @@ def test_warm_start_may_be_infeasible():
     assert_same_model(Newton(TOL).solve(problem), warm, problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [Newton(TOL), Fista(TOL)], ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("loss", [Pinball(0.3), SquaredPinball(0.3)], ids=repr)
 def test_a_start_from_other_targets_costs_no_more_than_none(solver, loss):
@@ -236,6 +237,7 @@ def test_deterministic_to_the_last_bit(name):
     assert first.n_iter == second.n_iter
 
 
+@pytest.mark.slow
 def test_leaves_its_input_alone():
     problem = random_problem(LOSSES["insensitive pinball"])
     start = WarmStart(np.full((60, 3), 0.7), np.zeros(3))

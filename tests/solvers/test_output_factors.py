@@ -109,6 +109,7 @@ def test_newton_asks_for_them_and_does_without(sizes_of_factors, monkeypatch):
     assert sizes_of_factors[-1] == len(unknowns.rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [QuantileRegressor, ExpectileRegressor])
 def test_rows_without_noise(kind, sizes_of_factors):
     """All coordinates are free, as no residual is far from zero: few steps, and small factors."""

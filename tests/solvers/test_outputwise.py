@@ -69,6 +69,7 @@ def test_refusals_name_what_is_missing():
     assert "sum over outputs; solver='newton'" in outputwise().requires(insensitive)
 
 
+@pytest.mark.slow
 def test_auto_chooses_it_for_many_independent_levels():
     many = np.linspace(0.01, 0.99, 99)
     X, y, _ = make_sine_quantiles(60, random_state=0)

@@ -62,6 +62,7 @@ def errors(name, seeds):
     return np.array(found), kinks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_derivatives_are_those_of_differences(name):
     """In all parameters at once, on kernel rows and features, with and without an intercept."""

@@ -171,6 +171,7 @@ def test_slow_steps_of_coupled_outputs_are_left_to_newton():
         assert SMO(tol=1e-7).solve(each).status.converged
 
 
+@pytest.mark.slow
 def test_many_levels_and_parallel_ones():
     levels = np.linspace(0.05, 0.95, 19)
     for gamma in (0.0, 1.0):

@@ -337,6 +337,7 @@ def houses():
     return frame, price
 
 
+@pytest.mark.slow
 def test_pipeline_grid_search_and_weights(houses):
     frame, price = houses
     model = make_pipeline(table_encoder(), KernelRidge(learn=False))
@@ -353,6 +354,7 @@ def test_pipeline_grid_search_and_weights(houses):
     np.testing.assert_allclose(weighted.predict(whole), repeated.predict(whole), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_model_file_is_the_model(houses, tmp_path):
     frame, price = houses
     model = make_pipeline(table_encoder(), QuantileRegressor([0.1, 0.9])).fit(frame, price)

@@ -40,6 +40,7 @@ def test_models_of_the_plane_pass(kernel):
     check_positive_model(random_model(kernel, d=2))
 
 
+@pytest.mark.slow
 def test_models_of_other_features_pass():
     check_positive_model(random_model(Gaussian(0.7), Nystroem))
     check_positive_model(random_model(Gaussian(0.7), RandomFourier), [[-1.0], [1.0]])
@@ -47,6 +48,7 @@ def test_models_of_other_features_pass():
     check_positive_model(explicit, np.eye(2))
 
 
+@pytest.mark.slow
 def test_every_estimator_with_one_function_passes():
     X = np.random.default_rng(0).standard_normal((60, 2))
     kinds = [
