@@ -86,6 +86,21 @@ def test_ids_go_before_predictions_and_are_no_features(here, capsys):
     assert err == "fenchel: warning: less.csv lacks the columns of --ids: parcel\n"
 
 
+def test_a_first_column_without_a_name_is_no_feature_unless_it_is_asked_for(here, capsys):
+    """As DataFrame.to_csv writes labels of rows, which follow the order of the table."""
+    homes()[["area", "year", "price"]].to_csv("homes.csv")
+    assert main([*FIT, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["features"]["numeric"] == ["area", "year"]
+    assert err.startswith("fenchel: warning: the first column of homes.csv has no name and is not")
+    assert load_metadata("m.skops")["dropped"] == ["Unnamed: 0"]
+    assert main(["predict", "m.skops", "homes.csv"]) == 0
+    assert capsys.readouterr().err == ""
+    assert features(capsys, "--drop", "Unnamed: 0,year") == ["area"]
+    assert features(capsys, "--ids", "Unnamed: 0") == ["area", "year"]
+    assert features(capsys, "--columns", "Unnamed: 0,year") == ["Unnamed: 0", "year"]
+
+
 def test_none_and_na_are_labels_of_words_and_holes_of_numbers(here, capsys):
     assert main([*FIT, "--columns", "area,alley", "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)["columns"]

@@ -37,22 +37,32 @@ def before_fit(
 
 def check_roles(
     roles: Roles, model: str, names: list[str], label: str, own: str | None
-) -> tuple[list[str], list[str]]:
-    """Targets and features of a fit."""
+) -> tuple[list[str], list[str], list[str]]:
+    """Targets and features of a fit, and what is to be said of other columns."""
     if model == DENSITY:
         if roles.target is not None:
             raise InputError(
                 "--target has no meaning for --model density: --columns names the columns whose "
                 "density is wanted"
             )
-        return [], roles.features(names, [], label)
+        return [], roles.features(names, [], label), _of_labels(roles.labels(names, []), label)
     targets = roles.targets(names, label, own, many=model == CURVES)
     if model == CURVES and len(targets) < 2:
         raise InputError(
             "--model curves needs as --target the columns of the curve in their order, with "
             "commas between them"
         )
-    return targets, roles.features(names, targets, label)
+    said = _of_labels(roles.labels(names, targets), label)
+    return targets, roles.features(names, targets, label), said
+
+
+def _of_labels(labels: list[str], label: str) -> list[str]:
+    """A sentence on a column that is taken for the labels of rows."""
+    return [
+        f"the first column of {label} has no name and is not used, as it is taken for labels of "
+        f"rows: list it in --columns as {name!r} to use it, or in --drop to be told no more"
+        for name in labels
+    ]
 
 
 def before_using(model: str, data: str, *, out: str | None, endings: tuple[str, ...]) -> None:

@@ -58,7 +58,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
         return
     table = data_io.read_data(data, roles.markers)
     known = table.names, table.label, table.target
-    targets, names = checks.check_roles(roles, settings.model, *known)
+    targets, names, said = checks.check_roles(roles, settings.model, *known)
     used = roles.record(table.names, targets, names, table.label)
     y = data_io.target_values(table, targets)
     X, columns = data_io.features_of(table, names)
@@ -74,7 +74,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= many else ""
     with shown(hidden=hidden, max_time=settings.max_time, hint=hint) as show:
         fitted = fitting.fit(settings, X, y, show)
-    fitted = replace(fitted, warnings=[*left_out, *fitted.warnings])
+    fitted = replace(fitted, warnings=[*said, *left_out, *fitted.warnings])
     # an encoder reads of the rows that are left columns that it would leave out of all
     X = X[[name for name in X if name in {*columns.names, *fitted.columns.names}]]
     with _after_the_fit(table.label):
@@ -95,12 +95,13 @@ def fit_from_disk(path: Path, roles: Roles, settings: Settings, outputs: Outputs
     place, _ = outputs.places()
     on_disk.check_fit(path, settings, outputs.plot)
     known = on_disk.names_in(path)
-    (target,), names = checks.check_roles(roles, settings.model, known, path.name, None)
+    (target,), names, said = checks.check_roles(roles, settings.model, known, path.name, None)
     used = roles.record(known, [target], names, path.name)
     hidden = outputs.quiet or outputs.as_json
     with shown(hidden=hidden, max_time=settings.max_time) as show:
         rows_known = on_disk.rows_of(path, names, target, roles.markers, show)
         fitted = on_disk.fit(settings, rows_known, target, show)
+        fitted = replace(fitted, warnings=[*said, *fitted.warnings])
         with _after_the_fit(path.name):
             measured = on_disk.measured(fitted.pipeline, rows_known, show)
     with places.noting_files(place):

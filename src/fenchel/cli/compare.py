@@ -148,7 +148,7 @@ def compare(
     if not 0.0 < test_share < 1.0:
         raise InputError(f"--test-share must lie strictly between 0 and 1, got {test_share:g}")
     table = data_io.read_data(data, roles.markers)
-    targets, names = checks.check_roles(
+    targets, names, said = checks.check_roles(
         roles, settings.model, table.names, table.label, table.target
     )
     y = data_io.target_values(table, targets)
@@ -163,7 +163,7 @@ def compare(
             f"--test-share={test_share:g} leaves none of the {len(X)} rows of {table.label} to fit"
         )
     train, test = train_test_split(np.arange(len(X)), test_size=n_test, random_state=settings.seed)
-    warn(left_out)
+    warn([*said, *left_out])
     levels = parse_levels(settings.levels)
     task = Task(X.iloc[train], y[train], X.iloc[test], columns.words, levels, settings)
     with shown(hidden=quiet or as_json) as show:

@@ -16,6 +16,7 @@ _TABLES = (".csv", ".parquet")
 _FIRST_LINES = 20  # which tell what columns end in
 _TAB = "\t"
 _MARKS = (",", ";", _TAB)
+_NO_NAME = "Unnamed: 0"  # what pandas calls a first column without a name
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 
 
@@ -64,13 +65,24 @@ class Roles:
             both = [name for name in named[one] if name in named[other]]
             if both:
                 raise InputError(f"{one} and {other} both name the column {both[0]!r}")
-        without = {*targets, *drop, *ids}
+        without = {*targets, *drop, *ids, *self.labels(known, targets)}
         found = [name for name in columns or known if name not in without]
         if not found:
             beside = f" beside the target {', '.join(map(repr, targets))}" if targets else ""
             others = " and what --drop and --ids name" if drop or ids else ""
             raise InputError(f"{label} has no column{beside}{others}")
         return found
+
+    def labels(self, known: list[str], targets: list[str]) -> list[str]:
+        """The first column, where it has no name: pandas writes labels of rows so.
+
+        It is no feature unless an option names it, or nothing else is left.
+        """
+        given = (*self.drop, *self.ids)
+        named = {*targets, *given, *(name for text in given for name in text.split(","))}
+        if self.columns or _NO_NAME in named or len(known) <= 1 + len(targets):
+            return []
+        return [name for name in known[:1] if name == _NO_NAME]
 
     def record(
         self, known: list[str], targets: list[str], features: list[str], label: str
