@@ -200,6 +200,8 @@ class _Bound(Generic[P]):
         elif certificate.gap - solution.certificate.gap > 0.05 * abs(solution.certificate.gap):
             said = f", {certificate.relative_gap:.1e} with what the features leave out"
             status = replace(status, message=status.message + said)
+        if self.dual is not solution.dual and solution.nearby is None:
+            solution = replace(solution, nearby=solution.dual)  # the model's, not the bound's
         return replace(solution, dual=self.dual, certificate=certificate, status=status)
 
 

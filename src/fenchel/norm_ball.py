@@ -193,11 +193,13 @@ class _Search(Generic[P]):
         """The certificate of the constrained problem, of the kernel as given."""
         problem = replace(fit.problem, radius=self.radius)
         certified = problem.certify(dual, None, problem.within(weights))
+        if not certified.dual.any():  # its bound is better, and this is the point of the model
+            certified = replace(certified, dual=dual)
         known, size = certified.certificate, problem.norm(problem.link(certified.dual))
         if left > 0.0:
             whole = math.hypot(problem.alpha * size, left)
             lower = known.dual - self.radius * (whole - problem.alpha * size)
-            known = replace(known, dual=lower)
+            known = replace(known, dual=max(lower, min(known.dual, 0.0)))
         norm = problem.norm(certified.weights)
         if size > 0.0 and norm > 0.0:  # the dual point stands for a function of that norm
             problem = replace(problem, alpha=problem.alpha * (size / norm))

@@ -145,6 +145,20 @@ def test_what_a_truncated_kernel_changes(sample, fit_intercept, n_targets):
     assert not found.vacuous
 
 
+@pytest.mark.filterwarnings("ignore:stopped at a relative gap")  # of the kernel as given
+def test_a_truncated_kernel_whose_dual_point_is_shortened():
+    """As features of low rank have it at a small strength, where the bound is a large one."""
+    X = np.linspace(-1.0, 1.0, 60)[:, None]
+    y = np.sin(3.0 * X[:, 0]) + 0.02 * np.cos(40.0 * X[:, 0])
+    more = {"kernel": Gaussian(0.5), "learn": False}
+    model = KernelRidge(1e-5, features="nystroem", rank=6, **more).fit(X, y)
+    found = truncation_bound(model, X, y)
+    left = np.linalg.norm(y - model.predict(X)) / (60 * 1e-5)
+    assert found.value == pytest.approx(60.0 * model.kernel_error_ * left, rel=1e-6)
+    whole = KernelRidge(1e-5, **more).fit(X, y)
+    assert np.linalg.norm(model.predict(X) - whole.predict(X)) <= found.value
+
+
 def test_perturbed_kernels():
     """Exercise 11.4 (b), for the worst y and for random kernels."""
     random = np.random.default_rng(1)

@@ -90,7 +90,8 @@ def test_nystroem_drops_what_rounding_cannot_tell():
     features = phi.fit_transform(np.repeat(rows(10, 2), 10, axis=0))
     assert phi.rank_ == 10
     assert np.abs(features).max() <= 1.0 + 1e-6
-    assert Nystroem("linear").fit_transform(np.zeros((4, 2))).shape == (4, 0)
+    nothing = Nystroem("linear").fit_transform(np.zeros((4, 2)))
+    np.testing.assert_array_equal(nothing, np.zeros((4, 1)))
 
 
 def test_nystroem_precomputed():
@@ -270,6 +271,20 @@ def test_a_kernel_or_rank_that_is_not_read_is_refused(kind, parameters, sentence
     y = None if kind is DensityEstimator else X[:, 0]
     with pytest.raises(ValueError, match=sentence):
         kind(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("features", ["auto", "cholesky", "nystroem"])
+@pytest.mark.parametrize("kind", [KernelRidge, QuantileRegressor])
+def test_kernel_values_that_are_all_zero(kind, features):
+    """The best constant is what can be learned."""
+    cases = [("linear", np.zeros((4, 2)), np.ones((1, 2)))]
+    if features != "nystroem":
+        cases.append(("precomputed", np.zeros((4, 4)), np.ones((1, 4))))
+    for kernel, X, new in cases:
+        model = kind(alpha=0.1, kernel=kernel, features=features, learn=False)
+        model.fit(X, [1.0, 2.0, 2.0, 3.0])
+        np.testing.assert_allclose(model.predict(np.vstack([X[:1], new])), 2.0)
+        assert model.certificate_.relative_gap < 1e-6
 
 
 def test_copies_with_what_was_learned_have_the_kernel_of_the_fit():

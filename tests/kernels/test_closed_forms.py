@@ -24,7 +24,7 @@ from fenchel.kernels import (
     parts_of,
 )
 from fenchel.kernels.mixture_integrals import mixture_distance, mixture_products
-from fenchel.kernels.product_integrals import matern_products
+from fenchel.kernels.product_integrals import matern_products, monomials
 
 Z = np.array([[-0.4], [0.1], [0.9]])
 LINE = Box([-np.inf], [np.inf])
@@ -124,6 +124,13 @@ def test_matern_kernels_in_two_dimensions_by_panels(nu):
         error = kernel.product_distance(measure)
         assert error > 0.0
         assert found == pytest.approx(expected, rel=1e-7)
+
+
+def test_monomials_read_no_memory_that_is_not_theirs(monkeypatch):
+    monkeypatch.setattr(np, "empty", lambda *shape, **_: np.full(*shape, np.nan))
+    powers, rest, count = monomials(2, 2)
+    assert powers.sum() + rest.sum() == 2 * len(powers)
+    assert sorted(count) == pytest.approx([1.0, 1.0, 1.0, 2.0, 2.0, 2.0])
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(2)])

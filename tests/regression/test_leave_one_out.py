@@ -237,6 +237,50 @@ def test_of_sparse_rows_as_they_were_at_the_fit():
     np.testing.assert_allclose(model.loo_residuals_, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:stopped at a relative gap")  # of the kernel as given
+@pytest.mark.parametrize("alpha", [1e-5, 1e-7])
+def test_features_that_leave_out_so_much_that_a_shorter_dual_point_has_the_best_bound(alpha):
+    X = np.linspace(-1.0, 1.0, 60)[:, None]
+    y = np.sin(3.0 * X[:, 0]) + 0.02 * np.cos(40.0 * X[:, 0])
+    model = KernelRidge(alpha, kernel=Gaussian(0.5), features="nystroem", rank=6, learn=False)
+    model.fit(X, y)
+    features = np.column_stack([model.feature_map_.transform(X), np.ones(60)])
+    penalty = np.diag([60.0 * alpha] * (features.shape[1] - 1) + [0.0])
+    hat = features @ np.linalg.solve(features.T @ features + penalty, features.T)
+    expected = (y - hat @ y) / (1.0 - np.diag(hat))
+    np.testing.assert_allclose(model.loo_residuals_, expected, rtol=1e-6, atol=1e-9)
+
+
+def test_a_bound_on_the_norm_that_is_larger_than_needed():
+    """The best bound is then zero, that of no function; residuals are those of the model."""
+    X, Y, _ = data(5, 1)
+    kernel, y = Gaussian(1.0), Y[:, 0]
+    model = KernelRidge(kernel=kernel, radius=1e4, learn=False).fit(X, y)
+    assert model.norm_ < 1e4
+    assert len(model.support_) == 5
+    given = KernelRidge(model.alpha_, kernel=kernel, learn=False)
+    np.testing.assert_allclose(model.loo_residuals_, brute_force(given, X, y), rtol=1e-4)
+    values = kernel(X) @ model.dual_coef_[:, 0] + model.offset_
+    np.testing.assert_allclose(values, model.predict(X), rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "alpha", "scale"), [(20, 100, 1e-3, 1e2), (50, 300, 1e-3, 1e3)]
+)
+def test_centred_columns_that_interpolate(n, d, alpha, scale):
+    """1 - M_ii is 1e-8 and less there, from a matrix whose constant direction is nearly null."""
+    random = np.random.default_rng(0)
+    X, y = scale * random.normal(size=(n, d)), random.normal(size=n)
+    X -= X.mean(axis=0)
+    found = Ridge(alpha).fit(X, y).loo_residuals_
+    for i in (0, n // 2):
+        rest = np.delete(np.arange(n), i)
+        middle, level = X[rest].mean(axis=0), y[rest].mean()
+        system = np.vstack([X[rest] - middle, np.sqrt(alpha * n) * np.eye(d)])
+        slopes = np.linalg.lstsq(system, np.append(y[rest] - level, np.zeros(d)), rcond=None)[0]
+        assert found[i] == pytest.approx(y[i] - level - (X[i] - middle) @ slopes, rel=1e-3)
+
+
 def test_shapes_and_frames():
     X, Y, weight = data(30, 1)
     weight[3] = 0.0

@@ -81,8 +81,11 @@ class Nystroem(FeatureMap):
         if values[0] < -1e-6 * max(values[-1], 0.0):
             raise not_positive(float(values[0]))
         kept = (values > _CUT * values[-1]) & (values > 0.0)
-        self._whiten(square, values, vectors, kept)
-        self.rank_ = int(np.count_nonzero(kept))
+        if kept.any():
+            self._whiten(square, values, vectors, kept)
+        else:  # no kernel value but zero: a feature that says so
+            self._triangular, self.whitening_ = False, np.zeros((len(square), 1))
+        self.rank_ = self.whitening_.shape[1]
         features = in_chunks(self._map, X, len(self.landmarks_), for_threads(self.kernel_))
         diagonal = np.diag(X) if given else self.kernel_.diag(X)
         left = diagonal - np.einsum("ij,ij->i", features, features)

@@ -112,10 +112,11 @@ class PivotedCholesky(FeatureMap):
                 features, pivots, left = _dense(gram, self.kernel_(X), level)
             elif len(pivots) < cap:
                 features, pivots, left = blocked(gram, cap, level, (features, pivots, left))
-        self.pivots_ = pivots
-        self.factor_ = features[pivots]
+        self.pivots_, self.factor_ = pivots, features[pivots]
+        if not len(pivots):  # no kernel value but zero: one feature that is
+            features, self.pivots_, self.factor_ = np.zeros((n, 1)), np.array([0]), np.eye(1)
         if not given:
-            self.landmarks_ = X[pivots]
+            self.landmarks_ = X[self.pivots_]
         self._set_kernel_error(gram.diagonal, left)
         return features
 
@@ -171,7 +172,8 @@ class PivotedCholesky(FeatureMap):
         self._fit(X[some])
         self.rank_, self.pivots_ = len(self.pivots_), some[self.pivots_]
         features, gram = self.transform(X), self._gram(X)
-        features[self.pivots_] = self.factor_
+        if gram.diagonal[self.pivots_[0]] > 0.0:  # and not all kernel values are zero
+            features[self.pivots_] = self.factor_
         left = gram.diagonal - np.einsum("ij,ij->i", features, features)
         left[self.pivots_] = 0.0
         gram.check(left)

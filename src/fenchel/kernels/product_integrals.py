@@ -195,7 +195,7 @@ def monomials(d: int, degree: int) -> tuple[IntArray, IntArray, FloatArray]:
 
     The latter are those of the monomials in (x_1 + ... + x_d + 1) ** degree.
     """
-    powers = PolynomialFeatures(degree).fit(np.empty((1, d))).powers_
+    powers = PolynomialFeatures(degree).fit(np.zeros((1, d))).powers_
     rest = degree - powers.sum(axis=1)
     count = gammaln(degree + 1.0) - gammaln(powers + 1.0).sum(axis=1) - gammaln(rest + 1.0)
     return powers, rest, np.exp(count)

@@ -254,7 +254,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             offset, solution = self._as_stored(prepared, problem, solution)
             self._keep_map(prepared.inputs, named=True)
             self._keep(problem, solution)
-            self._remember(prepared, problem)
+            self._remember(prepared, problem, solution)
             prepared.weights = problem.design.feature_weights(solution.weights)
             self.certified_offset_ = offset + prepared.shift
             self.offset_ = self.certified_offset_ + moved
@@ -431,7 +431,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         self.feature_map_, self.weights_ = compacted(self.feature_map_, weights)
         self.loss_ = problem.loss
 
-    def _remember(self, prepared: Prepared, problem: Problem) -> None:
+    def _remember(self, prepared: Prepared, problem: Problem, solution: Solution) -> None:
         """Keep of the training rows what attributes computed on demand need: nothing here."""
 
     def _decision(self, X: AnyArray) -> FloatArray:

@@ -20,6 +20,7 @@ from fenchel.losses import Loss, Squared
 from fenchel.problem import Problem
 from fenchel.regression._base import KernelRegressor
 from fenchel.regression._prepared import Prepared
+from fenchel.solvers import Solution
 from fenchel.solvers.leave_one_out import LeaveOneOutPath, complement_of, leave_one_out
 
 _SOLVED = 1e-3  # relative gap above which residuals are not those of the optimum
@@ -156,11 +157,15 @@ class KernelRidge(KernelRegressor):
     _: KW_ONLY
     coupling: ArrayLike | None = None
 
-    def _remember(self, prepared: Prepared, problem: Problem) -> None:
-        """Keep what leave-one-out residuals need: the rows, or the features if fewer."""
+    def _remember(self, prepared: Prepared, problem: Problem, solution: Solution) -> None:
+        """Keep what leave-one-out residuals need: the rows, or the features if fewer.
+
+        And residuals of the model, where the dual point with the best bound is another one's.
+        """
         self._loo: FloatArray | None = None
         self._train: FloatArray | None = None
         self._train_map: FeatureMap | None = None  # of these rows, where predictions need less
+        self._residual: FloatArray | None = None
         inputs = prepared.inputs
         self._n_rows, self._train_weight = inputs.n_rows, problem.weight
         self._idle, self._train_intercept = prepared.idle, problem.fit_intercept
@@ -170,6 +175,9 @@ class KernelRidge(KernelRegressor):
         factored = problem.design.left_factor
         if not inputs.in_memory:
             return
+        known = (solution.source, solution.nearby, solution.dual)
+        own = next(point for point in known if point is not None)
+        self._residual = None if own is solution.dual else own
         fewer = inputs.features.size <= inputs.rows.size
         if factored is not None and factored.size <= _MOST_KEPT and not fewer:
             _factors.clear()
@@ -217,10 +225,12 @@ class KernelRidge(KernelRegressor):
                 "loo_residuals_ needs a fit of rows that are in memory, and of many features the "
                 "process of the fit: read it before the model is stored"
             )
-        weight = self._train_weight
-        residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
-        where = np.searchsorted(self._kept, self.support_)
-        residual[where] = self.dual_coef_ / weight[where, None]
+        residual = self._residual
+        if residual is None:
+            weight = self._train_weight
+            residual = np.zeros((len(weight), self.dual_coef_.shape[1]))
+            where = np.searchsorted(self._kept, self.support_)
+            residual[where] = self.dual_coef_ / weight[where, None]
         whole = np.empty((self._n_rows, residual.shape[1]))
         whole[self._kept] = self._without_each(residual)
         rows, targets = self._idle

@@ -214,8 +214,15 @@ def complement_of(factored: Factored, fit_intercept: bool) -> FloatArray:
 def _in_rows(
     features: FloatArray, weight: FloatArray, values: list[float], gram: bool, fit_intercept: bool
 ) -> Iterator[FloatArray]:
-    """1 - M_ii for each value, from a factor for each."""
-    factored = Factored(features if gram else multiplied(features, features.T))
+    """1 - M_ii for each value, from a factor for each.
+
+    An intercept takes up any constant in the kernel. With one, the constant direction is no
+    longer that of the least eigenvalue, which centred features make it, and G1 loses no digits.
+    """
+    matrix = features if gram else multiplied(features, features.T)
+    if fit_intercept:
+        matrix += float(np.einsum("ii->i", matrix).max())
+    factored = Factored(matrix)
     largest = float(factored.diagonal.max())
     for value in values:
         yield complement_of(factored.factor(shift_of(weight, value, largest)), fit_intercept)
