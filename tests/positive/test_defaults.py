@@ -7,7 +7,12 @@ import pytest
 from sklearn.metrics import mean_poisson_deviance, r2_score
 
 from fenchel.datasets import load
-from fenchel.positive import Condition, HeteroscedasticRegressor, NonNegativeRegressor
+from fenchel.positive import (
+    Condition,
+    ConeRegressor,
+    HeteroscedasticRegressor,
+    NonNegativeRegressor,
+)
 
 
 def rare(columns, rows, seed, slope):
@@ -114,3 +119,23 @@ def test_conditions_on_all_of_space_are_met_by_default(kind):
     values = model.predict(grid[:, None]) * (grid if kind == "moment" else 1.0)
     assert model.status_.converged
     assert values.sum() * (grid[1] - grid[0]) == pytest.approx(0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [10, 40, 100])
+def test_columns_that_tell_nothing_leave_the_level(n):
+    """Alpha is learned as large as can be: it must not draw predictions to zero."""
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(n, 3)), 100.0 + 5.0 * random.normal(size=n)
+    model = NonNegativeRegressor().fit(X, y)
+    assert model.predict(X).mean() == pytest.approx(y.mean(), rel=2e-3)
+    again = model.with_learned().fit(X, y)
+    np.testing.assert_allclose(again.predict(X), model.predict(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("cone", ["non_negative", "monotone"])
+def test_so_do_those_in_a_cone(cone):
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(100, 3)), 100.0 + 5.0 * random.normal(size=100)
+    Y = np.stack([y, y + 10.0, y + 20.0], axis=1)
+    found = ConeRegressor(cone).fit(X, Y).predict(X).mean(axis=0)
+    np.testing.assert_allclose(found, Y.mean(axis=0), rtol=2e-3)

@@ -23,7 +23,7 @@ from fenchel.features import (
     warn_of_truncation,
 )
 from fenchel.kernels import Precomputed, as_kernel, resolve
-from fenchel.learning import Data, Learning
+from fenchel.learning import Data, Learned, Learning
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import Loss, Squared
 from fenchel.positive._few_rows import FewRows
@@ -35,6 +35,7 @@ from fenchel.positive.solvers import SOLVER_CHOICE, make_solver, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
+_COST_OF_LEVEL = 1e-3  # alpha in units of which a level of one falls short by a thousandth
 _STRONGEST, _WEAKEST = 1.0, 1e-8
 
 
@@ -348,11 +349,16 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
     @property
     def _level(self) -> bool:
         """Whether what is learned has a constant part."""
+        return self.constant_part > 0.0 and self._chooses_kernel
+
+    @property
+    def _chooses_kernel(self) -> bool:
+        """Whether the kernel may have a constant part, as nothing says what it is."""
         given = self.features
         kind = FEATURE_MAPS.get(given, FeatureMap) if isinstance(given, str) else given
         if self.kernel is not None or getattr(kind, "kernel", None) is not None:
             return False
-        return self.constant_part > 0.0 and not getattr(kind, "needs_frequencies", False)
+        return not getattr(kind, "needs_frequencies", False)
 
     def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
         self._check_targets(targets)
@@ -389,6 +395,19 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         """What to subtract and divide targets by, (t,) each: nothing, and their mean size."""
         size = np.average(np.abs(targets), axis=0, weights=weight)
         return np.zeros(targets.shape[1]), np.where(size > 0.0, size, 1.0)
+
+
+def with_free_level(learned: Learned, constant: float) -> Learned:
+    """What was learned with a larger constant, where alpha is so large that a level costs much.
+
+    With a constant and a strength that are s times as large, waves around a level cost what they
+    did, and the level an s-th: little beside its loss, as nothing in the linear model.
+    """
+    times = learned.alpha / (_COST_OF_LEVEL * constant**2)
+    if times <= 1.0:
+        return learned
+    more = ConstantKernel((times - 1.0) * constant, "fixed")
+    return replace(learned, kernel=learned.kernel + more, alpha=times * learned.alpha)
 
 
 def with_constant(features: FloatArray) -> FloatArray:

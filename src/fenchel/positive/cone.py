@@ -13,11 +13,11 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import NONE, NUMBERS, OneOf, declared, targets_of
 from fenchel.certificate import Callback
-from fenchel.learning import Learning
+from fenchel.learning import Learned, Learning
 from fenchel.losses import Loss, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_score
-from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
+from fenchel.positive._base import PositiveRegressor, Prepared, with_constant, with_free_level
 from fenchel.positive._inequalities import InequalitySplitting
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
@@ -105,7 +105,9 @@ class ConeRegressor(PositiveRegressor):
     level, kappa, epsilon : float
         As in :class:`NonNegativeRegressor`.
     alpha : float or None, default=None
-        Strength of the squared norms, > 0. None is learned, and 1e-4 without learning.
+        Strength of the squared norms, > 0. None is learned, and 1e-4 without learning. Where it
+        is learned above 1e-3 with the kernel, this has a constant beside that of ψ, so that
+        levels do not fall short.
     trace_penalty : float, default=0.0
         Strength of the traces, or nuclear norms, >= 0; it lowers ranks.
     learn : bool or Learning, default=True
@@ -277,6 +279,12 @@ class ConeRegressor(PositiveRegressor):
 
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         return self._residual_loss().rescaled(scale), True
+
+    def _learn(self, *known: Any) -> Learned | None:
+        learned = super()._learn(*known)
+        if learned is None or self.alpha is not None or not self._chooses_kernel:
+            return learned
+        return with_free_level(learned, 1.0)
 
     def _quadratic(self, loss: Loss, n_outputs: int) -> bool:
         """Whether a loss of so many outputs is half the squared length."""

@@ -11,11 +11,11 @@ from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
 from fenchel.certificate import Callback
-from fenchel.learning import Learning
+from fenchel.learning import Learned, Learning
 from fenchel.losses import Loss, Squared, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
-from fenchel.positive._base import PositiveRegressor, Prepared
+from fenchel.positive._base import PositiveRegressor, Prepared, with_free_level
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import (
@@ -76,7 +76,8 @@ class NonNegativeRegressor(PositiveRegressor):
         values, derivatives and moments.
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. None is 10 more than a Gaussian kernel whose length
-        scales are learned, with which f may be a level and small waves around it; the Gaussian
+        scales are learned, with which f may be a level and small waves around it, and more than
+        10 where alpha is learned above 0.1, by which the level would fall short; the Gaussian
         kernel alone where a condition is on an integral over all of space; and with widths read
         off the data with ``learn=False`` or random features.
         Products of two kernel values make up f, so with a Gaussian kernel it varies on a √2 times
@@ -246,6 +247,12 @@ class NonNegativeRegressor(PositiveRegressor):
         residuals = self._residual_loss()
         loss = Squared() if residuals is None else residuals.rescaled(scale)
         return loss, self._level  # that of the non-negative model is as good as free
+
+    def _learn(self, *known: Any) -> Learned | None:
+        learned = super()._learn(*known)
+        if learned is None or self.alpha is not None or not self._level:
+            return learned
+        return with_free_level(learned, self.constant_part)
 
     def _residual_loss(self) -> Loss | None:
         """The loss of residuals in the units of y; None for one of predictions."""
