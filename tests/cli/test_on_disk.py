@@ -209,6 +209,43 @@ def test_a_folder_without_parquet_is_refused(here, capsys):
 
 
 @pytest.mark.slow
+def test_tables_that_cannot_be_predicted_are_one_sentence(here, capsys):
+    assert main([*FIT, "--out", "m.skops", "--quiet"]) == 0
+    rows = trips(40).drop(columns=["ride", "fare"])
+    rows.to_csv("rows.csv", index=False)
+    lines = (here / "rows.csv").read_text().splitlines()
+    (here / "more.csv").write_text("\n".join([*lines[:20], "1,2.5,Bonn,3", *lines[21:]]))
+    (here / "less.csv").write_text("\n".join([*lines[:20], "2.5,Bonn", *lines[21:]]))
+    (here / "latin.csv").write_bytes("\n".join(lines).encode("latin-1"))
+    for name in ("lacks", "torn"):
+        (here / name).mkdir()
+        rows.to_parquet(f"{name}/a.parquet")
+    rows.drop(columns="distance").to_parquet("lacks/b.parquet")
+    (here / "torn" / "b.parquet").write_bytes((here / "torn" / "a.parquet").read_bytes()[:300])
+    capsys.readouterr()
+    for name, sentence in (
+        ("more.csv", "more.csv has more cells in row 20 than the 3 of its header"),
+        ("less.csv", "less.csv has fewer cells in row 20 than the 3 of its header"),
+        ("latin.csv", "latin.csv cannot be read as a table: it must be text in UTF-8"),
+        ("lacks", "lacks/b.parquet has no column 'distance', which other files have"),
+        ("torn", "torn cannot be read to its end: Could not open Parquet"),
+    ):
+        assert main(["predict", "m.skops", name, "--out", "p.csv"]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith(f"fenchel: {sentence}")
+        assert err.count("\n") == 1
+        assert not (here / "p.csv").exists()
+
+
+def test_folders_may_hold_other_files(here, capsys):
+    (here / "parts" / "_temporary").mkdir(parents=True)
+    trips(100).to_parquet("parts/a.parquet")
+    for name in ("README.txt", "predictions.csv", "_temporary/b.parquet"):
+        (here / "parts" / name).write_text("no table")
+    assert main([*FIT[:1], "parts", *FIT[2:], "--columns", "distance", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n_rows"] == 100
+
+
 def test_all_passes_say_how_far_they_are(here, monkeypatch):
     told = {}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -208,14 +209,26 @@ def _read_parquet(path: Path, **options: Any) -> pd.DataFrame:
     return frame.set_axis(frame.columns.map(str), axis=1)
 
 
-def _check_whole_rows(path: Path, n_cells: int) -> None:
-    """Refuse rows that end early, whose last cells pandas would take for holes."""
+def check_lines(path: Path) -> None:
+    """Refuse a CSV file that is not UTF-8, or whose rows have not all as many cells."""
+    _check_text(path)
+    _check_whole_rows(path, None)
+
+
+def _check_whole_rows(path: Path, n_cells: int | None) -> None:
+    """Refuse rows that end early, whose last cells pandas would take for holes.
+
+    Without a number they must all have as many cells as the first.
+    """
     with path.open(encoding="utf-8-sig", newline="") as file, contextlib.suppress(csv.Error):
         rows = (row for row in csv.reader(file) if "".join(row).strip() or len(row) > 1)
+        whole = n_cells
         for number, row in enumerate(rows):
-            if len(row) < n_cells:
+            whole = len(row) if whole is None else whole
+            if len(row) < whole or (n_cells is None and len(row) > whole):
                 raise InputError(
-                    f"{path} has fewer cells in row {number} than the {n_cells} of its header"
+                    f"{path} has {'fewer' if len(row) < whole else 'more'} cells in row {number} "
+                    f"than the {whole} of its header"
                 )
 
 
@@ -244,7 +257,7 @@ def _check_text(path: Path) -> None:
             raise InputError(
                 f"{path} cannot be read as a table: it must be text in UTF-8, and line {number} "
                 f"has the byte 0x{line[at]:02x}; convert it, if it is {encoding} by iconv -f "
-                f"{encoding} -t UTF-8 {path} > new.csv"
+                f"{encoding} -t UTF-8 {shlex.quote(str(path))} > new.csv"
             )
 
 

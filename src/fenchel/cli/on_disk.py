@@ -16,7 +16,7 @@ import pandas as pd
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.cli import fitting, measures
-from fenchel.cli.data_io import Table, left_out, marked
+from fenchel.cli.data_io import Table, check_lines, left_out, marked
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show
 from fenchel.cli.roles import heading_of
@@ -63,6 +63,9 @@ def names_in(path: Path) -> list[str]:
     """The columns of a table."""
     heading = heading_of(str(path))
     if heading.names is None:
+        if path.suffix.lower() == ".csv":
+            check_lines(path)
+        n_rows_in(path)  # says why a file is no table
         raise InputError(
             f"{path} cannot be read as a table: its columns must have names, all of them different"
         )
@@ -71,7 +74,8 @@ def names_in(path: Path) -> list[str]:
 
 def n_rows_in(path: Path) -> int | None:
     """Number of rows of a table, None where only reading it will tell."""
-    return None if path.suffix.lower() == ".csv" else n_rows_of(str(path))
+    with as_input_errors():
+        return None if path.suffix.lower() == ".csv" else n_rows_of(str(path))
 
 
 def check_fit(path: Path, settings: Settings, plot: str | None) -> None:
@@ -178,16 +182,19 @@ def blocks(
     """
     start = 0
     of_csv = path.suffix.lower() == ".csv"
+    if of_csv:
+        check_lines(path)
     read = (
         _of_csv(path, names, written, missing)
         if of_csv
         else ((marked(frame, missing), None) for frame in read_frames(str(path), names))
     )
-    for frame, text in read:
-        label = f"{path.name}, rows {start + 1} to {start + len(frame)}"
-        known = None if text is None else text.reset_index(drop=True)
-        yield start, Table(frame.reset_index(drop=True), label, missing=missing, text=known)
-        start += len(frame)
+    with as_input_errors():
+        for frame, text in read:
+            label = f"{path.name}, rows {start + 1} to {start + len(frame)}"
+            known = None if text is None else text.reset_index(drop=True)
+            yield start, Table(frame.reset_index(drop=True), label, missing=missing, text=known)
+            start += len(frame)
 
 
 def _of_csv(

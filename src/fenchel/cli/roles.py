@@ -176,11 +176,7 @@ def _names_in(path: Path, suffix: str) -> list[str] | None:
     try:
         if suffix == ".parquet":
             if path.is_dir():  # what reads folders takes a while to import
-                known = (
-                    importlib.import_module("pyarrow.dataset")
-                    .dataset(path, partitioning="hive")
-                    .schema.names
-                )
+                known = importlib.import_module("fenchel.files").parquet_in(path).schema.names
             else:
                 known = importlib.import_module("pyarrow.parquet").read_schema(path).names
             names = [name for name in known if not _INDEX.fullmatch(name)]

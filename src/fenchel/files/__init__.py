@@ -1,6 +1,6 @@
 """Tables in files, block by block: Parquet files and folders, Arrow tables, arrays of NumPy."""
 
-from fenchel.files._arrow import with_index
+from fenchel.files._arrow import parquet_in, with_index
 from fenchel.files._columns import (
     Columns,
     is_table,
@@ -23,6 +23,7 @@ __all__ = [
     "n_rows_of",
     "names_of",
     "only",
+    "parquet_in",
     "read_blocks",
     "read_columns",
     "read_frames",

@@ -313,14 +313,38 @@ def opened(X: Any) -> Table:
     path = file_or_folder(X)
     if path.suffix.lower() == ".npy" and not path.is_dir():
         return array_in(path)
-    arrow()
-    data = importlib.import_module("pyarrow.dataset")
     try:
-        source = data.dataset(path, format="parquet", partitioning="hive")
+        source = parquet_in(path)
     except Exception as error:  # pyarrow raises errors of many kinds
         said = str(error).splitlines()[0]
         raise ValueError(f"{path} cannot be read as a table: {said}") from error
     return _of_arrow(source, str(path))
+
+
+def parquet_in(path: Path) -> Any:
+    """A Parquet file or those of a folder, whatever else is in it, as a data set of Arrow.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from fenchel.files import parquet_in
+    >>> parquet_in(Path("no_such_folder"))
+    Traceback (most recent call last):
+    FileNotFoundError: ...
+    """
+    arrow()
+    options = {"format": "parquet", "partitioning": "hive"}
+    inside = [place.relative_to(path) for place in path.rglob("*.parquet")]  # of a folder
+    # without what other programs keep beside the rows, as Arrow does by itself
+    files = sorted(
+        str(path / name)
+        for name in inside
+        if not any(part.startswith(("_", ".")) for part in name.parts)
+    )
+    data = importlib.import_module("pyarrow.dataset")
+    if files:
+        return data.dataset(files, partition_base_dir=str(path), **options)
+    return data.dataset(path, **options)
 
 
 def _of_arrow(source: Any, label: str) -> ArrowTable:
