@@ -154,6 +154,7 @@ def test_a_bound_on_the_norm_in_the_place_of_alpha(client, kind, local):
     np.testing.assert_allclose(model.predict(X), expected.predict(X), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_several_targets(client):
     both = np.column_stack([Y, X[:, 0]])
     expected = KernelRidge(**SETTINGS).fit(X, both)
@@ -183,6 +184,7 @@ def test_chunks_change_nothing_but_the_gap(client):
         same(model.fit(dX.rechunk((chunk, 2)), dY.rechunk(chunk)), local)
 
 
+@pytest.mark.slow
 def test_unknown_chunks_and_empty_partitions(client):
     some = X[:, 0] < 0.8
     some[400:500] = False  # a partition without rows
@@ -248,6 +250,7 @@ def test_the_design_keeps_its_contract(client):
     check_design(design)
 
 
+@pytest.mark.slow
 def test_the_attributes_of_the_other_and_its_copies(client):
     model = DaskQuantileRegressor([0.2], **SETTINGS, client=client)
     assert clone(model).client is client

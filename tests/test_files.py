@@ -351,6 +351,7 @@ def test_categories_dates_and_holes_are_those_of_the_encoder(tmp_path):
     np.testing.assert_allclose(found.predict(frame), values, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_weights_that_an_encoder_has_made_a_feature_of():
     """Columns of the fit would be others than those of new rows."""
     model = make_pipeline(TableEncoder(), clone(MODEL))

@@ -256,6 +256,7 @@ def test_newer_format(tmp_path):
         fenchel.load(path)
 
 
+@pytest.mark.slow
 def test_damaged_file(tmp_path, data):
     path = fenchel.save(KernelRidge().fit(*data), tmp_path / "m.skops")
     with zipfile.ZipFile(path) as archive:

@@ -384,6 +384,13 @@ def check_weights(
     returned as given.
     """
     check_read(sample_weight, "sample_weight")
+    shape, n_rows = getattr(sample_weight, "shape", None), _num_samples(X)
+    if shape is None and isinstance(sample_weight, (list, tuple)):
+        shape = (len(sample_weight),)
+    if shape is not None and len(shape) == 1 and shape[0] != n_rows:
+        raise ValueError(
+            f"sample_weight must have one entry for each of the {n_rows} rows of X, got {shape[0]}"
+        )
     with said_of("sample_weight"):
         if isinstance(sample_weight, Real):
             sample_weight = np.full(_num_samples(X), sample_weight)

@@ -333,6 +333,7 @@ def test_refusals(sample, fitted, name, more, match):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_another_sample_is_refused(sample, fitted):
     X, y = sample
     for rows, targets in ((X[::-1], y), (X, y[::-1]), (X[:100], y[:100])):

@@ -75,6 +75,7 @@ def test_levels_hold_on_new_rows():
     assert not found[2].lower.vacuous
 
 
+@pytest.mark.slow
 def test_excess_by_hand(sample):
     X, y = sample
     model = SVR(epsilon=0.2, radius=1.5, kernel=WIDTH).fit(X, y)

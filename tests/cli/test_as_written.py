@@ -52,6 +52,7 @@ def model(here):
     return "m.skops"
 
 
+@pytest.mark.slow
 def test_labels_are_the_same_whichever_rows_are_in_the_file(model, capsys):
     frame = table()
     alone = (frame["garden"] == "true") & (frame["code"] == "01")
@@ -72,6 +73,7 @@ def test_labels_are_the_same_block_by_block(model, capsys, monkeypatch):
     assert "not seen" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.0], ids=["in memory", "block by block"])
 def test_ids_are_written_as_they_are(model, capsys, monkeypatch, share):
     pd.concat([IDS, table(3)], axis=1).to_csv("new.csv", index=False)
@@ -111,6 +113,7 @@ def test_levels_that_are_alike_have_columns_of_their_own(here, capsys):
     assert list(found) == ["q0.5", "q0.5000001", "q0.9"]
 
 
+@pytest.mark.slow
 def test_columns_that_only_all_rows_would_leave_out(here):
     """The encoder sees those with a target: numbers without holes, and few of them."""
     frame = table().assign(k=1.0, z=np.arange(60.0))[["x", "z", "k", "y"]]

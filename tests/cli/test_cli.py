@@ -273,6 +273,7 @@ def test_progress_counts_the_paths_of_the_search():
     assert list(dict.fromkeys(parts)) == [*counted, ("fitting", 16, 16)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "columns", "score"),
     [

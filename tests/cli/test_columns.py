@@ -67,6 +67,7 @@ def test_columns_that_are_read(options, names, here, capsys):
     assert features(capsys, *options) == names
 
 
+@pytest.mark.slow
 def test_ids_go_before_predictions_and_are_no_features(here, capsys):
     assert "year" not in features(capsys, "--ids", "parcel,year", "--drop", "owner, last")
     known = load_metadata("m.skops")
@@ -101,6 +102,7 @@ def test_a_first_column_without_a_name_is_no_feature_unless_it_is_asked_for(here
     assert features(capsys, "--columns", "Unnamed: 0,year") == ["Unnamed: 0", "year"]
 
 
+@pytest.mark.slow
 def test_none_and_na_are_labels_of_words_and_holes_of_numbers(here, capsys):
     assert main([*FIT, "--columns", "area,alley", "--json"]) == 0
     lines = json.loads(capsys.readouterr().out)["columns"]
@@ -158,6 +160,7 @@ def test_roles_that_cannot_be(options, sentence, here, capsys):
     assert not (here / "m.skops").exists()
 
 
+@pytest.mark.slow
 def test_ids_of_the_name_of_a_prediction_are_refused(here, capsys):
     homes().rename(columns={"parcel": "q0.5"}).to_csv("homes.csv", index=False)
     assert main([*FIT, "--ids", "q0.5", "--quiet"]) == 0

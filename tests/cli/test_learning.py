@@ -100,6 +100,7 @@ def test_options_say_what_is_learned(options, parameters, learns, here, capsys):
     assert not is_open(model.kernel_)
 
 
+@pytest.mark.slow
 def test_cross_validation_takes_the_place_of_learning(here, capsys):
     record = fit_json(capsys, "engel", "--cv", "2", "--model", "ridge", "--out", "m.skops")
     assert record["learned"] is None
@@ -138,6 +139,7 @@ def test_importances_are_of_the_columns_of_the_table(towns, capsys):
     assert re.search(r"idle +noise *\n", out)
 
 
+@pytest.mark.slow
 def test_many_columns_do_not_flood_the_terminal(here, capsys):
     random = np.random.default_rng(0)
     X = random.normal(size=(90, 40))

@@ -202,6 +202,7 @@ def test_rough_fits_of_many_rows_have_a_hint(here, capsys, monkeypatch):
     assert hints == [commands._HINT.format(235), "", ""]
 
 
+@pytest.mark.slow
 def test_models_of_folds_are_counted(capsys):
     X, y = fenchel.datasets.load_engel(return_X_y=True, as_frame=True)
     seen = []

@@ -84,6 +84,7 @@ def test_names_of_kernels_are_those_of_the_library():
     assert sorted({*settings.KERNELS, "precomputed"}) == sorted(ALIASES)
 
 
+@pytest.mark.slow
 def test_calibrated_intervals_cover_held_out_rows(capsys):
     fit = ["old.csv", "--target", "y", "--coverage", "0.8", *FIXED]
     record = fit_json(capsys, *fit)
@@ -210,6 +211,7 @@ def test_densities_have_no_target(capsys):
     assert "Density on 2 columns: old.csv, 300 rows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_densities_are_of_rows_without_missing_values(capsys):
     whole = pd.read_csv("old.csv")[:40]
     holes = whole.astype(object)
@@ -244,6 +246,7 @@ def test_densities_are_of_rows_without_missing_values(capsys):
     assert "2 rows, the first of them 1, are without a density" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cells",
     [["red", "blue"], ["true", "false"], ["2020-01-01", "2020-02-03"], ["only", "only"]],

@@ -246,6 +246,7 @@ def test_folders_may_hold_other_files(here, capsys):
     assert json.loads(capsys.readouterr().out)["n_rows"] == 100
 
 
+@pytest.mark.slow
 def test_all_passes_say_how_far_they_are(here, monkeypatch):
     told = {}
 

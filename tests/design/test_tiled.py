@@ -82,6 +82,7 @@ def bits(model, rows, number, width=4.8):
         return [each.tobytes() for each in (model.dual_coef_, model.predict(X[:50]), loo)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize(
     ("model", "rows"),

@@ -104,6 +104,7 @@ def test_conditional_densities_are_quotients(column):
     assert predicted.crps(rows[:, column]).mean() < 0.3 * rows[:, column].std() * 2.0
 
 
+@pytest.mark.slow
 def test_conditional_densities_refuse_what_they_cannot_say():
     model = DensityEstimator().fit(np.column_stack([X[:, 0], Y]))
     with pytest.raises(ValueError, match="row 1 does not"):

@@ -103,6 +103,7 @@ def test_real_classes_are_included(built: Path) -> None:
         assert f">{line}<" in (built / "extend" / f"{page}.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_name_of_the_library_is_a_link(built: Path) -> None:
     """Wherever a page refers to a class or function, under whichever of its names."""
     plain = {}

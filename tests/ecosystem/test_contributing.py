@@ -55,6 +55,7 @@ class Shortfall(BoxQuadratic):
         super().__init__(-0.2, 1.0, 0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [Elastic(), Elastic(2.0), Shortfall()], ids=repr)
 def test_a_loss_passes_the_checks(loss):
     check_loss(loss)

@@ -83,6 +83,7 @@ def test_signatures_of_the_first_estimators_have_types():
             assert parameter.default is not inspect.Parameter.empty
 
 
+@pytest.mark.slow
 def test_notebooks_lead_with_what_came_out():
     model = QuantileRegressor([0.1, 0.9])
     assert "Certificate" not in model._repr_html_()

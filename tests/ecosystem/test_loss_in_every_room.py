@@ -149,6 +149,7 @@ def test_non_negative_models(loss):
     assert no_better_nearby(objective, found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_name_is_one_loss(name):
     """At a single point curves are numbers, and the same ones in kernel regression."""

@@ -29,6 +29,7 @@ def threads():
     return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [1, 2])
 def test_small_fits_take_one_and_give_back(asked):
     seen = []

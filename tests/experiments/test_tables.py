@@ -46,6 +46,7 @@ def test_measures_are_plausible(quick):
     assert results["gap"].notna().equals(results["method"] == "fenchel")
 
 
+@pytest.mark.slow
 def test_our_line_is_that_of_a_plain_default_fit(quick):
     _, results, _ = quick
     data = tables_measures.split("diabetes", 1, 1000, True)

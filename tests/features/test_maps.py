@@ -242,6 +242,7 @@ def test_as_feature_map_refuses(features):
         as_feature_map(features, Gaussian(), None, None, 10, 2)
 
 
+@pytest.mark.slow
 def test_of_many_rows_smooth_kernels_are_factored_and_others_computed():
     X = np.random.default_rng(0).normal(size=(2600, 3))
     limits = KernelRowLimits(2000, 10_000)

@@ -75,6 +75,7 @@ def test_units(case):
     )
 
 
+@pytest.mark.slow
 def test_threads():
     X = np.random.default_rng(0).normal(size=(40_000, 10))
     found = []

@@ -75,6 +75,7 @@ def test_defaults_learn_kernel_and_alpha():
     assert widths[2] > widths[1] > widths[0]
 
 
+@pytest.mark.slow
 def test_the_zero_of_the_units_of_curves_does_not_matter():
     levels = 290.0 + 20.0 * THETA
     one, other = make().fit(X, Y, THETA), make().fit(X, Y + levels, THETA)
@@ -123,6 +124,7 @@ def test_the_fit_is_that_of_what_was_learned():
     np.testing.assert_allclose(same.predict(NEW), model.predict(NEW), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_what_is_given_stays():
     kernel = Gaussian([0.5, 4.0, 1.0])
     model = make(kernel=kernel).fit(X, Y, THETA)
@@ -169,6 +171,7 @@ def test_copies_of_a_curve_are_one_row_of_what_is_learned_from():
         assert model.alpha_ == pytest.approx(one, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_copies_do_not_change_which_kernels_there_are_to_choose_among():
     rows, curves, counts = repeated_curves(5)  # 44 distinct rows are few for five columns
     times = np.repeat(np.arange(60), counts)
@@ -199,6 +202,7 @@ def test_units_do_not_matter(loss):
     assert wide.alpha_ == pytest.approx(4.0 * narrow.alpha_, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_outliers_do_not_decide_with_a_robust_loss():
     spoiled = Y.copy()
     spoiled[::10] += 40.0 * RNG.standard_normal((9, 1))
@@ -233,6 +237,7 @@ def test_which_loss_judges(loss, expected):
     np.testing.assert_allclose(ratio, ratio[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "norm"),
     [

@@ -102,6 +102,7 @@ def test_models_without_intervals_of_their_own():
     assert intervals_of(TransformedTargetRegressor(of_others).fit(X, Y)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "name"),
     [
@@ -193,6 +194,7 @@ def test_levels_statistic_and_losses(model, statistic, loss):
         np.testing.assert_array_equal(found.value(residual), loss(level).value(residual))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [KernelRidge(), ConformalQuantileRegressor()])
 def test_models_without_levels(model):
     model.fit(X, Y)

@@ -109,6 +109,7 @@ def test_what_gains_no_more_than_noise_is_left_for_the_largest_alpha():
     assert min(learned) < 0.1 * most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_weights_order_and_units(name):
     X, y = drawn(9, 1.0, 0.3, 1, d=2)

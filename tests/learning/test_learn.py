@@ -53,6 +53,7 @@ def test_the_better_kernel_is_taken():
     assert isinstance(found.kernel, Gaussian)
 
 
+@pytest.mark.slow
 def test_the_first_kernel_stays_where_another_is_as_good():
     """On much noise one smoothness is as good as the other."""
     kernels = [Matern(nu=1.5), Matern(nu=2.5)]
@@ -85,6 +86,7 @@ def test_numbers_that_are_given_stay():
     assert found.alpha > 0.0
 
 
+@pytest.mark.slow
 def test_order_and_repetitions_do_not_matter():
     data = planted()
     rng = np.random.default_rng(1)
@@ -100,6 +102,7 @@ def test_order_and_repetitions_do_not_matter():
     assert one.criterion == pytest.approx(other.criterion, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_units_of_features_and_targets_do_not_matter():
     data = planted()
     scales = np.array([8.0, 0.25, 1024.0, 1.0, 2.0])

@@ -15,6 +15,7 @@ X = RANDOM.uniform(size=(60, 2))
 Y = X[:, 0] + 0.1 * RANDOM.normal(size=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", [QuantileRegressor, KernelRidge])
 def test_verbose_says_what_learning_does(estimator, capsys):
     model = estimator(verbose=1).fit(X, Y)

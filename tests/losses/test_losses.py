@@ -185,6 +185,7 @@ def lengths(array):
     return np.linalg.norm(array, axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", COMPILED, ids=name)
 @anything
 @given(data=st.data())

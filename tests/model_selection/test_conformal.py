@@ -130,6 +130,7 @@ def test_cv_plus_is_the_definition(estimator, side):
     np.testing.assert_allclose(model.predict(NEW), clone(estimator).fit(X, Y).predict(NEW))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("estimator", [SMOOTH, ROUGH])

@@ -56,6 +56,7 @@ SINGLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", SINGLE.values(), ids=SINGLE)
 def test_a_model_for_each_level(estimator):
     model = ConformalQuantileRegressor(estimator, coverage=0.8, random_state=0).fit(X, Y)
@@ -89,6 +90,7 @@ def test_pairs_of_models(method):
     assert not hasattr(pair[0], "n_features_in_")
 
 
+@pytest.mark.slow
 def test_fitted_pairs_and_triples():
     fit, calibrate = slice(0, 500), slice(500, 800)
     models = [at(level).fit(X[fit], Y[fit]) for level in (0.1, 0.5, 0.9)]

@@ -82,6 +82,7 @@ def test_jackknife_plus_of_what_learns_nothing(estimator, calls):
     assert model.estimator_.alpha == estimator.alpha
 
 
+@pytest.mark.slow
 @learners
 def test_split_learns_from_the_rows_of_its_fit(estimator, calls):
     cv = ShuffleSplit(1, test_size=15, random_state=0)

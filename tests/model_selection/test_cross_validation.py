@@ -159,6 +159,7 @@ def test_what_is_not_in_the_grid_stays():
     assert search.estimator.kernel is None
 
 
+@pytest.mark.slow
 def test_default_grids():
     assert len(PathSearchCV(QuantileRegressor(), cv=2).fit(X, y).cv_results_["params"]) == 20
     assert len(PathSearchCV(cv=2).fit(X, y).cv_results_["params"]) == 20

@@ -227,6 +227,7 @@ def test_weights_count_in_fit_and_score():
     )
 
 
+@pytest.mark.slow
 def test_parallel_is_the_same():
     search = PathSearchCV(FunctionalRegressor("huber"), {"alpha": 2, "kappa": 3}, cv=3)
     one, two = clone(search).fit(X, Y), clone(search).set_params(n_jobs=2).fit(X, Y)

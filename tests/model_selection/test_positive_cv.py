@@ -151,6 +151,7 @@ def test_densities_compare_candidates_roughly_unless_told():
     assert tolerances == [1e-4, 1e-4, 1e-6, 1e-5, 1e-5, 1e-5]
 
 
+@pytest.mark.slow
 def test_weights_enter_fits_and_scores():
     doubled = np.where(np.arange(60) < 30, 2.0, 1.0)
     grid = {"alpha": [1e-2, 1e-4], "trace_penalty": [0.0, 1e-4]}
@@ -227,6 +228,7 @@ def test_default_grids(plain, grid):
     np.testing.assert_allclose(plain.path_grid(prepared, "alpha", 9), np.logspace(0, -8, 9))
 
 
+@pytest.mark.slow
 def test_cones_are_searched():
     both = np.column_stack([np.abs(Y), 1.0 + np.abs(Y)])
     grid = {"alpha": [1e-1, 1e-3], "cone": ["non_negative", "monotone"]}

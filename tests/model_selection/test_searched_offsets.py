@@ -20,6 +20,7 @@ GRID = {"alpha": [1e-2, 1e-3]}
 KERNEL = Gaussian(0.5)
 
 
+@pytest.mark.slow
 def test_definition():
     """Quantiles of what rows lie above the curves of fits to the others, at the chosen alpha."""
     search = PathSearchCV(QuantileRegressor(LEVELS, kernel=KERNEL), GRID, cv=3).fit(X, Y)

@@ -69,6 +69,7 @@ def test_band_holds_what_it_says(ax, confidence):
     assert np.isclose(middle.max(), high, atol=0.01)
 
 
+@pytest.mark.slow
 def test_expectiles_have_no_share(ax):
     X, y = load_engel(return_X_y=True)
     model = ExpectileRegressor([0.1, 0.9]).fit(X, y)

@@ -21,6 +21,7 @@ def mcycle():
     return load_mcycle(return_X_y=True, as_frame=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("against", "place"), [("time", "seconds"), ("iteration", "iteration")])
 def test_history_is_drawn(mcycle, ax, against, place):
     X, y = mcycle

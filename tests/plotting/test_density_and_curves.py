@@ -42,6 +42,27 @@ def test_curve_histogram_and_rug(ax):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("length", "density, per unit of length")
 
 
+def test_the_power_of_ten_is_beside_the_legend(ax):
+    X = pd.DataFrame({"salary": 1e5 + 1e4 * RANDOM.normal(size=100)})
+    model = type("Wide", (), {"score_samples": lambda _, X: norm.logpdf(X, 1e5, 1e4).sum(axis=1)})
+    DensityDisplay.from_estimator(model(), X, ax=ax)
+    ax.figure.draw_without_rendering()
+    power = ax.yaxis.get_offset_text()
+    assert "−" in power.get_text() or "-" in power.get_text()
+    assert not power.get_window_extent().overlaps(ax.get_legend().get_window_extent())
+
+
+def test_the_legend_covers_no_curves(ax):
+    theta = np.linspace(0.0, 24.0, 25)
+    observed = np.sin(theta / 4.0 + np.arange(20)[:, None] / 3.0)
+    display = CurvesDisplay.from_predictions(theta, observed, 0.95 * observed, ax=ax)
+    ax.figure.draw_without_rendering()
+    box = ax.get_legend().get_window_extent()
+    for row in display.rows:
+        points = np.column_stack([theta, observed[row]])
+        assert box.count_contains(ax.transData.transform(points)) == 0
+
+
 def test_rug_of_many_rows_is_a_sample_and_says_so(ax):
     X = RANDOM.normal(size=(5000, 1))
     X[7] = np.nan

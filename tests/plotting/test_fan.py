@@ -96,6 +96,7 @@ def test_labels_of_axes(engel, ax):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", [SVR(epsilon=5.0), KernelRidge(), SVR(epsilon=5.0, kernel="laplacian")]
 )
@@ -188,6 +189,7 @@ def test_without_targets(engel, ax):
     assert ax.get_ylabel() == "food"
 
 
+@pytest.mark.slow
 def test_picture_file(engel, ax, tmp_path):
     model, X, y = engel
     FanDisplay.from_estimator(model, X, y, ax=ax).figure_.savefig(tmp_path / "fan.png")
@@ -251,6 +253,7 @@ def test_average_agrees_with_scikit_learn(ax):
     )
 
 
+@pytest.mark.slow
 def test_average_over_a_sample_of_rows(ax):
     X = np.random.default_rng(1).uniform(size=(500, 2))
     model = KernelRidge().fit(X, X[:, 0])
@@ -374,6 +377,7 @@ def test_without_far_values_all_is_shown(ax):
     assert ax.get_yscale() == "linear"
 
 
+@pytest.mark.slow
 def test_long_tails_of_positive_targets_are_shown_on_a_logarithmic_axis(ax):
     x = np.linspace(0.0, 1.0, 400)
     y = np.exp(3.0 * np.random.default_rng(0).normal(size=400))
@@ -409,6 +413,14 @@ def test_legends_cover_no_points(ax, spread):
     assert box.y1 <= ax.bbox.y1 + 1.0
     assert ax.get_legend().get_texts()[0].get_text() == "90 %"
     assert len(display.lines_) == 3
+
+
+def test_many_levels_have_room():
+    """Their names in one row are wider than the picture: no warning of a layout comes of it."""
+    x, levels = np.linspace(0.0, 1.0, 50), np.linspace(0.05, 0.95, 19)
+    display = FanDisplay.from_predictions(x, x[:, None] + levels, x, levels=levels)
+    display.figure_.draw_without_rendering()
+    assert display.ax_.get_legend().get_window_extent().width <= display.ax_.bbox.width
 
 
 def test_notes_fit_narrow_axes(ax):

@@ -32,6 +32,7 @@ def sides_of(band, x):
     return at_x.min(), at_x.max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "coverage", "line", "name"),
     [
@@ -78,6 +79,7 @@ def test_infinite_intervals_are_said_and_not_drawn(engel, ax):
     assert ax.get_title(loc="left") == "the intervals are infinitely wide"
 
 
+@pytest.mark.slow
 def test_bands_are_averaged_as_the_prediction_is(ax):
     random = np.random.default_rng(5)
     X = random.uniform(size=(80, 2))

@@ -54,6 +54,7 @@ def test_scores_and_both_choices(data, ax, selection):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("alpha", "score, mean of 4 folds")
 
 
+@pytest.mark.slow
 def test_other_parameters_have_paths_of_their_own(data, ax):
     X, y = data
     grid = {"alpha": 4, "length_scale": [0.1, 0.5], "level_gamma": [1.0], "epsilon": [0.0, 0.1]}

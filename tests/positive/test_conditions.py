@@ -33,6 +33,7 @@ def number(name, f):
     }[name]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["squared", "pinball"])
 @pytest.mark.parametrize("name", LINE)
 def test_the_function_meets_the_condition(name, loss):

@@ -98,6 +98,7 @@ def test_inequalities_against_a_semidefinite_program(name):
     assert np.linalg.eigvalsh(combined).min() >= -1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "needed", "cone"),
     [
@@ -182,6 +183,7 @@ def test_follows_the_free_direction_and_the_scale():
     assert r2_score(Y, first) == pytest.approx(model.fit(X, Y, weight).score(X, Y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"cone": "monotone"}, {"generators": EDGES}])
 def test_weights_are_repetitions_and_models_survive_files(settings, tmp_path):
     X, Y, weight = data()

@@ -109,6 +109,7 @@ def test_what_is_learned_does_not_depend_on_the_units():
         np.testing.assert_allclose(other, 1e6 * plain + shift, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["integral", "moment"])
 def test_conditions_on_all_of_space_are_met_by_default(kind):
     random = np.random.default_rng(0)

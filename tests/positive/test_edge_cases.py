@@ -69,6 +69,7 @@ def test_the_median_is_the_mean_where_the_deviation_is_infinite():
     np.testing.assert_array_equal(model.predict_quantiles(far, [0.1, 0.5, 0.9]), expected)
 
 
+@pytest.mark.slow
 def test_few_samples_are_drawn_as_many_are():
     density = DensityEstimator(
         features="fourier", rank=30, support=([-4.0, -4.0], [4.0, 4.0]), **GIVEN

@@ -24,6 +24,7 @@ ZERO = Condition("value", at=[0.0], equals=0.0)
 SOME = [[0.0], [0.1], [-0.2]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("condition", "places"),
     [
@@ -79,6 +80,7 @@ def test_the_certificate_is_of_the_problem_with_the_condition():
     assert bounds[2] == pytest.approx(model.certificate_.dual, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1e-2, 0.0])
 def test_beside_other_conditions_and_matrices(alpha):
     random = np.random.default_rng(0)

@@ -142,6 +142,7 @@ def test_the_certificate_is_that_of_all_rows_by_its_definition():
     assert primal + best.fun <= 1e-6
 
 
+@pytest.mark.slow
 def test_points_that_are_too_few_are_a_start_only(monkeypatch):
     monkeypatch.setattr(_few_rows, "_ORDER", 1)
     X = mixture()

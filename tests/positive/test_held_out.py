@@ -82,6 +82,7 @@ def test_definition(monkeypatch):
     assert not has_moved_offsets(plain)
 
 
+@pytest.mark.slow
 def test_certificate_is_of_the_certified_constants():
     """The objective of the docstring, with the curves of the fit."""
     model = NonCrossingQuantileRegressor(LEVELS, refit_offsets="held_out", **GIVEN)
@@ -244,6 +245,7 @@ def test_one_level_has_an_offset_to_move():
     assert model.gap_constants_.shape == (0,)
 
 
+@pytest.mark.slow
 def test_a_second_kernel_and_a_gram_matrix():
     kernel = Gaussian(1.5)
     given = {"refit_offsets": "held_out", "alpha": 1e-4, "tol": 1e-7}

@@ -225,7 +225,7 @@ def test_constant_targets():
     X, _, _ = data()
     mean, std = HeteroscedasticRegressor().fit(X, np.full(len(X), 5.0)).predict(X, return_std=True)
     np.testing.assert_allclose(mean, 5.0)
-    assert std.max() < 1.0
+    assert std.max() < 1e-11  # what rounding leaves of their deviation
 
 
 def test_given_gram_matrix():

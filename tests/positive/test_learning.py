@@ -87,6 +87,7 @@ def test_the_kernel_is_that_of_the_linear_model(estimator, model, targets, share
     assert scales[1] > 8.0 * 1.5 * scales[0]
 
 
+@pytest.mark.slow
 @linear
 def test_alpha_is_a_multiple_of_that_of_the_linear_model(estimator, model, targets, share, alpha):
     model = given(model, learn=SHORT).fit(X, targets)
@@ -121,6 +122,7 @@ def test_kernel_and_alpha_are_learned_by_default(kind):
     assert model.alpha_ == model.learned_.alpha
 
 
+@pytest.mark.slow
 @every
 def test_the_fit_is_that_of_what_was_learned(estimator):
     model = given(estimator, alpha=None).fit(X, Y)
@@ -132,6 +134,7 @@ def test_the_fit_is_that_of_what_was_learned(estimator):
     np.testing.assert_array_equal(same.predict(NEW), model.predict(NEW))
 
 
+@pytest.mark.slow
 @every
 def test_repetitions_order_and_units_do_not_matter(estimator):
     counts, order = RNG.integers(0, 3, 90), RNG.permutation(90)
@@ -336,6 +339,7 @@ def test_widths_of_columns_that_are_ended_are_the_best_so_far():
     assert np.isfinite(density.learned_.criterion)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "d"), [(60, 1), (40, 3), (30, 60)])
 def test_one_multiple_for_all_columns_is_that_of_any(n, d):
     random = np.random.default_rng(n)

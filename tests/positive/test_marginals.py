@@ -75,6 +75,7 @@ def cdf(marginal, at):
     return np.interp(at, grid, cumulated / cumulated[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [2, 3])
 def test_samples_follow_every_marginal(d):
     density = quiet(fitted(d, 1.5, rank=15), rows(d))
@@ -117,6 +118,7 @@ def test_refused():
         many.marginal(0)
 
 
+@pytest.mark.slow
 def test_gaussian_kernels_as_before():
     density = DensityEstimator(kernel=Gaussian(0.8)).fit(rows(2))
     for u in LEVELS:

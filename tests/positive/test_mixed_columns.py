@@ -51,6 +51,7 @@ def by_definition(problem, spectra):
     return (pairs * h.ravel()) @ pairs.T, pairs @ bent, bent @ moment.ravel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("barrier", [1e-2, 1e-5, 1e-9])
 def test_mixed_columns_have_the_products_of_all_pairs(barrier, monkeypatch):
     problem = density_problem(400, rank=25)

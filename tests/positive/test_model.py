@@ -170,6 +170,7 @@ def test_sums_and_multiples():
         f + model(Gaussian(0.7))
 
 
+@pytest.mark.slow
 def test_samples_in_one_dimension():
     f = model(Gaussian(0.4))
     drawn = f.sample(4000, random_state=0)[:, 0]

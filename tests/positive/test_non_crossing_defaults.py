@@ -53,6 +53,7 @@ def test_new_rows_are_as_near_as_to_curves_that_may_cross(fitted):
     assert has_moved_offsets(fitted)
 
 
+@pytest.mark.slow
 def test_the_distances_of_a_learned_kernel_have_few_features(fitted):
     copy = fitted.with_learned()
     assert copy.gap_rank == LEARNED_GAP_FEATURES

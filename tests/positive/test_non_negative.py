@@ -123,6 +123,7 @@ def test_the_dual_gives_the_matrix(loss):
     np.testing.assert_allclose(model.model_.matrix_, matrix, atol=1e-8 * largest)
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_scikit_learn():
     X, y, weight = data()
     model = NonNegativeRegressor().fit(X, y)

@@ -105,6 +105,7 @@ def quantiles(offsets, alpha=1e-2, seed=4):
     return problem, np.repeat(y, 3, axis=1), levels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offsets", [False, True])
 def test_several_matrices_with_linear_parts(offsets):
     problem, y, levels = quantiles(offsets)

@@ -87,6 +87,7 @@ def test_what_the_function_zero_meets_is_met_out_of_reach(condition):
     np.testing.assert_allclose(model.predict(X), free.predict(X), atol=1e-2)
 
 
+@pytest.mark.slow
 def test_a_small_density_in_a_tail_and_a_kernel_with_a_level_reach_far():
     rows = np.random.default_rng(0).normal(size=(150, 1))
     tail = Condition("value", at=[3.0], equals=1e-6)

@@ -35,6 +35,7 @@ def test_the_best_move_of_pinball_losses_is_exact(seed, along):
     assert other.best_move(prediction[order], along, weight[order]) == pytest.approx(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1e-1, 1e-3, 1e-5])
 def test_a_barrier_first_ends_at_the_same_kinks(alpha):
     given = {"alpha": alpha, "learn": False, "tol": 1e-7}

@@ -88,6 +88,7 @@ def test_many_rows_of_two_columns_follow_the_distribution_functions():
     assert np.abs(observed - below(marginal, at)).max() < 1.63 / np.sqrt(5000)  # KS, 1 %
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_decay_is_seen_everywhere():
     landmarks = np.linspace(0.0, 1.0, 4)[:, None]
     kernel = ExpSineSquared(length_scale=0.2, periodicity=5.0)

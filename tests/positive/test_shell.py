@@ -121,6 +121,7 @@ def test_fits_on_prepared_rows_start_from_one_another(name):
     assert stronger.status_.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["density", "inequalities", "non-negative"])
 def test_a_warm_start_is_saved(name, tmp_path):
     estimator = given(name, warm_start=True)

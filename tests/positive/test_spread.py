@@ -125,6 +125,7 @@ def test_losses_are_those_of_a_mixture():
     np.testing.assert_allclose(nowhere, -np.log(0.1 * cauchy.pdf(y)), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_criterion_is_the_held_out_likelihood():
     X, y = noisy(line, 60)
     kernel = Gaussian(1.5)

@@ -55,6 +55,7 @@ def agree(problem, optimum, solver="auto"):
     return solution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trace", [1e-1, 1e-2, 1e-3])
 def test_log_likelihood(trace):
     _, _, features, phi, weight, _ = setting()

@@ -127,6 +127,7 @@ def test_search_over_both(name):
     assert getattr(best, f"{name}_kernel_").length_scale == chosen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_file_round_trip_and_learning(name, tmp_path):
     X, y, _ = data()

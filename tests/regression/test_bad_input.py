@@ -340,7 +340,7 @@ def test_curves_in_order_of_several_targets():
     [
         (np.r_[np.ones(19), -1.0], ["negative", "sample_weight"]),
         (np.zeros(20), ["sample_weight", "positive", "zeros"]),
-        (np.ones(19), ["sample_weight", "(19,)", "(20,)"]),
+        (np.ones(19), ["sample_weight", "one entry", "20 rows", "got 19"]),
         (np.ones((20, 1)), ["sample", "weight", "1D"]),
         (np.r_[np.ones(19), np.nan], ["sample_weight", "NaN"]),
         (np.r_[np.ones(19), np.inf], ["sample_weight", "infinity"]),

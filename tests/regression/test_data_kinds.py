@@ -167,6 +167,7 @@ def test_far_rows_get_the_offset(estimator):
     np.testing.assert_allclose(model.predict(1e100 * X), model.offset_[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_many_levels():
     levels = np.arange(1, 20) / 20
     model = QuantileRegressor(levels, alpha=1e-2).fit(X, Y)

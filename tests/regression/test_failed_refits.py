@@ -67,6 +67,7 @@ def test_an_interrupted_refit(model, other, y, monkeypatch):
     np.testing.assert_array_equal(after, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [QuantileRegressor, ExpectileRegressor])
 def test_a_refused_refit_keeps_rows_and_levels(kind):
     model = kind([0.1, 0.9], alpha=1e-3).fit(X, Y)

@@ -97,6 +97,7 @@ def test_folds_are_of_contents():
     assert np.bincount(folds_by_content(far, Y[:, None], 5)).tolist() == [18] * 5
 
 
+@pytest.mark.slow
 def test_weights_are_repetitions_and_rows_have_no_order():
     parameters = {**GIVEN, "refit_offsets": "held_out"}
     model = QuantileRegressor(LEVELS, **parameters).fit(X, Y, WEIGHT)

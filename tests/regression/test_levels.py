@@ -40,6 +40,7 @@ def test_quantile_property(alpha, gamma, weighted):
     assert np.all(at_most - below <= 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_expectile_property(weighted):
     """Asymmetrically weighted residuals of each level sum to zero."""
@@ -56,6 +57,7 @@ def test_expectile_of_one_half_is_ridge_of_twice_the_strength():
     np.testing.assert_allclose(expectile.predict(X), ridge.predict(X), atol=1e-5)
 
 
+@pytest.mark.slow
 @with_levels
 def test_gamma_zero_gives_parallel_curves(estimator):
     model = estimator(LEVELS, level_gamma=0.0).fit(X, Y)
@@ -214,6 +216,7 @@ def test_parallel_curves_are_in_order_where_all_rows_are_in_the_tube(estimator):
         assert model.certificate_.gap <= 1e-6 * model.certificate_.unit
 
 
+@pytest.mark.slow
 def test_score_is_the_mean_of_d2_pinball_scores():
     model = QuantileRegressor([0.9, 0.1]).fit(X, Y)
     new_X, new_y = data(seed=4)
@@ -254,6 +257,7 @@ def test_crossing_loss_by_definition(estimator):
     assert estimator(0.5).fit(X, Y).crossing_loss(X) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.0, 1.0, 30.0, np.inf])
 def test_alpha_of_many_levels_is_carried_over_from_three(gamma):
     """By the largest eigenvalue: with γ = 0 all levels are one function of p losses."""

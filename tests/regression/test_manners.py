@@ -46,6 +46,7 @@ def test_clone_and_parameters(name):
     type(model)(**model.get_params())
 
 
+@pytest.mark.slow
 @everyone
 def test_refit_forgets(estimator):
     model = estimator(learn=BRIEFLY).fit(*data(n=30, d=3, seed=9))

@@ -299,6 +299,7 @@ def test_cross_validation():
     assert most_crossing(plain.fit(X, Y).best_estimator_, X) > 1e-2
 
 
+@pytest.mark.slow
 def test_saved_and_loaded(tmp_path):
     model = QuantileRegressor(LEVELS[3], non_crossing="train").fit(X, Y)
     same = fenchel.load(fenchel.save(model, tmp_path / "model.skops"))

@@ -134,6 +134,7 @@ def test_what_features_leave_out_counts():
     assert few.certificate_.primal >= whole.certificate_.dual - 1e-12
 
 
+@pytest.mark.slow
 def test_operator_valued_kernels_and_several_targets():
     output = np.array([[1.0, 0.5], [0.5, 1.0]])
     kernel = Decomposable(Gaussian(0.5), output)

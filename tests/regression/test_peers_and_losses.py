@@ -106,6 +106,7 @@ def test_svr_losses_by_definition(model, definition, targets):
     assert model.certificate_.primal == pytest.approx(objective, rel=1e-6)
 
 
+@pytest.mark.slow
 @with_targets
 def test_several_outputs(estimator):
     model = estimator(learn=BRIEFLY).fit(X, Y2)

@@ -72,6 +72,7 @@ def test_against_scikit_learn(kind):
     np.testing.assert_allclose(ours.predict(new), theirs.predict(new), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_nothing_is_learned():
     model = SVR().fit(X, Y)
     dense = SVR(learn=False).fit(DENSE, Y)

@@ -28,6 +28,7 @@ def tenth(y):
     return 0.14826 * np.median(np.abs(y - np.median(y)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.001, 0.03])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_follows_noise_that_is_small(loss, noise):
@@ -51,6 +52,7 @@ def test_it_is_no_wider_than_a_tenth_of_the_spread(loss):
     np.testing.assert_array_equal(model.predict(NEW), given.predict(NEW))
 
 
+@pytest.mark.slow
 def test_one_that_is_given_stays():
     X, y = sine(0.03)
     for epsilon in (0.0, 0.2):
@@ -115,6 +117,7 @@ def test_what_was_learned_goes_on():
     assert SVR("huber").fit(X, y).with_learned().epsilon is None
 
 
+@pytest.mark.slow
 def test_rows_of_a_file_have_the_same(tmp_path):
     X, y = sine(0.03)
     np.save(tmp_path / "X.npy", X)

@@ -230,6 +230,7 @@ def test_refitted_offsets_of_each_target():
         plain.predict_interval(X)
 
 
+@pytest.mark.slow
 def test_what_is_learned_is_that_of_one_target():
     """Twice the same target is one problem twice."""
     learn = Learning(max_evaluations=5)
@@ -255,6 +256,7 @@ def test_files_searches_and_warm_starts(tmp_path):
     assert search.best_params_["alpha"] in (1e-1, 1e-3)
 
 
+@pytest.mark.slow
 def test_bounds_and_pictures():
     model = QuantileRegressor(LEVELS, radius=1.0, kernel=Gaussian(0.8)).fit(X, Y)
     found = level_bounds(model, X, Y, margin=1.0)

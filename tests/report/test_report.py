@@ -92,6 +92,7 @@ def test_quantiles_outside_the_band_are_warned_of(quantiles, rows, shift):
     assert beaten == (shift == 5.0)
 
 
+@pytest.mark.slow
 def test_crossings_are_counted(rows):
     model = QuantileRegressor([0.4, 0.45, 0.5], alpha=1e-6, level_gamma=np.inf).fit(*rows[0])
     X, y = rows[1]
@@ -210,6 +211,7 @@ def test_levels_beyond_the_rows_are_warned_of(rows):
     assert not any(item.startswith("Level") for item in page.items)
 
 
+@pytest.mark.slow
 def test_unfinished_and_truncated_fits_are_warned_of(rows):
     X, y = rows[0]
     with pytest.warns(UserWarning, match="leaves out"):

@@ -60,6 +60,7 @@ def test_calibrated_quantiles_are_held_against_their_coverage(rows, method):
     assert outside(page) == []
 
 
+@pytest.mark.slow
 def test_pictures_say_that_there_are_intervals(rows):
     model = ConformalRegressor(RIDGE, coverage=0.7).fit(*rows[0])
     page = Page(make_report(model, *rows[1], training=rows[0]).html)
@@ -110,6 +111,7 @@ def test_one_end_has_a_pinball_loss_and_no_width(rows, side, level, column):
     assert any("80 % intervals as one end" in image["alt"] for image in page.images)
 
 
+@pytest.mark.slow
 def test_infinite_intervals_are_a_warning(rows):
     model = ConformalRegressor(RIDGE, coverage=0.999)
     with pytest.warns(UserWarning, match="every interval is infinitely wide"):

@@ -342,6 +342,7 @@ def test_one_row():
     np.testing.assert_allclose(predictions(problem, solution), problem.targets, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("levels", "most"), [(9, 60), (99, 120), (299, 200)])
 @pytest.mark.parametrize("columns", [1, 3])
 def test_many_nearly_equal_levels_take_few_steps(levels, most, columns):

@@ -108,6 +108,7 @@ def bounded_errors(name, seeds):
     return np.array(found), others
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AFFINE)
 def test_bound_from_the_gap_holds_where_no_piece_changes(name):
     found, others = bounded_errors(name, range(25))

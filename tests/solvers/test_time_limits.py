@@ -147,6 +147,7 @@ def test_of_few_rows_is_a_model_of_the_whole_problem():
     assert found.certificate.primal == problem.primal(found.weights, found.offset)
 
 
+@pytest.mark.slow
 def test_steps_of_non_negative_models_that_take_too_long_are_not_begun(slow):
     X, y = rows(1200)
     y = np.abs(y)

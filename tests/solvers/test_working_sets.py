@@ -141,6 +141,7 @@ def test_a_warm_start_needs_no_other():
     assert again.n_iter == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["matern", "laplacian"])
 @pytest.mark.parametrize("loss", [Pinball, SquaredPinball], ids=["pinball", "expectile"])
 def test_coupled_outputs(loss, kernel):
@@ -177,6 +178,7 @@ def test_what_needs_all_values_says_so():
     assert SMO().solve(computed).status.converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [

@@ -88,6 +88,7 @@ def test_polars_with_its_own_types():
     np.testing.assert_array_equal(TableEncoder().fit_transform(frame), expected)
 
 
+@pytest.mark.slow
 def test_numbers_without_holes_pass_bit_for_bit():
     rows = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 1e-200, 1e9]
     frame = pd.DataFrame(rows, columns=list("abc")).assign(same=3, whole=range(40))
@@ -132,6 +133,16 @@ def test_what_is_left_out_and_why(values, reason):
 def test_a_table_of_which_nothing_is_left(values, reason):
     with pytest.raises(ValueError, match=rf"^X has no column to learn from: c \({reason}\)$"):
         TableEncoder().fit(pd.DataFrame({"c": values}))
+
+
+@pytest.mark.parametrize("n", [12, 200])
+def test_decimal_numbers_that_are_text_are_refused(n):
+    """They would be left out as names of rows, or be words by their letters."""
+    words = pd.Series([f"{1.5 * (k % 150)}" for k in range(n)])
+    with pytest.raises(ValueError, match=r"'c' of X holds numbers that are text, such as '0.0'"):
+        column(words)
+    column(words.astype("category"))
+    column([str(k % 150) for k in range(n)])  # whole numbers may be codes
 
 
 def test_one_category_with_a_hole_is_kept():

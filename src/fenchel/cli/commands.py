@@ -27,8 +27,8 @@ from fenchel.report import Training
 _MOST_TOLD = 5  # warnings on blocks of rows
 _MANY_ROWS, _MANY_FREE_ROWS = 20_000, 5000  # those of expectiles are all in the last system
 _HINT = (
-    "{} rows may take minutes with a rough kernel: --rank 500 bounds the time, and the relative gap "
-    "then says how far the training objective is from its optimum"
+    "{} rows may take minutes with a rough kernel: --rank 500 bounds the time, and the relative "
+    "gap then says how far the training objective is from its optimum"
 )
 
 

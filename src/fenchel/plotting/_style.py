@@ -112,6 +112,7 @@ def legend(ax: Any, entries: Iterable[tuple[Any, object]], title: str = "", **op
 def free_legend(ax: Any, entries: Sequence[tuple[Any, object]], title: str, points: Any) -> Any:
     """A legend beside the points (n, 2) where there is room, or else in a row above them."""
     made = legend(ax, entries, title)
+    made.set_in_layout(False)  # one that is too wide for the axes would leave these no room
     ax.figure.draw_without_rendering()
     seen = ax.transData.transform(points[np.isfinite(points).all(axis=1)])
     if not made.get_window_extent().padded(4.0).count_contains(seen):
@@ -119,6 +120,7 @@ def free_legend(ax: Any, entries: Sequence[tuple[Any, object]], title: str, poin
     columns = len(entries)
     while True:
         made = legend(ax, entries, title, loc="upper left", ncols=columns, borderaxespad=0.2)
+        made.set_in_layout(False)
         ax.figure.draw_without_rendering()
         box = made.get_window_extent()
         if columns == 1 or box.width <= ax.bbox.width:

@@ -236,7 +236,11 @@ class CurvesDisplay(Display):
         _style.label_axes(ax, self.theta_name, self.curve_name, "points observed, lines predicted")
         handles = list(zip(self.observed_, self.predicted_, strict=True))
         names = [f"row {row}: residual {self.norms[row]:.3g}" for row in self.rows]
-        _style.legend(ax, zip(handles, names, strict=True))
+        points = [
+            np.column_stack([np.tile(theta, len(self.rows)), values[self.rows].ravel()])
+            for values in (self.observed, self.predicted)
+        ]
+        _style.free_legend(ax, list(zip(handles, names, strict=True)), "", np.concatenate(points))
 
     def _norms(self, ax: Any) -> None:
         order = np.argsort(self.norms, kind="stable")

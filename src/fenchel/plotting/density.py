@@ -202,8 +202,11 @@ class DensityDisplay(Display):
         ax.set_ylim(bottom=0.0)
         name = short_name(self.feature_names[0], 24)
         _style.label_axes(ax, self.feature_names[0], f"density, per unit of {name}")
+        ax.figure.draw_without_rendering()
+        power = bool(ax.yaxis.get_offset_text().get_text())  # of ten, above the corner
+        above = (0.0, 1.06 if power else 1.0)
         _style.legend(
-            ax, shown, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, columnspacing=1.4
+            ax, shown, loc="lower left", bbox_to_anchor=above, ncols=3, columnspacing=1.4
         )
 
     def _contours(self) -> None:

@@ -315,7 +315,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
                 "most: its variance would underflow"
             )
         deviation = np.sqrt(np.average((targets - mean) ** 2, axis=0, weights=weight))
-        return mean, np.where(deviation > 1e-12 * size, deviation, np.where(size > 0.0, size, 1.0))
+        least = np.where(size > 0.0, 1e-12 * size, 1.0)  # constant targets deviate by less
+        return mean, np.maximum(deviation, least)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
         alpha, inputs = self._strength(), prepared.inputs

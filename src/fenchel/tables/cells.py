@@ -201,6 +201,26 @@ def check_words(column: pd.Series[Any], what: str) -> None:
         )
 
 
+def check_no_decimals(column: pd.Series[Any], what: str) -> None:
+    """Refuse decimal numbers that are text: as words they are lost.
+
+    Whole numbers may be codes, and a column of type category is one of labels.
+
+    Raises
+    ------
+    TableError
+        For such a column.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return
+    words = column[~holes(column)].astype(str)
+    if not not_numbers(words).any() and words.str.contains(r"[.eE]").any():
+        raise OddCellsError(
+            f"{what} holds numbers that are text, such as {words.iloc[0]!r}: make them "
+            "numbers, as by pandas.to_numeric, or a column of type category if they are labels"
+        )
+
+
 def refuse(column: pd.Series[Any], what: str) -> Never:
     """Say which cell of a column is not what the others are, or is nothing that is read.
 

@@ -92,6 +92,8 @@ def _kind_of(column: pd.Series[Any], what: str, most: int) -> tuple[str, str | N
     n_labels = labels.nunique()
     if n_labels == 1 and len(some) == len(column):
         return kind, form, "the same in every row"
+    if kind == CATEGORY and n_labels > min(most, len(some) - 1):
+        cells.check_no_decimals(column, what)
     if kind == CATEGORY and n_labels == len(some) > _FEW and not _has_blanks(labels):
         return kind, form, "all values differ"
     return TEXT if kind == CATEGORY and n_labels > most else kind, form, ""
