@@ -38,6 +38,7 @@ def test_a_program_without_mistakes(mypy, tmp_path):
     assert mypy(program).startswith("Success")
 
 
+@pytest.mark.slow
 def test_mistakes_are_found(mypy, tmp_path):
     """Else nothing but Any would come out, and the program before would prove nothing."""
     program = tmp_path / "program.py"

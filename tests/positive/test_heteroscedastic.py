@@ -33,8 +33,14 @@ def inside(y, seed=1):
     return np.stack([first, 0.5 * y**2 - 0.5 * (first + y) ** 2 - slack], axis=1)
 
 
-@with_checks(HeteroscedasticRegressor())
+@with_checks(HeteroscedasticRegressor(1e-2, kernel=Gaussian(8.0), learn=False))
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@with_checks(HeteroscedasticRegressor())
+def test_scikit_learn_by_default(estimator, check):
     check(estimator)
 
 

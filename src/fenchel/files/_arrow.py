@@ -313,6 +313,7 @@ def opened(X: Any) -> Table:
     path = file_or_folder(X)
     if path.suffix.lower() == ".npy" and not path.is_dir():
         return array_in(path)
+    arrow()  # says what is missing
     try:
         source = parquet_in(path)
     except Exception as error:  # pyarrow raises errors of many kinds
@@ -332,7 +333,6 @@ def parquet_in(path: Path) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: ...
     """
-    arrow()
     options = {"format": "parquet", "partitioning": "hive"}
     inside = [place.relative_to(path) for place in path.rglob("*.parquet")]  # of a folder
     # without what other programs keep beside the rows, as Arrow does by itself
