@@ -365,11 +365,11 @@ def check_levels(levels: Any, name: str = "levels", number: int | None = None) -
     return array
 
 
-def check_length(length: int, n_rows: int) -> None:
-    """Raise a sentence where there is not one target, or curve, for each row."""
+def check_length(length: int, n_rows: int, name: str = "y") -> None:
+    """Raise a sentence where there is not one target, curve or weight for each row."""
     if length != n_rows:
         raise ValueError(
-            f"y must have one entry for each of the {n_rows} rows of X, got {length}: "
+            f"{name} must have one entry for each of the {n_rows} rows of X, got {length}: "
             "inconsistent numbers of samples"
         )
 
@@ -384,13 +384,8 @@ def check_weights(
     returned as given.
     """
     check_read(sample_weight, "sample_weight")
-    shape, n_rows = getattr(sample_weight, "shape", None), _num_samples(X)
-    if shape is None and isinstance(sample_weight, (list, tuple)):
-        shape = (len(sample_weight),)
-    if shape is not None and len(shape) == 1 and shape[0] != n_rows:
-        raise ValueError(
-            f"sample_weight must have one entry for each of the {n_rows} rows of X, got {shape[0]}"
-        )
+    if getattr(sample_weight, "ndim", isinstance(sample_weight, (list, tuple))) == 1:
+        check_length(_num_samples(sample_weight), _num_samples(X), "sample_weight")
     with said_of("sample_weight"):
         if isinstance(sample_weight, Real):
             sample_weight = np.full(_num_samples(X), sample_weight)

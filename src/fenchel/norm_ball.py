@@ -199,7 +199,7 @@ class _Search(Generic[P]):
         if left > 0.0:
             whole = math.hypot(problem.alpha * size, left)
             lower = known.dual - self.radius * (whole - problem.alpha * size)
-            known = replace(known, dual=max(lower, min(known.dual, 0.0)))
+            known = replace(known, dual=max(lower, 0.0))  # the point zero has a bound as well
         norm = problem.norm(certified.weights)
         if size > 0.0 and norm > 0.0:  # the dual point stands for a function of that norm
             problem = replace(problem, alpha=problem.alpha * (size / norm))

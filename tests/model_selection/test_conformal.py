@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fenchel
+from conformal_cases import NEW, NEW_WEIGHT, SMOOTH, WEIGHT, X, Y
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.kernels import Decomposable, Gaussian, Laplacian
 from fenchel.model_selection import (
@@ -22,13 +23,6 @@ from fenchel.model_selection import (
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, rank, score_quantile
 
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2.0, 2.0, size=(60, 2))
-Y = np.sin(2.0 * X[:, 0]) + (0.2 + 0.2 * np.abs(X[:, 1])) * RNG.normal(size=60)
-NEW = RNG.uniform(-2.0, 2.0, size=(25, 2))
-WEIGHT = RNG.integers(0, 4, size=60).astype(float)
-NEW_WEIGHT = RNG.uniform(0.5, 3.0, size=25)
-SMOOTH = KernelRidge(1e-3, kernel=Gaussian(1.5))
 ROUGH = KernelRidge(1e-3, kernel=Laplacian(0.5))
 
 
@@ -78,8 +72,9 @@ def test_rank_is_that_of_the_decimal_coverage(n, coverage):
 
 
 def test_weighted_quantiles_are_those_of_repeated_scores():
-    scores = RNG.normal(size=30)
-    weight = RNG.integers(0, 4, size=30).astype(float)
+    random = np.random.default_rng(0)
+    scores = random.normal(size=30)
+    weight = random.integers(0, 4, size=30).astype(float)
     many = scores.repeat(weight.astype(int))
     for coverage in (0.5, 0.8, 0.9):
         for new in (1.0, 2.5):

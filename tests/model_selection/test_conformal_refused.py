@@ -7,17 +7,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsRegressor
 
-from fenchel import SVR, KernelRidge, QuantileRegressor
-from fenchel.kernels import Gaussian, Laplacian
+from conformal_cases import NEW, NEW_WEIGHT, SMOOTH, WEIGHT, X, Y
+from fenchel import SVR, QuantileRegressor
+from fenchel.kernels import Laplacian
 from fenchel.model_selection import ConformalQuantileRegressor, ConformalRegressor
-
-RNG = np.random.default_rng(0)
-X = RNG.uniform(-2.0, 2.0, size=(60, 2))
-Y = np.sin(2.0 * X[:, 0]) + (0.2 + 0.2 * np.abs(X[:, 1])) * RNG.normal(size=60)
-NEW = RNG.uniform(-2.0, 2.0, size=(25, 2))
-WEIGHT = RNG.integers(0, 4, size=60).astype(float)
-NEW_WEIGHT = RNG.uniform(0.5, 3.0, size=25)
-SMOOTH = KernelRidge(1e-3, kernel=Gaussian(1.5))
 
 
 @pytest.mark.parametrize(("method", "n"), [("split", 32), ("cv+", 8), ("jackknife+", 8)])

@@ -45,14 +45,18 @@ def check_roles(
                 "--target has no meaning for --model density: --columns names the columns whose "
                 "density is wanted"
             )
-        return [], roles.features(names, [], label), _of_labels(roles.labels(names, []), label)
+        return (
+            [],
+            roles.features(names, [], label),
+            _of_labels(roles.labels(names, [], label), label),
+        )
     targets = roles.targets(names, label, own, many=model == CURVES)
     if model == CURVES and len(targets) < 2:
         raise InputError(
             "--model curves needs as --target the columns of the curve in their order, with "
             "commas between them"
         )
-    said = _of_labels(roles.labels(names, targets), label)
+    said = _of_labels(roles.labels(names, targets, label), label)
     return targets, roles.features(names, targets, label), said
 
 

@@ -65,7 +65,7 @@ class Roles:
             both = [name for name in named[one] if name in named[other]]
             if both:
                 raise InputError(f"{one} and {other} both name the column {both[0]!r}")
-        without = {*targets, *drop, *ids, *self.labels(known, targets)}
+        without = {*targets, *drop, *ids, *self.labels(known, targets, label)}
         found = [name for name in columns or known if name not in without]
         if not found:
             beside = f" beside the target {', '.join(map(repr, targets))}" if targets else ""
@@ -73,13 +73,12 @@ class Roles:
             raise InputError(f"{label} has no column{beside}{others}")
         return found
 
-    def labels(self, known: list[str], targets: list[str]) -> list[str]:
+    def labels(self, known: list[str], targets: list[str], label: str) -> list[str]:
         """The first column, where it has no name: pandas writes labels of rows so.
 
         It is no feature unless an option names it, or nothing else is left.
         """
-        given = (*self.drop, *self.ids)
-        named = {*targets, *given, *(name for text in given for name in text.split(","))}
+        named = {*targets, *self.names("drop", known, label), *self.names("ids", known, label)}
         if self.columns or _NO_NAME in named or len(known) <= 1 + len(targets):
             return []
         return [name for name in known[:1] if name == _NO_NAME]

@@ -27,6 +27,7 @@ from fenchel.files._tables import (
     size_and_time,
 )
 
+_ENDINGS = (".parquet", ".pq")
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 _READ_ROWS = 2**18
 _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "null")
@@ -334,12 +335,13 @@ def parquet_in(path: Path) -> Any:
     FileNotFoundError: ...
     """
     options = {"format": "parquet", "partitioning": "hive"}
-    inside = [place.relative_to(path) for place in path.rglob("*.parquet")]  # of a folder
+    inside = (place.relative_to(path) for place in path.rglob("*"))  # nothing in a file
     # without what other programs keep beside the rows, as Arrow does by itself
     files = sorted(
         str(path / name)
         for name in inside
-        if not any(part.startswith(("_", ".")) for part in name.parts)
+        if name.suffix.lower() in _ENDINGS
+        and not any(part.startswith(("_", ".")) for part in name.parts)
     )
     data = importlib.import_module("pyarrow.dataset")
     if files:

@@ -35,7 +35,7 @@ from fenchel.positive.solvers import SOLVER_CHOICE, make_solver, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
-_COST_OF_LEVEL = 1e-3  # alpha in units of which a level of one falls short by a thousandth
+_COST_OF_LEVEL = 1e-3  # alpha / constant² at which a level falls short by a thousandth
 _STRONGEST, _WEAKEST = 1.0, 1e-8
 
 
@@ -369,6 +369,26 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         data = Data(X, standard, weight, loss, coupling, fit_intercept)
         return data, self.learned_share
 
+    @property
+    def _free_level(self) -> float:
+        """The variance of the constant that makes a level, where it is to be as good as free."""
+        return 0.0
+
+    def _learn(self, *known: Any) -> Learned | None:
+        """With a larger constant where alpha is so large that a level would fall short.
+
+        With a constant and a strength that are s times as large, waves around a level cost what
+        they did, and the level an s-th: little beside its loss, as nothing in the linear model.
+        """
+        learned, constant = super()._learn(*known), self._free_level
+        if learned is None or self.alpha is not None or constant == 0.0:
+            return learned
+        times = learned.alpha / (_COST_OF_LEVEL * constant**2)
+        if times <= 1.0:
+            return learned
+        more = ConstantKernel((times - 1.0) * constant, "fixed")
+        return replace(learned, kernel=learned.kernel + more, alpha=times * learned.alpha)
+
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         """The loss of a linear model of standardized targets, and whether it has an offset."""
         return Squared(), True
@@ -395,19 +415,6 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         """What to subtract and divide targets by, (t,) each: nothing, and their mean size."""
         size = np.average(np.abs(targets), axis=0, weights=weight)
         return np.zeros(targets.shape[1]), np.where(size > 0.0, size, 1.0)
-
-
-def with_free_level(learned: Learned, constant: float) -> Learned:
-    """What was learned with a larger constant, where alpha is so large that a level costs much.
-
-    With a constant and a strength that are s times as large, waves around a level cost what they
-    did, and the level an s-th: little beside its loss, as nothing in the linear model.
-    """
-    times = learned.alpha / (_COST_OF_LEVEL * constant**2)
-    if times <= 1.0:
-        return learned
-    more = ConstantKernel((times - 1.0) * constant, "fixed")
-    return replace(learned, kernel=learned.kernel + more, alpha=times * learned.alpha)
 
 
 def with_constant(features: FloatArray) -> FloatArray:

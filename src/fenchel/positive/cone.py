@@ -13,11 +13,11 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
 from fenchel._validation import NONE, NUMBERS, OneOf, declared, targets_of
 from fenchel.certificate import Callback
-from fenchel.learning import Learned, Learning
+from fenchel.learning import Learning
 from fenchel.losses import Loss, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_score
-from fenchel.positive._base import PositiveRegressor, Prepared, with_constant, with_free_level
+from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
 from fenchel.positive._inequalities import InequalitySplitting
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
@@ -280,11 +280,9 @@ class ConeRegressor(PositiveRegressor):
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         return self._residual_loss().rescaled(scale), True
 
-    def _learn(self, *known: Any) -> Learned | None:
-        learned = super()._learn(*known)
-        if learned is None or self.alpha is not None or not self._chooses_kernel:
-            return learned
-        return with_free_level(learned, 1.0)
+    @property
+    def _free_level(self) -> float:
+        return 1.0 if self._chooses_kernel else 0.0
 
     def _quadratic(self, loss: Loss, n_outputs: int) -> bool:
         """Whether a loss of so many outputs is half the squared length."""

@@ -11,11 +11,11 @@ from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import declared
 from fenchel.certificate import Callback
-from fenchel.learning import Learned, Learning
+from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared, make_loss
 from fenchel.losses.registry import loss_choice
 from fenchel.metrics import d2_poisson_score, d2_score
-from fenchel.positive._base import PositiveRegressor, Prepared, with_free_level
+from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._row_sums import quadratic_forms
 from fenchel.positive._solution import PSDSolution, Start
 from fenchel.positive.conditions import (
@@ -248,11 +248,9 @@ class NonNegativeRegressor(PositiveRegressor):
         loss = Squared() if residuals is None else residuals.rescaled(scale)
         return loss, self._level  # that of the non-negative model is as good as free
 
-    def _learn(self, *known: Any) -> Learned | None:
-        learned = super()._learn(*known)
-        if learned is None or self.alpha is not None or not self._level:
-            return learned
-        return with_free_level(learned, self.constant_part)
+    @property
+    def _free_level(self) -> float:
+        return self.constant_part if self._level else 0.0
 
     def _residual_loss(self) -> Loss | None:
         """The loss of residuals in the units of y; None for one of predictions."""
