@@ -22,6 +22,7 @@ from fenchel.design import Gram
 from fenchel.kernels import differentiated
 from fenchel.learning.fold import Fold, Judged, RidgeFold, Task, ridge_folds
 from fenchel.learning.parameters import OpenParameters
+from fenchel.learning.reach import within_reach
 from fenchel.learning.rows import Rows
 from fenchel.problem import Problem
 from fenchel.solvers.kept_factor import KeptFactor
@@ -64,7 +65,12 @@ class HeldOut:
         self.rows, self.parameters, self.unit = rows, parameters, unit
         together = len(tasks) > 1 and all(task.is_ridge for task in tasks)
         several = () if together else tasks
-        self._folds = [_Fold(rows, k, task) for task in several for k in range(rows.n_folds)]
+        self._folds = [
+            _Fold(rows, k, task, near)
+            for task in several
+            for near in [within_reach(task.loss, task.targets, rows.weight)]
+            for k in range(rows.n_folds)
+        ]
         self._ridges = ridge_folds(rows, tasks) if together else []
         whole = sum(fold.constant(smoothing) for fold in self._folds)
         self._constant = whole + sum(fold.constant() for fold in self._ridges) or 1.0
@@ -115,12 +121,12 @@ class HeldOut:
 class _Fold(Fold):
     """One fold: the rows outside of it are fitted, those inside judge."""
 
-    def __init__(self, rows: Rows, k: int, task: Task) -> None:
+    def __init__(self, rows: Rows, k: int, task: Task, near: FloatArray) -> None:
         super().__init__(rows, k)
-        self.task, self.targets = task, self.outer(task.targets)
-        self.held_targets = task.targets[self.inside]
+        self.task, self.targets, self.near = task, self.outer(task.targets), self.outer(near)
+        self.held_targets = near[self.inside]
         self.output = task.coupling @ task.coupling.T
-        self.step = 0.0
+        self.step = self.size = 0.0
         self.last: Smoothed | None = None
         self.guess: FloatArray | None = None
         self.kept = KeptFactor()
@@ -136,8 +142,8 @@ class _Fold(Fold):
         Models without an intercept are held against it too: what zero loses depends on the zero
         of the targets' units.
         """
-        problem = self._problem(np.zeros((len(self.targets),) * 2), 1.0)
-        self.step = smoothing * unit_step(problem)
+        problem = replace(self._problem(np.zeros((len(self.near),) * 2), 1.0), targets=self.near)
+        self.step, self.size = smoothing * unit_step(problem), problem.baseline
         residual = self.held_targets - replace(problem, fit_intercept=True).best_constant
         whole = np.broadcast_to(residual, (len(residual), problem.n_outputs))
         return self._judged(whole.copy())[0]  # loops are compiled once more for what is read only
@@ -159,7 +165,8 @@ class _Fold(Fold):
         start = self.last
         if start is None and self.guess is not None:
             start, self.guess = from_residuals(problem, self.step, self.guess), None
-        fit = self.last = fit_smoothed(problem, self.step, start, _TOL, kept=self.kept)
+        tol = _TOL * self.size / problem.baseline if problem.baseline > 0.0 else _TOL
+        fit = self.last = fit_smoothed(problem, self.step, start, tol, kept=self.kept)
         mixed = fit.coef @ self.output
         image = self.image(across, mixed)
         self.residual = self.held_targets - image - fit.offset

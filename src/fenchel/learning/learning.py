@@ -30,6 +30,7 @@ from fenchel.learning.early_end import HALF, EarlyEnd
 from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
+from fenchel.learning.reach import within_reach
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Absolute, Loss
 
@@ -253,7 +254,7 @@ def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> flo
     >>> unit_of_strength(Squared(), np.array([[1.0], [3.0]]), np.ones(2))
     0.5
     """
-    centred = _around_constant(loss, targets, weight)
+    centred = _around_constant(loss, within_reach(loss, targets, weight), weight)
     value = float(np.average(loss.value(centred), weights=weight))
     square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
     return value / square if value > 0.0 and square > 0.0 else 1.0

@@ -1,0 +1,85 @@
+"""Targets as losses of bounded influence see them: values far from all others, moved nearer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fenchel._typing import FloatArray
+from fenchel.losses import Absolute, Loss
+
+_TIMES = 5.0  # the distance that all but a few rows are within: of normal ones six deviations
+_MOST = 0.2  # of the rows may be further away
+_SINGLE = 0.1  # and a single value that no more rows have, where these would be none
+_OF_MANY_EQUAL = 0.05  # where most rows have one value, the others are no outliers
+_ROUNDING = 1e-12
+
+
+def within_reach(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
+    r"""Return targets, those far from the median moved to a distance from it.
+
+    .. math:: |y_i - m| \le 5\, Q_{1 - q}(|y - m|)
+
+    with m the median and Q the quantile, column by column. Where a loss has slopes of bounded
+    size, this changes neither a fit nor, but for a constant, its loss, as long as predictions stay
+    below: what else changes is the unit in which losses and kinks are measured. Targets of losses
+    with other slopes are returned as they are.
+
+    The share q is 0.2, and of quantiles half of what lies beyond the outermost level, if that is
+    less; a single value in a tenth of the rows or fewer always may be further away. Where more
+    than half of the rows are at the median, q is at most 0.05.
+
+    Parameters
+    ----------
+    loss : Loss
+    targets : ndarray of shape (n, p)
+    weight : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning.reach import within_reach
+    >>> from fenchel.losses import Absolute, Squared
+    >>> y = np.append(np.arange(20.0), 1900.0)[:, None]
+    >>> within_reach(Absolute(), y, np.ones(21))[-1]
+    array([50.])
+    >>> within_reach(Squared(), y, np.ones(21))[-1]
+    array([1900.])
+    """
+    share = _share(loss, targets.shape[1])
+    if share is None:
+        return targets
+    middle = Absolute().minimizing_offset(targets, weight)
+    distance = np.abs(targets - middle)
+    reach = np.array([_TIMES * _quantile(column, weight, share) for column in distance.T])
+    reach[reach == 0.0] = np.inf
+    if (distance <= reach).all():
+        return targets
+    return np.clip(targets, middle - reach, middle + reach)
+
+
+def _share(loss: Loss, n_targets: int) -> float | None:
+    """Rows that may be further away, fewer than lie beyond any curve; None for other losses."""
+    box = loss.box(loss.n_outputs or n_targets)
+    if box is None:
+        return _MOST if np.isfinite(loss.lipschitz) else None
+    if not (np.isfinite(box.lower).all() and np.isfinite(box.upper).all()):
+        return None
+    beyond = np.minimum(-box.lower, box.upper) / (box.upper - box.lower)
+    return min(_MOST, 0.5 * float(beyond.min()))
+
+
+def _quantile(distance: FloatArray, weight: FloatArray, share: float) -> float:
+    """The least distance that no more than this share of the rows are beyond."""
+    values, place = np.unique(distance, return_inverse=True)
+    held = np.bincount(place, weights=weight)
+    beyond = held.sum() - np.cumsum(held)
+    if values[0] == 0.0 and beyond[0] < 0.5 * held.sum():
+        share = min(share, _OF_MANY_EQUAL)
+    if held[-1] <= _SINGLE * held.sum():
+        share = max(share, held[-1] / held.sum())
+    near = beyond <= (share + _ROUNDING) * held.sum()
+    return float(values[near][0])
