@@ -83,7 +83,8 @@ def test_predictions_come_block_by_block(ending, here, capsys, monkeypatch):
     capsys.readouterr()
     assert main(["predict", "m.skops", f"new.{ending}", "--out", "p.csv"]) == 0
     err = capsys.readouterr().err
-    assert err.count("\n") == 1
+    assert err.count("\n") == 2
+    assert "columns that the model does not use: extra" in err
     assert "1 row has labels of city that the model has not seen (Ulm)" in err
     found = pd.read_csv("p.csv")
     assert found["ride"].tolist() == new["ride"].tolist()
@@ -111,7 +112,7 @@ def test_a_block_that_is_refused_leaves_no_file(here, capsys):
     assert main(["predict", "m.skops", "new.csv", "--out", "p.csv"]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert "new.csv, rows 801 to 900" in err
+    assert "of new.csv must be a number in every row, and 'two' in row 851 is not" in err
     assert not (here / "p.csv").exists()
 
 

@@ -23,8 +23,8 @@ from fenchel.cli.warned import warn
 from fenchel.datasets import list_datasets
 from fenchel.inspection import certified_model, levels_of
 from fenchel.report import Training
+from fenchel.tables.describing import Notice, joined
 
-_MOST_TOLD = 5  # warnings on blocks of rows
 _MANY_ROWS, _MANY_FREE_ROWS = 20_000, 5000  # those of expectiles are all in the last system
 _HINT = (
     "{} rows may take minutes with a rough kernel: --rank 500 bounds the time, and the relative "
@@ -158,8 +158,10 @@ def predict(
         predict_from_disk(saved, Path(data), place, interval, ids)
         return
     table = data_io.read_data(data, saved.missing)
-    frame, messages = predicted(saved, table, interval, ids)
-    warn([*saved.warnings, *messages])
+    kept, lacking = _ids(saved, table.names, table.label, ids)
+    frame, notices = predicted(saved, table, interval, kept)
+    told_of = [*sentences(notices), *unused(saved, table.names, table.label, kept), *lacking]
+    warn([*saved.warnings, *told_of])
     text = frame.to_csv(index=False, lineterminator="\n")
     if place is None:
         sys.stdout.write(text)
@@ -178,31 +180,29 @@ def predict_from_disk(
     encoder: Any = saved.encoder
     columns = data_io.Columns(encoder.kinds_)
     known = on_disk.names_in(path)
-    read = [name for name in known if name in {*columns.names, *saved.ids}]
-    kept = Roles(ids=ids).names("ids", known, path.name)
-    read += [name for name in kept if name not in read]
-    written = [name for name in read if name in {*columns.words, *saved.ids, *kept}]
-    messages: dict[str, None] = {}
+    beside, lacking = _ids(saved, known, path.name, ids)
+    read = [name for name in known if name in columns.names]
+    read += [name for name in beside if name not in read]
+    written = [name for name in read if name in {*columns.words, *beside}]
+    messages: list[Notice] = []
     n_rows = on_disk.n_rows_in(path)
     with shown(hidden=False) as show, places.written_whole(place) as file:
         for start, table in on_disk.blocks(path, read, written, saved.missing):
-            frame, new = predicted(saved, table, interval, ids)
+            frame, new = predicted(saved, table, interval, beside)
             frame.to_csv(file, index=False, header=start == 0, lineterminator="\n")
-            messages |= dict.fromkeys(new)
+            messages = joined([*messages, *new])
             done = start + len(frame)
             show(f"predicted {done} rows", done, n_rows)
-    told_of = [*saved.warnings, *messages]
-    more = [f"and {len(told_of) - _MOST_TOLD} more"] * (len(told_of) > _MOST_TOLD)
-    warn([*told_of[:_MOST_TOLD], *more])
+    told_of = [*sentences(messages), *unused(saved, known, path.name, beside), *lacking]
+    warn([*saved.warnings, *told_of])
 
 
 def predicted(
-    saved: models.Saved, table: data_io.Table, interval: float | None, ids: tuple[str, ...]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Predictions for the rows of a table, and what is to be said of these."""
-    kept, missing = _ids(saved, table, ids)
+    saved: models.Saved, table: data_io.Table, interval: float | None, kept: list[str]
+) -> tuple[pd.DataFrame, list[Notice]]:
+    """Predictions for the rows of a table after the columns ``kept``, and what is to be said."""
     with saved.used_on(table.label):
-        X, messages = rows(saved, table, beside=kept)
+        X, messages = rows(saved, table)
         encoded = saved.pipeline[:-1].transform(X)
     ends = None if interval is None else _ends(saved, encoded, interval)
     with saved.used_on(table.label):
@@ -210,15 +210,14 @@ def predicted(
     if saved.has_density:
         gaps = data_io.has_gaps(X)
         columns["density"] = np.where(gaps, np.nan, columns["density"])
-        messages += data_io.notices(
-            gaps, f"without a density in {table.label}: a value is missing"
-        )
+        what = f"without a density in {table.label}"
+        messages += data_io.notices(X, gaps, what, "a value is missing")
     frame, written = pd.DataFrame(columns), table.as_written(kept)
     for name in reversed(kept):
         if name in frame:
             raise InputError(f"--ids: {name!r} is the name of a column of predictions")
         frame.insert(0, name, written[name].reset_index(drop=True))
-    return frame, [*messages, *missing]
+    return frame, messages
 
 
 def _ends(saved: models.Saved, encoded: Any, interval: float) -> Any:
@@ -231,16 +230,16 @@ def _ends(saved: models.Saved, encoded: Any, interval: float) -> Any:
 
 
 def _ids(
-    saved: models.Saved, table: data_io.Table, ids: tuple[str, ...]
+    saved: models.Saved, known: list[str], label: str, ids: tuple[str, ...]
 ) -> tuple[list[str], list[str]]:
     """Columns that go before predictions, and a sentence on those of the fit that are missing."""
     if ids:
-        return Roles(ids=ids).names("ids", table.names, table.label), []
-    kept = [name for name in saved.ids if name in table.names]
+        return Roles(ids=ids).names("ids", known, label), []
+    kept = [name for name in saved.ids if name in known]
     missing = [name for name in saved.ids if name not in kept]
     if not missing:
         return kept, []
-    return kept, [f"{table.label} lacks the columns of --ids: {listed(missing)}"]
+    return kept, [f"{label} lacks the columns of --ids: {listed(missing)}"]
 
 
 def _check_interval(saved: models.Saved, interval: float | None) -> None:
@@ -279,7 +278,8 @@ def evaluate(model: str, data: str, target: str | None, *, as_json: bool) -> Non
         )
         y = data_io.target_values(table, names)
         with saved.used_on(label):
-            X, messages = rows(saved, table, beside=names)
+            X, notices = rows(saved, table)
+            messages = [*sentences(notices), *unused(saved, table.names, label, names)]
             if saved.has_density:
                 X, left_out = data_io.whole_rows(X, X.columns.tolist(), label)
             else:
@@ -303,9 +303,14 @@ def _evaluated_from_disk(
     known, columns = on_disk.names_in(path), data_io.Columns(encoder.kinds_)
     names = saved.targets_in(known, path.name, target, None)
     read = [name for name in columns.names if name in known]
+    notices: list[Notice] = []
     with saved.used_on(path.name), shown(hidden=False) as show:
         found = on_disk.rows_of(path, read, names[0], saved.missing, show)
-        return path.name, names, on_disk.measured(saved.pipeline, found, show), found.notices
+        for table in on_disk.known_blocks(found, path.name):
+            notices = joined([*notices, *rows(saved, table)[1]])
+        measured = on_disk.measured(saved.pipeline, found, show)
+    messages = [*sentences(notices), *unused(saved, known, path.name, names), *found.notices]
+    return path.name, names, measured, messages
 
 
 def datasets(*, as_json: bool) -> None:
@@ -329,20 +334,24 @@ def demo(out_dir: str) -> None:
     )
 
 
-def rows(
-    saved: models.Saved, table: data_io.Table, beside: list[str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """Rows of a table in the form that a model reads, and what is to be said of them.
-
-    ``beside`` are columns that have another use.
-    """
+def rows(saved: models.Saved, table: data_io.Table) -> tuple[pd.DataFrame, list[Notice]]:
+    """Rows of a table in the form that a model reads, and what is to be said of them."""
     encoder: Any = saved.encoder
-    X, messages = data_io.select(table, encoder, saved.has_density)
+    return data_io.select(table, encoder, saved.has_density)
+
+
+def sentences(notices: list[Notice]) -> list[str]:
+    """What is said of rows, whatever is in the cells that are named."""
+    return [one_line(str(notice)) for notice in notices]
+
+
+def unused(saved: models.Saved, names: list[str], label: str, beside: list[str]) -> list[str]:
+    """A sentence on columns that a model does not use; ``beside`` are those with another use."""
+    encoder: Any = saved.encoder
     known = {*encoder.feature_names_in_, *saved.targets, *saved.ids, *saved.dropped, *beside}
-    others = [name for name in table.names if name not in known]
-    if others:
-        messages.append(f"{table.label} has columns that the model does not use: {listed(others)}")
-    return X, [one_line(message) for message in messages]
+    others = [name for name in names if name not in known]
+    said = f"{label} has columns that the model does not use: {listed(others)}"
+    return [one_line(said)] * bool(others)
 
 
 def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None:

@@ -25,9 +25,11 @@ from fenchel.cli.places import place_of
 from fenchel.cli.roles import heading_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
-from fenchel.files import with_index
+from fenchel.files import row_number, with_index
 from fenchel.tables import TableEncoder
 from fenchel.tables.cells import floats_of, holes, is_number, numbers_of, words_of
+from fenchel.tables.describing import Notice
+from fenchel.tables.encoder import noticed
 from fenchel.tables.parts import CATEGORY, DATE, FLAG, NUMBER, TEXT, OddCellsError, TableError
 from fenchel.tables.reading import frame_of, kinds_of
 
@@ -299,7 +301,8 @@ def _check_values(frame: pd.DataFrame, label: str) -> None:
         values = column[~holes(column)].to_numpy(dtype=np.float64)
         infinite = ~np.isfinite(values)
         if infinite.any():
-            row = int(np.flatnonzero(~holes(column))[np.argmax(infinite)]) + 1
+            position = int(np.flatnonzero(~holes(column))[np.argmax(infinite)])
+            row = row_number(column, position)
             raise InputError(f"{label} has infinite values in {name}, first in row {row}")
         with as_input_errors():
             check_magnitude(np.append(values, 0.0), f"the column {str(name)!r} of {label}")
@@ -311,7 +314,7 @@ def with_targets(X: pd.DataFrame, y: Any, label: str) -> tuple[Any, Any, list[st
     gaps = gaps if gaps.ndim == 1 else gaps.any(axis=1)
     if gaps.all():
         raise InputError(f"{label} has no row in which all targets are known")
-    return X[~gaps], y[~gaps], notices(gaps, _without_target(label))
+    return X[~gaps], y[~gaps], [str(each) for each in notices(y, gaps, *without_target(label))]
 
 
 def whole_rows(X: pd.DataFrame, names: list[str], label: str) -> tuple[Any, list[str]]:
@@ -322,7 +325,8 @@ def whole_rows(X: pd.DataFrame, names: list[str], label: str) -> tuple[Any, list
     gaps = has_gaps(X[names])
     if gaps.all():
         raise InputError(f"{label} has no row without missing values")
-    return X[~gaps], notices(gaps, f"left out of {label}: a value is missing")
+    said = notices(X, gaps, f"left out of {label}", "a value is missing")
+    return X[~gaps], [str(each) for each in said]
 
 
 def has_gaps(X: pd.DataFrame) -> NDArray[np.bool_]:
@@ -330,23 +334,16 @@ def has_gaps(X: pd.DataFrame) -> NDArray[np.bool_]:
     return np.asarray(X.isna().to_numpy().any(axis=1))
 
 
-def notices(gaps: NDArray[np.bool_], words: str) -> list[str]:
-    """A sentence on rows with gaps, if there are any."""
-    count, row = int(gaps.sum()), int(np.argmax(gaps)) + 1
-    return [f"{_counted(count, row)} {words}"] if count else []
+def notices(X: pd.DataFrame, gaps: NDArray[np.bool_], what: str, why: str) -> list[Notice]:
+    """What rows with gaps are, and why, if there are any."""
+    if not gaps.any():
+        return []
+    return [Notice(int(gaps.sum()), what, why, first=row_number(X, int(np.argmax(gaps))))]
 
 
-def left_out(count: int, row: int, label: str) -> str:
-    """Words for rows without a target, and for the first of them."""
-    return f"{_counted(count, row)} {_without_target(label)}"
-
-
-def _without_target(label: str) -> str:
-    return f"left out of {label}: the target is missing"
-
-
-def _counted(count: int, row: int) -> str:
-    return f"row {row} is" if count == 1 else f"{count} rows, the first of them {row}, are"
+def without_target(label: str) -> tuple[str, str]:
+    """What rows without a target are, and why."""
+    return f"left out of {label}", "the target is missing"
 
 
 def check_numbers(table: Table, names: list[str]) -> None:
@@ -400,7 +397,7 @@ def prepare(features: pd.DataFrame, columns: Columns) -> pd.DataFrame:
 
 def select(
     table: Table, encoder: TableEncoder, whole: bool = False
-) -> tuple[pd.DataFrame, list[str]]:
+) -> tuple[pd.DataFrame, list[Notice]]:
     """Return the columns that a model reads, whatever their order, and what to say of them.
 
     With ``whole`` nothing is said of rows with missing values, which are not used.
@@ -411,5 +408,5 @@ def select(
     _check_values(table.frame[read], table.label)
     gaps = has_gaps(table.frame[read]) & whole
     with sentences_of_tables():
-        found = encoder.notices(table.frame[~gaps | gaps.all()], table.label)
+        found = noticed(encoder, table.frame[~gaps | gaps.all()], table.label)
     return prepare(table.frame[columns.names], columns), [] if gaps.all() else found

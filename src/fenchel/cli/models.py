@@ -88,7 +88,9 @@ class Saved:
         except InputError:
             raise
         except Exception as error:  # a model from elsewhere may raise anything
-            raise InputError(f"{self.path} fails on {label}: {one_sentence(error)}") from error
+            said = one_sentence(error)
+            start = "" if label in said.split(" ", 1)[0] else f"{self.path} fails on {label}: "
+            raise InputError(f"{start}{said}") from error
 
 
 def save_model(

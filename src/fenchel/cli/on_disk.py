@@ -16,12 +16,13 @@ import pandas as pd
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.cli import fitting, measures
-from fenchel.cli.data_io import Table, check_lines, left_out, marked
+from fenchel.cli.data_io import Table, check_lines, marked, without_target
 from fenchel.cli.errors import InputError, as_input_errors
 from fenchel.cli.progress import Show
 from fenchel.cli.roles import heading_of
 from fenchel.cli.settings import EXPECTILE, QUANTILE, RIDGE, SUPPORT, Settings, option
-from fenchel.files import n_rows_of, only, read_frames, read_known
+from fenchel.files import n_rows_of, numbered, only, read_frames, read_known
+from fenchel.tables.describing import Notice
 
 SHARE = 0.1
 """Of the free memory: kernels make of a row many times the numbers that it has."""
@@ -109,13 +110,17 @@ def rows_of(
     with as_input_errors():
         columns = [*names, target]
         table = only(str(path), columns, known=target, missing=markers, passed=show)
-        y, numbers, n_rows = read_known(table, target)
+        y, numbers, read = read_known(table, target)
+    n_rows = n_rows_in(path) or read
+    if n_rows == 0:
+        raise InputError(f"{path} has no rows")
     if len(y) == 0:
         raise InputError(f"{path.name} has no value in the target {target}")
     notices = []
     if len(y) < n_rows:
         first = int(np.argmax(np.append(numbers, -1) != np.arange(len(y) + 1)))
-        notices = [left_out(n_rows - len(y), first + 1, path.name)]
+        left_out = Notice(n_rows - len(y), *without_target(path.name), first=first + 1)
+        notices = [str(left_out)]
     return Rows(table, y, notices)
 
 
@@ -170,7 +175,7 @@ def _rows(table: Any, numbers: IntArray) -> pd.DataFrame:
         here = numbers[(numbers >= start) & (numbers < start + len(frame))]
         found.append(frame.iloc[here - start])
         start += len(frame)
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(found)
 
 
 def blocks(
@@ -191,10 +196,21 @@ def blocks(
     )
     with as_input_errors():
         for frame, text in read:
-            label = f"{path.name}, rows {start + 1} to {start + len(frame)}"
-            known = None if text is None else text.reset_index(drop=True)
-            yield start, Table(frame.reset_index(drop=True), label, missing=missing, text=known)
-            start += len(frame)
+            numbers = np.arange(start, start + len(frame))
+            known = None if text is None else numbered(text, numbers)
+            rows = numbered(frame, numbers)
+            if len(rows):
+                yield start, Table(rows, path.name, missing=missing, text=known)
+            start += len(rows)
+    if start == 0:
+        raise InputError(f"{path} has no rows")
+
+
+def known_blocks(rows: Rows, label: str) -> Iterator[Table]:
+    """The columns of the rows whose target is known, block by block."""
+    with as_input_errors():
+        for frame in read_frames(rows.table, list(rows.table.names)):
+            yield Table(frame, label)
 
 
 def _of_csv(

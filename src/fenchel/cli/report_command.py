@@ -22,8 +22,9 @@ def report(model: str, data: str, *, target: str | None, out: str, quiet: bool) 
         if saved.encoder is None:
             X = _rows_of(saved.pipeline, table.frame.drop(columns=[name]), table.label)
         else:
-            X, unseen = commands.rows(saved, table, beside=[name])
-            messages += unseen
+            X, notices = commands.rows(saved, table)
+            messages += commands.sentences(notices)
+            messages += commands.unused(saved, table.names, table.label, [name])
         X, y, left_out = data_io.with_targets(X, y, table.label)
         messages += left_out
         made = make_report(

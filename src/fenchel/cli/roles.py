@@ -181,7 +181,8 @@ def _names_in(path: Path, suffix: str) -> list[str] | None:
             names = [name for name in known if not _INDEX.fullmatch(name)]
         else:
             with path.open(encoding="utf-8-sig", newline="") as file:
-                names = next(row for row in csv.reader(file) if "".join(row).strip())
+                row = next(row for row in csv.reader(file) if "".join(row).strip())
+                names = [name or f"Unnamed: {k}" for k, name in enumerate(row)]  # as pandas does
     except Exception:  # whoever reads all of it says what is wrong
         return None
-    return names if "" not in names and len(set(names)) == len(names) else None
+    return names if len(set(names)) == len(names) else None

@@ -12,6 +12,7 @@ from fenchel.files._columns import (
     sample_of,
 )
 from fenchel.files._frames import encoded, only, read_frames, sample_frame
+from fenchel.files._numbered import is_numbered, numbered, row_number
 from fenchel.files._tables import Passed, Told
 
 __all__ = [
@@ -19,15 +20,18 @@ __all__ = [
     "Passed",
     "Told",
     "encoded",
+    "is_numbered",
     "is_table",
     "n_rows_of",
     "names_of",
+    "numbered",
     "only",
     "parquet_in",
     "read_blocks",
     "read_columns",
     "read_frames",
     "read_known",
+    "row_number",
     "sample_frame",
     "sample_of",
     "with_index",

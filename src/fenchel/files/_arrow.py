@@ -16,6 +16,7 @@ import numpy as np
 
 from fenchel._threads import threads_allowed
 from fenchel._typing import FloatArray
+from fenchel.files._numbered import numbered
 from fenchel.files._tables import (
     BLOCK_ROWS,
     Passed,
@@ -166,7 +167,7 @@ class Encoded(Table):
         for piece in self.source.batches(known, others):
             batch, numbers = piece.values, piece.numbers
             try:
-                made = self.encode(with_index(batch.to_pandas()))
+                made = self.encode(numbered(with_index(batch.to_pandas()), numbers))
             except ValueError as error:
                 rows = f"rows {numbers[0] + 1} to {numbers[-1] + 1}"
                 raise ValueError(f"{self.label}, of {rows}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray
 from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened, with_index
+from fenchel.files._numbered import numbered
 from fenchel.files._tables import Passed
 
 
@@ -29,16 +31,18 @@ def sample_frame(X: Any, target: Any, size: int) -> tuple[Any, str]:
     own = target if isinstance(target, str) else None
     names = [name for name in source.names if name != own]
     steps = max(1, -(-source.count() // size))
-    chosen, row = [], 0
+    chosen, numbers, row = [], [np.empty(0, dtype=np.intp)], 0
     for piece in source.batches(names, [], "looking at columns"):
         batch = piece.values
         some = np.arange(-row % steps, batch.num_rows, steps)
         chosen.append(batch.take(arrow().array(some)))
+        numbers.append(piece.numbers[some])
         row += batch.num_rows
     if not chosen:
         raise ValueError(f"{source.label} must have at least one row, got an empty table")
     of_these = "" if steps == 1 else f" (of which every {steps}th row is looked at)"
-    return with_index(_joined(source.label, chosen).to_pandas()), source.label + of_these
+    frame = with_index(_joined(source.label, chosen).to_pandas())
+    return numbered(frame, np.concatenate(numbers)), source.label + of_these
 
 
 def _joined(label: str, batches: list[Any]) -> Any:
@@ -88,9 +92,21 @@ def only(
 
 
 def read_frames(X: Any, names: list[str]) -> Iterator[Any]:
-    """Data frames of some columns of a table, block by block."""
+    """Data frames of some columns of a table, block by block, with the numbers of the rows.
+
+    Whole numbers beside holes stay whole numbers.
+    """
     for piece in only(X, names).batches(names, []):
-        yield with_index(piece.values.to_pandas())
+        frame = piece.values.to_pandas(types_mapper=_whole)
+        yield numbered(with_index(frame), piece.numbers)
+
+
+def _whole(kind: Any) -> Any:
+    """The type of pandas for whole numbers of a type of Arrow, None for anything else."""
+    if not arrow().types.is_integer(kind):
+        return None
+    name = str(kind).replace("uint", "UInt").replace("int", "Int")
+    return importlib.import_module("pandas").api.types.pandas_dtype(name)
 
 
 def _with_columns(X: Any) -> ArrowTable:

@@ -1,7 +1,7 @@
 """What a column holds, and which of its cells are not what the column is.
 
-Rows are counted from 1, without the header. Every sentence begins with what it is about, such as
-"the column 'area'".
+Rows are counted from 1, without the header, and of a block in the whole table. Every sentence
+begins with what it is about, such as "the column 'area'".
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fenchel._typing import FloatArray
+from fenchel.files import row_number
 from fenchel.tables.parts import OddCellsError, TableError
 
 _Mask = npt.NDArray[np.bool_]
@@ -94,8 +95,8 @@ def holes(column: pd.Series[Any]) -> _Mask:
 
 def first(column: pd.Series[Any], bad: _Mask) -> str:
     """Words for the first bad cell."""
-    row = int(np.argmax(bad))
-    return f"{str(column.iloc[row])!r} in row {row + 1}"
+    position = int(np.argmax(bad))
+    return f"{str(column.iloc[position])!r} in row {row_number(column, position)}"
 
 
 def but_for(column: pd.Series[Any], bad: _Mask) -> str:

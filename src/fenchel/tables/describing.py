@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,43 @@ from fenchel.tables.parts import (
 
 AS_IT_IS, LEFT_OUT = "number", "left out: "
 _SHOWN = 3  # labels in a notice
+
+
+class Notice(NamedTuple):
+    """What is to be said of some rows: how many have what, and what becomes of them.
+
+    Where the number of the ``first`` is known, they are, and have not, what is said.
+    """
+
+    n_rows: int
+    what: str
+    outcome: str
+    labels: tuple[str, ...] = ()
+    first: int | None = None
+
+    def __str__(self) -> str:
+        shown = f" ({', '.join(self.labels[:_SHOWN])})" if self.labels else ""
+        return f"{self._rows()} {self.what}{shown}: {self.outcome}"
+
+    def _rows(self) -> str:
+        if self.first is None:
+            return "1 row has" if self.n_rows == 1 else f"{self.n_rows} rows have"
+        several = f"{self.n_rows} rows, the first of them {self.first}, are"
+        return f"row {self.first} is" if self.n_rows == 1 else several
+
+    def and_of(self, later: Notice) -> Notice:
+        """The same of these rows, and of later ones."""
+        labels = tuple(dict.fromkeys(self.labels + later.labels))[:_SHOWN]
+        return self._replace(n_rows=self.n_rows + later.n_rows, labels=labels)
+
+
+def joined(notices: Iterable[Notice]) -> list[Notice]:
+    """What is said of the same thing in several blocks of rows, said once of all of them."""
+    found: dict[tuple[str, str], Notice] = {}
+    for new in notices:
+        about = new.what, new.outcome
+        found[about] = found[about].and_of(new) if about in found else new
+    return list(found.values())
 
 
 def label_of(label: str | None) -> str:
@@ -81,8 +118,8 @@ def _is_hole(part: Part) -> npt.NDArray[np.bool_]:
     return np.isnan(part.values)
 
 
-def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
-    """A sentence for each column with words or missing values that the fit has not seen."""
+def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[Notice]:
+    """A notice for each column with words or missing values that the fit has not seen."""
     found = []
     for part, encoder, place in _places(columns, parts):
         n_holes = int(_is_hole(part).sum())
@@ -90,11 +127,9 @@ def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
             known = set(encoder.categories_[place])
             new = [word for word in part.values if word is not None and word not in known]
             if new:
-                labels = list(dict.fromkeys(new))[:_SHOWN]
-                found.append(
-                    f"{_rows(len(new))} labels of {part.source} that the model has not seen "
-                    f"({', '.join(labels)}): they get 0 in the columns of all categories"
-                )
+                what = f"labels of {part.source} that the model has not seen"
+                outcome = "they get 0 in the columns of all categories"
+                found.append(Notice(len(new), what, outcome, tuple(dict.fromkeys(new))[:_SHOWN]))
             filled = None if None in known else "they get 0 in the columns of all its categories"
         elif part.block in (NUMBERS, FLAGS):
             typical = "median" if part.block == NUMBERS else "more frequent value"
@@ -103,14 +138,9 @@ def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[str]:
         else:
             filled = None
         if n_holes and filled is not None:
-            found.append(
-                f"{_rows(n_holes)} no {part.source}, which every row of the fit has: {filled}"
-            )
+            what = f"no {part.source}, which every row of the fit has"
+            found.append(Notice(n_holes, what, filled))
     return found
-
-
-def _rows(count: int) -> str:
-    return "1 row has" if count == 1 else f"{count} rows have"
 
 
 def _places(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[Part, Any, int]]:

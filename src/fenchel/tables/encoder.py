@@ -18,7 +18,7 @@ from fenchel._threads import without_warnings
 from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import COUNT, CheckedParameters, declared
 from fenchel.files import encoded, is_table, sample_frame
-from fenchel.tables.describing import described, label_of, notices_of
+from fenchel.tables.describing import Notice, described, label_of, notices_of
 from fenchel.tables.parts import CATEGORIES, CYCLES, FLAGS, NUMBERS, TEXTS, Part, key
 
 _SAMPLE_ROWS = 2**16
@@ -248,10 +248,15 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         ValueError
             As :meth:`transform`, with this name of the table.
         """
-        check_is_fitted(self)
-        reading = _reading()
-        parts = reading.parts_of(reading.frame_of(X), self.kinds_, self.dates_, name)
-        return notices_of(self.columns_, parts)
+        return [str(notice) for notice in noticed(self, X, name)]
+
+
+def noticed(encoder: TableEncoder, X: Any, name: str) -> list[Notice]:
+    """The same as :meth:`TableEncoder.notices`, before it is sentences."""
+    check_is_fitted(encoder)
+    reading = _reading()
+    parts = reading.parts_of(reading.frame_of(X), encoder.kinds_, encoder.dates_, name)
+    return notices_of(encoder.columns_, parts)
 
 
 STORED_TYPES: tuple[str | type, ...] = (

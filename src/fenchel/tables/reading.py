@@ -10,6 +10,7 @@ import pandas as pd
 
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
+from fenchel.files import is_numbered
 from fenchel.tables import cells, dates
 from fenchel.tables.parts import (
     CATEGORIES,
@@ -37,7 +38,7 @@ def frame_of(X: Any) -> pd.DataFrame:
     frame = X if isinstance(X, pd.DataFrame) else getattr(X, "to_pandas", lambda: None)()
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"X must be a data frame of pandas or Polars, got {shown(X)}")
-    frame = frame.reset_index(drop=True).infer_objects()
+    frame = (frame if is_numbered(frame) else frame.reset_index(drop=True)).infer_objects()
     frame.columns = frame.columns.map(str)
     twice = list(frame.columns[frame.columns.duplicated()])
     if twice:
