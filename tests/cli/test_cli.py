@@ -398,7 +398,7 @@ BAD = {
     "no levels": ([*FIT, "--model", "ridge", "--levels", "0.5"], "no meaning for --model ridge"),
     "alpha": ([*FIT, "--alpha", "0"], "--alpha must be a number > 0, got 0"),
     "alpha < 0": ([*FIT, "--alpha", "-1"], "--alpha must be a number > 0, got -1"),
-    "alpha word": ([*FIT, "--alpha", "low"], "Invalid value for '--alpha'"),
+    "alpha word": ([*FIT, "--alpha", "low"], "--alpha must be a number > 0, got 'low'$"),
     "both": ([*FIT, "--alpha", "1", "--cv", "3"], "--alpha and --cv exclude each other"),
     "epsilon": ([*FIT, "--epsilon", "-1"], "--epsilon must be a number >= 0"),
     "gamma": ([*FIT, "--level-gamma", "-1"], "--level-gamma must be >= 0"),

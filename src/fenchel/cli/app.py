@@ -13,7 +13,7 @@ from fenchel.cli import checks
 from fenchel.cli.errors import InputError, one_sentence
 from fenchel.cli.interrupts import held
 from fenchel.cli.roles import Roles
-from fenchel.cli.settings import Settings
+from fenchel.cli.settings import LARGEST_SEED, Settings
 
 app = typer.Typer(
     name="fenchel",
@@ -23,7 +23,28 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def _number(name: str, kind: type[float], allowed: str, **given: Any) -> Any:
+    """An option that is a number, or a whole one, and says what is allowed where it is not."""
+
+    def read(text: Any) -> float:
+        try:
+            return kind(text)
+        except ValueError as error:
+            raise InputError(f"{name} must be {allowed}, got {text!r}") from error
+
+    metavar = "INTEGER" if kind is int else "NUMBER"
+    return typer.Option(name, parser=read, metavar=metavar, **given)
+
+
 _Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        help="A .csv or .parquet file, a folder of .parquet files, or the name of a data set.",
+    ),
+]
+_DataInMemory = Annotated[
     str, typer.Argument(metavar="DATA", help="A .csv or .parquet file, or the name of a data set.")
 ]
 _Model = Annotated[
@@ -31,6 +52,10 @@ _Model = Annotated[
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 _Target = Annotated[str | None, typer.Option(help="Column to learn; data sets know theirs.")]
+_Against = Annotated[
+    str | None,
+    typer.Option(help="Column to hold predictions against.", show_default="that of the fit"),
+]
 _FitTarget = Annotated[
     str | None,
     typer.Option(
@@ -53,7 +78,12 @@ _Missing = Annotated[
 ]
 _Coverage = Annotated[
     float | None,
-    typer.Option(help="Calibrate intervals that hold this share of new rows, such as 0.8."),
+    _number(
+        "--coverage",
+        float,
+        "a number strictly between 0 and 1",
+        help="Calibrate intervals that hold this share of new rows, such as 0.8.",
+    ),
 ]
 _NonCrossing = Annotated[
     bool,
@@ -64,35 +94,60 @@ _NonCrossing = Annotated[
 ]
 _Rank = Annotated[
     int | None,
-    typer.Option(
-        help="Features at most: fewer are faster and rougher.", show_default="as rows demand"
+    _number(
+        "--rank",
+        int,
+        "a whole number >= 1",
+        help="Features at most: fewer are faster and rougher.",
+        show_default="as rows demand",
     ),
 ]
 _Jobs = Annotated[
     int | None,
-    typer.Option(help="Threads, -1 for all cores.", show_default="as OMP_NUM_THREADS says"),
+    _number(
+        "--n-jobs",
+        int,
+        "a number of threads, or -1 for all cores",
+        help="Threads, -1 for all cores.",
+        show_default="as OMP_NUM_THREADS says",
+    ),
 ]
 _Kind = Annotated[
     str, typer.Option(help="quantile, expectile, svr, ridge, normal, density or curves.")
 ]
 _Levels = Annotated[
-    str | None, typer.Option(help="Levels of quantiles or expectiles.", show_default="0.1,0.5,0.9")
+    str | None,
+    typer.Option(
+        help="Levels of quantiles or expectiles, between 0 and 1, with commas.",
+        show_default="0.1,0.5,0.9",
+    ),
 ]
 _Alpha = Annotated[
     float | None,
-    typer.Option(
-        help="Strength of the regularization.", show_default="learned from held-out rows"
+    _number(
+        "--alpha",
+        float,
+        "a number > 0",
+        help="Strength of the regularization.",
+        show_default="learned from held-out rows",
     ),
 ]
 _LevelGamma = Annotated[
     float | None,
-    typer.Option(
-        help="Coupling of levels: 0 makes curves parallel, inf independent.", show_default="1"
+    _number(
+        "--level-gamma",
+        float,
+        "a number >= 0, or inf",
+        help="Coupling of levels: 0 makes curves parallel, inf independent.",
+        show_default="1",
     ),
 ]
 _Epsilon = Annotated[
     float | None,
-    typer.Option(
+    _number(
+        "--epsilon",
+        float,
+        "a number >= 0",
         help="Radius of insensitivity, in the units of the target.",
         show_default="0; for svr a tenth of the target's spread, less with little noise",
     ),
@@ -100,7 +155,7 @@ _Epsilon = Annotated[
 _Kernel = Annotated[
     str | None,
     typer.Option(
-        help="gaussian, laplacian, matern12, matern32, matern52, polynomial, linear.",
+        help="gaussian or rbf, laplacian, matern12, matern32, matern52, polynomial, linear.",
         show_default="learned: Matérn 3/2 on the columns and their ranks; "
         "gaussian where nothing is learned",
     ),
@@ -122,19 +177,28 @@ _NoLearn = Annotated[
 ]
 _Cv = Annotated[
     int | None,
-    typer.Option(
+    _number(
+        "--cv",
+        int,
+        "a whole number >= 2",
         help="Choose alpha, and one length scale unless it is given, by cross-validation "
         "with so many folds. This takes the place of learning; levels are then moved to "
-        "those of held-out rows, as where something is learned."
+        "those of held-out rows, as where something is learned.",
     ),
 ]
-_Seed = Annotated[
-    int, typer.Option(help="Seed of the folds of --cv and of subsamples.", min=0, max=2**32 - 1)
+_SEEDS = "--seed", int, f"a whole number from 0 to {LARGEST_SEED}"
+_Seed = Annotated[int, _number(*_SEEDS, help="Seed of the folds of --cv and of subsamples.")]
+_Tol = Annotated[
+    float, _number("--tol", float, "a number > 0", help="Relative duality gap to reach.")
 ]
-_Tol = Annotated[float, typer.Option(help="Relative duality gap to reach.")]
 _MaxTime = Annotated[
     float | None,
-    typer.Option(help="Seconds after which each fit is stopped, with the best model so far."),
+    _number(
+        "--max-time",
+        float,
+        "a number > 0",
+        help="Seconds after which each fit is stopped, with the best model so far.",
+    ),
 ]
 _Out = Annotated[str | None, typer.Option(help="Where to write the model (.skops).")]
 _Plot = Annotated[str | None, typer.Option(help="Where to write a picture (.png, .pdf, .svg).")]
@@ -235,7 +299,12 @@ def predict(
     ] = None,
     interval: Annotated[
         float | None,
-        typer.Option(help="Add lower and upper ends of the central interval of this coverage."),
+        _number(
+            "--interval",
+            float,
+            "a number strictly between 0 and 1",
+            help="Add lower and upper ends of the central interval of this coverage.",
+        ),
     ] = None,
     ids: Annotated[
         list[str] | None,
@@ -251,7 +320,7 @@ def predict(
 
 
 @app.command()
-def evaluate(model: _Model, data: _Data, target: _Target = None, as_json: _Json = False) -> None:
+def evaluate(model: _Model, data: _Data, target: _Against = None, as_json: _Json = False) -> None:
     """Report loss, coverage and crossing of a model on a table."""
     checks.before_using(model, data, out=None, endings=())
     _room("commands").evaluate(model, data, target, as_json=as_json)
@@ -260,9 +329,9 @@ def evaluate(model: _Model, data: _Data, target: _Target = None, as_json: _Json 
 @app.command()
 def report(
     model: _Model,
-    data: _Data,
+    data: _DataInMemory,
     out: Annotated[str, typer.Option(help="Where to write the page (.html).")],
-    target: _Target = None,
+    target: _Against = None,
     quiet: _Quiet = False,
 ) -> None:
     """Write a page on a model and a table: scores, calibration, pictures.
@@ -275,17 +344,25 @@ def report(
 
 @app.command()
 def compare(
-    data: _Data,
+    data: _DataInMemory,
     target: _Target = None,
     columns: _Columns = None,
     drop: _Drop = None,
     missing: _Missing = None,
     levels: _Levels = None,
     test_share: Annotated[
-        float, typer.Option(help="Share of the rows, drawn by --seed, that is held out.")
+        float,
+        _number(
+            "--test-share",
+            float,
+            "a number strictly between 0 and 1",
+            help="Share of the rows, drawn by --seed, that is held out.",
+        ),
     ] = 0.25,
     rank: _Rank = None,
-    seed: _Seed = 0,
+    seed: Annotated[
+        int, _number(*_SEEDS, help="Seed of the draw of held-out rows, and of subsamples.")
+    ] = 0,
     max_time: _MaxTime = None,
     n_jobs: _Jobs = None,
     as_json: _Json = False,

@@ -38,6 +38,7 @@ _EXCLUDE = (
     ("non_crossing", "epsilon", "curves that never cross have no tube"),
     ("non_crossing", "cv", "curves that never cross learn kernel and alpha"),
 )
+LARGEST_SEED = 2**32 - 1  # of generators of NumPy
 _LARGEST = 1e150  # squares of what is larger, or smaller than its inverse, are no numbers
 
 
@@ -92,6 +93,10 @@ class Settings:
             value = getattr(self, name)
             if value is not None:
                 _check_positive(option(name), value)
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise InputError(
+                f"--seed must be a whole number from 0 to {LARGEST_SEED}, got {self.seed}"
+            )
         if self.epsilon is not None and not 0.0 <= self.epsilon <= _LARGEST:
             raise InputError(
                 f"--epsilon must be a number >= 0 of at most {_LARGEST:g}, got {self.epsilon:g}"
