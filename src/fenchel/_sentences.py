@@ -1,4 +1,4 @@
-"""What other libraries say of data that are no numbers, as one sentence that names them."""
+"""Names in sentences; what other libraries say of data that are no numbers, as one sentence."""
 
 from __future__ import annotations
 
@@ -20,6 +20,21 @@ _DURATIONS = r"real number, not '(Timedelta|(datetime\.)?timedelta)'"
 _AS_NUMBERS = ": give them as numbers in a unit of your choice, such as"
 _DAY = "np.timedelta64(1, 'D')"
 _ENCODED = "could not convert string|contains NaN|dates or|real number, not"
+
+
+def listed(names: list[str], limit: int = 12) -> str:
+    """Names with commas, not too many of them; those with blanks around them in quotes.
+
+    Examples
+    --------
+    >>> from fenchel._sentences import listed
+    >>> listed(["area", " town"])
+    "area, ' town'"
+    """
+    shown = ", ".join(
+        name if name and name == name.strip() else repr(name) for name in names[:limit]
+    )
+    return shown if len(names) <= limit else f"{shown}, … ({len(names)} in all)"
 
 
 @contextmanager

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fenchel._sentences import listed
 from fenchel._threads import without_warnings
 from fenchel.cli import checks, data_io, fitting, measures, models, on_disk, places, printing
-from fenchel.cli.errors import InputError, as_input_errors, listed, one_line
+from fenchel.cli.errors import InputError, as_input_errors, one_line
 from fenchel.cli.progress import shown
 from fenchel.cli.roles import Roles
 from fenchel.cli.settings import DENSITY, EXPECTILE, Settings
@@ -60,7 +61,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     known = table.names, table.label, table.target
     targets, names, said = checks.check_roles(roles, settings.model, *known)
     used = roles.record(table.names, targets, names, table.label)
-    y = data_io.target_values(table, targets)
+    y = data_io.target_values(table, targets, of_fit=True)
     X, columns = data_io.features_of(table, names)
     if settings.model == DENSITY:
         data_io.check_numbers(table, names)

@@ -151,7 +151,7 @@ def compare(
     targets, names, said = checks.check_roles(
         roles, settings.model, table.names, table.label, table.target
     )
-    y = data_io.target_values(table, targets)
+    y = data_io.target_values(table, targets, of_fit=True)
     X, columns = data_io.features_of(table, names)
     X, y, left_out = data_io.with_targets(X, y, table.label)
     y = y.to_numpy()

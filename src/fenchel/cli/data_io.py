@@ -18,11 +18,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fenchel._sentences import listed
 from fenchel._typing import FloatArray
 from fenchel._validation import check_magnitude
-from fenchel.cli.errors import InputError, as_input_errors, listed, one_line, one_sentence
+from fenchel.cli.errors import InputError, as_input_errors, one_line, one_sentence
 from fenchel.cli.places import place_of
-from fenchel.cli.roles import heading_of
+from fenchel.cli.roles import check_different, heading_of
 from fenchel.datasets import list_datasets
 from fenchel.datasets import load as load_dataset
 from fenchel.files import row_number, with_index
@@ -186,7 +187,7 @@ def _read_file(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
         raise InputError(f"{path} is empty") from error
     except Exception as error:  # the readers raise errors of many kinds
         raise InputError(f"{path} cannot be read as a table: {one_sentence(error)}") from error
-    _check_names(frame.columns, path)
+    check_different(list(frame.columns), path)
     if len(frame) == 0:
         raise InputError(f"{path} has no rows")
     return frame
@@ -196,7 +197,7 @@ def _read_csv(path: Path, missing: tuple[str, ...]) -> pd.DataFrame:
     _check_text(path)
     # pandas would number names that occur twice, and take a column too many for labels of rows
     names = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
-    _check_names(names[names != ""], path)
+    check_different([name for name in names if name], path)
     frame = pd.read_csv(path, low_memory=False, na_values=list(missing))
     frame.columns = frame.columns.map(str)
     if not isinstance(frame.index, pd.RangeIndex):
@@ -234,15 +235,6 @@ def _check_whole_rows(path: Path, n_cells: int | None) -> None:
                 )
 
 
-def _check_names(names: Any, path: Path) -> None:
-    twice = list(names[names.duplicated()])
-    if twice:
-        raise InputError(
-            f"{path} has more than one column {twice[0]!r}: rename or delete all but one, or add "
-            "a first line with the names of the columns if there is none"
-        )
-
-
 def _check_text(path: Path) -> None:
     """Refuse what is not UTF-8, and say how to make it so."""
     with path.open("rb") as file:
@@ -263,12 +255,13 @@ def _check_text(path: Path) -> None:
             )
 
 
-def target_values(table: Table, targets: list[str]) -> Any:
+def target_values(table: Table, targets: list[str], of_fit: bool = False) -> Any:
     """The numbers of the targets, NaN where they are missing: of one target a series.
 
-    A frame of several, and None where there is none.
+    A frame of several, and None where there is none. A fit has --missing for words among them.
     """
-    values = {name: _target_of(table.frame[name], table.label) for name in targets}
+    with sentences_of_tables() if of_fit else as_input_errors():
+        values = {name: _target_of(table.frame[name], table.label) for name in targets}
     if not targets:
         return None
     frame = pd.DataFrame(values, index=table.frame.index)
@@ -277,8 +270,7 @@ def target_values(table: Table, targets: list[str]) -> Any:
 
 def _target_of(column: pd.Series[Any], label: str) -> FloatArray:
     """The numbers of a target, NaN where they are missing."""
-    with as_input_errors():
-        values = numbers_of(column, f"the target {column.name!r} of {label}")
+    values = numbers_of(column, f"the target {column.name!r} of {label}")
     if np.isnan(values).all():
         raise InputError(f"{label} has no value in the target {column.name}")
     return values

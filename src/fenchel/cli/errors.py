@@ -33,9 +33,3 @@ def as_input_errors(start: str = "") -> Iterator[None]:
         yield
     except (ValueError, TypeError, ArithmeticError) as error:
         raise InputError(f"{start}{one_sentence(error)}") from error
-
-
-def listed(names: list[str], limit: int = 12) -> str:
-    """Names with commas, not too many of them."""
-    shown = ", ".join(names[:limit])
-    return shown if len(names) <= limit else f"{shown}, … ({len(names)} in all)"

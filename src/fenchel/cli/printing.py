@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fenchel.cli.errors import listed, one_line
+from fenchel._sentences import listed
+from fenchel.cli.errors import one_line
 from fenchel.cli.fitting import Fit
 from fenchel.cli.measures import LOSS_NAMES, Measures
 from fenchel.datasets import DatasetInfo

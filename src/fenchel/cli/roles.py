@@ -9,13 +9,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fenchel.cli.errors import InputError, listed
+from fenchel._sentences import listed
+from fenchel.cli.errors import InputError
 from fenchel.cli.places import place_of
 
 _TABLES = (".csv", ".parquet")
 _FIRST_LINES = 20  # which tell what columns end in
 _TAB = "\t"
 _MARKS = (",", ";", _TAB)
+_NAMED_MARK = re.compile(r'"?sep=(.)"?,*', re.IGNORECASE)  # a first line for spreadsheets
 _NO_NAME = "Unnamed: 0"  # what pandas calls a first column without a name
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 
@@ -125,6 +127,11 @@ def heading_of(data: str) -> Heading:
             raise InputError(f"{data} is a folder, and a CSV or Parquet file is needed")
         return Heading(path.name, _names_in(path, ".parquet"))
     if not path.is_file():
+        if path.exists():
+            raise InputError(
+                f"DATA must be a file, a folder or the name of a data set, and {data} is a device "
+                "or a pipe: write what comes from it to a .csv file first"
+            )
         if path.suffix:
             raise InputError(f"there is no file {data}")
         return Heading(data, None)
@@ -140,7 +147,7 @@ def heading_of(data: str) -> Heading:
 
 
 def _check_commas(path: Path) -> None:
-    """Refuse a file whose columns end in something else than commas.
+    """Refuse a file whose columns end in something else than commas, or that says so itself.
 
     There are none in its heading; or its lines have as many of something else, and commas in
     numbers that change, or no more of them.
@@ -151,6 +158,13 @@ def _check_commas(path: Path) -> None:
         commas, *others = ([len(row) for row in csv.reader(lines, delimiter=m)] for m in _MARKS)
     except (OSError, ValueError, csv.Error):  # whoever reads all of it says what is wrong
         return
+    named = _NAMED_MARK.fullmatch(lines[0].rstrip("\r\n")) if lines else None
+    if named is not None:
+        convert = f"; {_to_commas(path, named[1], skipped=1)}" if named[1] != "," else ""
+        raise InputError(
+            f"{path} must begin with the names of its columns and have commas between them, and "
+            f"begins with {named[0]!r}{convert or ': delete this line'}"
+        )
     for mark, counts in zip(_MARKS[1:], others, strict=True):  # but for marks within quotes
         plain = commas[:1] == [1] and all(mark in line for line in lines[1:2])
         even = len(set(counts)) == 1 < len(lines) and (
@@ -163,12 +177,24 @@ def _check_commas(path: Path) -> None:
             )
 
 
-def _to_commas(path: Path, mark: str) -> str:
+def _to_commas(path: Path, mark: str, skipped: int = 0) -> str:
     """How to make of a file one that is read."""
+    skip = f", skiprows={skipped}" if skipped else ""
     return (
-        f"in Python, pandas.read_csv({str(path)!r}, sep={mark!r}, decimal=',').to_csv('new.csv', "
-        "index=False) converts it, with decimal='.' if its numbers have points"
+        f"in Python, pandas.read_csv({str(path)!r}, sep={mark!r}, decimal=','{skip})"
+        ".to_csv('new.csv', index=False) converts it, with decimal='.' if its numbers have points"
     )
+
+
+def check_different(names: list[str], path: Path) -> None:
+    """Refuse names of columns that occur twice."""
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        of_text = path.suffix.lower() == ".csv"
+        more = ", or add a first line with the names of the columns if there is none" * of_text
+        raise InputError(
+            f"{path} has more than one column {twice!r}: rename or delete all but one{more}"
+        )
 
 
 def _names_in(path: Path, suffix: str) -> list[str] | None:
@@ -179,10 +205,13 @@ def _names_in(path: Path, suffix: str) -> list[str] | None:
             else:
                 known = importlib.import_module("pyarrow.parquet").read_schema(path).names
             names = [name for name in known if not _INDEX.fullmatch(name)]
+            check_different(names, path)
         else:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 row = next(row for row in csv.reader(file) if "".join(row).strip())
                 names = [name or f"Unnamed: {k}" for k, name in enumerate(row)]  # as pandas does
+    except InputError:
+        raise
     except Exception:  # whoever reads all of it says what is wrong
         return None
     return names if len(set(names)) == len(names) else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fenchel.cli.errors import InputError, listed
+from fenchel._sentences import listed
+from fenchel.cli.errors import InputError
 
 QUANTILE, EXPECTILE, SUPPORT, RIDGE = "quantile", "expectile", "svr", "ridge"
 NORMAL, DENSITY, CURVES = "normal", "density", "curves"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fenchel._sentences import listed
 from fenchel._typing import FloatArray, IntArray
 
 BLOCK_ROWS = 2**16
@@ -65,7 +66,9 @@ class Table:
         """Refuse the name of a column that is not there once."""
         if self.names.count(name) != 1:
             number = "no column" if name not in self.names else "more than one column"
-            raise ValueError(f"{self.label} has {number} {name!r}; its columns are {self.names}")
+            raise ValueError(
+                f"{self.label} has {number} {name!r}; its columns are {listed(self.names)}"
+            )
 
     @property
     def n_rows(self) -> int | None:

@@ -132,9 +132,8 @@ def numbers_of(column: pd.Series[Any], what: str) -> FloatArray:
     if not is_number(column) and not gaps.all():
         bad = not_numbers(column) & ~gaps
         if bad.any():
-            raise TableError(
-                f"{what} must be a number in every row, and {first(column, bad)} is not"
-            )
+            kind = TableError if bad[~gaps].all() else OddCellsError
+            raise kind(f"{what} must be a number in every row, and {first(column, bad)} is not")
         # all are written as numbers are: some are words, or the column is one of categories
         bad = (_kinds_in(column) != "a number").to_numpy() & ~gaps
         is_, bad = ("a word", bad) if bad.any() else ("a category", ~gaps)
@@ -222,6 +221,23 @@ def check_no_decimals(column: pd.Series[Any], what: str) -> None:
         )
 
 
+def check_known(column: pd.Series[Any], what: str) -> None:
+    """Refuse cells that are nothing that is read, such as bytes.
+
+    Raises
+    ------
+    TableError
+        For such a column.
+    """
+    if not _is_object(column):
+        return
+    kinds = _kinds_in(column)
+    strange = ~holes(column) & ~kinds.isin(list(_KINDS)).to_numpy()
+    if strange.any():
+        kind = kinds[strange].iloc[0]
+        raise TableError(f"{what} holds {first(column, strange)}, which is {kind}: {_READ}")
+
+
 def refuse(column: pd.Series[Any], what: str) -> Never:
     """Say which cell of a column is not what the others are, or is nothing that is read.
 
@@ -235,11 +251,8 @@ def refuse(column: pd.Series[Any], what: str) -> Never:
         cell = first(column, filled)
         raise TableError(f"{what} is of type {column.dtype}, with {cell}: {_READ}")
     check_words(column, what)
+    check_known(column, what)
     kinds = _kinds_in(column)
-    strange = filled & ~kinds.isin(list(_KINDS)).to_numpy()
-    if strange.any():
-        kind = kinds[strange].iloc[0]
-        raise TableError(f"{what} holds {first(column, strange)}, which is {kind}: {_READ}")
     usual = kinds[filled].mode()[0]
     same = filled & (kinds == usual).to_numpy()
     odd = filled & ~same

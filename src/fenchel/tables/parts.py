@@ -8,7 +8,6 @@ from fenchel._typing import AnyArray
 
 NUMBER, FLAG, DATE, CATEGORY, TEXT = "number", "flag", "date", "category", "text"
 NUMBERS, FLAGS, CYCLES, CATEGORIES, TEXTS = range(5)  # in the order of the output
-_NAMED = 12
 
 
 class TableError(ValueError):
@@ -43,12 +42,6 @@ class Kinds(NamedTuple):
 def key(k: int) -> str:
     """Name of the part at a position: another for each, whatever the columns are called."""
     return f"part {k}"
-
-
-def listed(names: list[str]) -> str:
-    """Names with commas, not too many of them."""
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown}, … ({len(names)} in all)"
 
 
 def counted(count: int, what: str) -> str:

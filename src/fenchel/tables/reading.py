@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fenchel._sentences import listed
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.files import is_numbered
@@ -27,7 +28,6 @@ from fenchel.tables.parts import (
     Part,
     TableError,
     key,
-    listed,
 )
 
 _FEW = 10  # of more values none of which occurs twice, words without a blank are names of rows
@@ -152,6 +152,7 @@ def parts_of(
             found = dates.dates_of(column, calendars[name]["format"], what)
             parts += _date_parts(found, name, calendars[name])
         else:
+            cells.check_known(column, what)
             words = cells.words_of(column)
             block = CATEGORIES if kind == CATEGORY else TEXTS
             values = words if kind == CATEGORY else words.fillna("")

@@ -1,0 +1,98 @@
+"""Sentences on tables that name what is wrong, and what to do: columns, targets, places."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fenchel.cli import main
+
+FIT = ["--no-learn", "--alpha", "0.01", "--quiet"]
+
+
+def houses():
+    """A table of words and numbers."""
+    random = np.random.default_rng(0)
+    area = random.uniform(20, 200, 60).round(1)
+    town = random.choice(["Bonn", "Trier"], 60)
+    return pd.DataFrame({"area": area, "town": town, "price": (2 * area + 9).round(1)})
+
+
+def test_blanks_around_names_are_seen(here, capsys):
+    houses().rename(columns={"area": " area", "town": "town "}).to_csv("h.csv", index=False)
+    assert main(["fit", "h.csv", "--target", "prize"]) == 2
+    said = "h.csv has no column 'prize'; its columns are ' area', 'town ', price"
+    assert capsys.readouterr().err == f"fenchel: {said}\n"
+
+
+def test_names_that_occur_twice_in_parquet(here, capsys):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    cells = arrow.array([1.0, 2.0, 4.0])
+    parquet.write_table(arrow.table([cells] * 3, names=["a", "a", "y"]), "h.parquet")
+    assert main(["fit", "h.parquet", "--target", "y"]) == 2
+    said = "h.parquet has more than one column 'a': rename or delete all but one"
+    assert capsys.readouterr().err == f"fenchel: {said}\n"
+
+
+@pytest.mark.parametrize("mark", [";", "\t", ","])
+def test_a_first_line_that_names_the_mark(mark, here, capsys):
+    text = houses().to_csv(sep=mark, decimal="." if mark == "," else ",", index=False)
+    (here / "h.csv").write_text(f"sep={mark}\n{text}")
+    assert main(["fit", "h.csv", "--target", "price"]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert f"begins with {f'sep={mark}'!r}" in err
+    if mark == ",":
+        assert err.endswith(": delete this line\n")
+        return
+    start = err.index("pandas.read_csv(")
+    call = err[start : err.index(".to_csv(", start)]
+    pd.testing.assert_frame_equal(eval(call, {"pandas": pd}), houses())
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_words_among_targets_may_be_missing_values(command, here, capsys):
+    frame = houses().astype({"price": object})
+    frame.loc[4, "price"] = "n.v."
+    frame.to_csv("h.csv", index=False)
+    assert main([command, "h.csv", "--target", "price"]) == 2
+    hint = "'n.v.' in row 5 is not; --missing names words that stand for missing values\n"
+    assert capsys.readouterr().err.endswith(hint)
+    assert main([command, "h.csv", "--target", "town"]) == 2
+    assert "--missing" not in capsys.readouterr().err
+
+
+def test_evaluation_knows_no_option_for_missing_values(here, capsys):
+    houses().to_csv("h.csv", index=False)
+    assert main(["fit", "h.csv", "--target", "price", *FIT, "--out", "m.skops"]) == 0
+    frame = houses().astype({"price": object})
+    frame.loc[4, "price"] = "n.v."
+    frame.to_csv("new.csv", index=False)
+    assert main(["evaluate", "m.skops", "new.csv"]) == 2
+    assert capsys.readouterr().err.endswith("'n.v.' in row 5 is not\n")
+
+
+def test_pipes_are_refused_as_such(here, capsys):
+    os.mkfifo("pipe")
+    assert main(["fit", "pipe", "--target", "price"]) == 2
+    err = capsys.readouterr().err
+    assert "pipe is a device or a pipe: write what comes from it to a .csv file first" in err
+
+
+def test_bytes_are_refused_in_new_rows_as_in_the_fit(here, capsys):
+    houses().to_csv("h.csv", index=False)
+    assert main(["fit", "h.csv", "--target", "price", *FIT, "--out", "m.skops"]) == 0
+    frame = houses()
+    frame["town"] = frame["town"].str.encode("utf-8")
+    frame.to_parquet("h.parquet")
+    said = "the column 'town' of h.parquet holds \"b'Trier'\" in row 1, which is of type bytes"
+    for arguments in (
+        ["fit", "h.parquet", "--target", "price"],
+        ["predict", "m.skops", "h.parquet"],
+    ):
+        assert main(arguments) == 2
+        assert capsys.readouterr().err.startswith(f"fenchel: {said}")
