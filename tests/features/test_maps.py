@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
@@ -43,6 +44,13 @@ def test_contract(phi, monkeypatch):
     assert phi.kernel_(X).shape == (40, 40)  # resolved
     monkeypatch.setattr(base, "_CHUNK_VALUES", 7 * phi.rank_)  # six chunks
     np.testing.assert_allclose(phi.transform(X), features, atol=1e-8)
+
+
+def test_arrays_whatever_is_set():
+    with config_context(transform_output="pandas"):
+        assert not isinstance(PivotedCholesky(Linear()).fit_transform(rows(9, 2)), np.ndarray)
+        made = PivotedCholesky(Linear()).to_arrays().fit_transform(rows(9, 2))
+    assert isinstance(made, np.ndarray)
 
 
 @pytest.mark.parametrize("phi", [PivotedCholesky(), Nystroem()], ids=repr)

@@ -106,18 +106,16 @@ def as_feature_map(
     """
     FEATURES_CHOICE(features, "features")
     if not isinstance(features, str):
-        chosen: FeatureMap = clone(features).set_output(transform="default")
+        chosen: FeatureMap = clone(features).to_arrays()
         return chosen.set_params(kernel=kernel) if chosen.kernel is None else chosen
     if features == "auto":
         if rank is None:
-            return map_of(kernel, random_state, n_samples, n_features).set_output(
-                transform="default"
-            )
+            return map_of(kernel, random_state, n_samples, n_features).to_arrays()
         features = "cholesky"
     own_rank = {} if rank is None or features == "kernel_rows" else {"rank": int(rank)}
     named: Any = FEATURE_MAPS[features]
     made: FeatureMap = named(kernel=kernel, random_state=random_state, **own_rank)
-    return made.set_output(transform="default")
+    return made.to_arrays()
 
 
 def default_kernel(features: str | FeatureMap, kernel: str | Kernel = "matern32") -> Kernel:

@@ -117,6 +117,10 @@ class FeatureMap(CheckedParameters, TransformerMixin, BaseEstimator):
         self.fit_transform(X)
         return self
 
+    def to_arrays(self) -> Self:
+        """Give arrays, whatever scikit-learn's ``set_config(transform_output=)`` says."""
+        return self.set_output(transform="default")
+
     def fit_transform(self, X: AnyArray, y: Any = None) -> FloatArray:
         """Fit, and return the features of the training rows, (n_samples, rank_)."""
         self.check_parameters()

@@ -218,7 +218,7 @@ class PositiveEstimator(_Parameters, KernelEstimator):
     ) -> tuple[FeatureMap, FloatArray]:
         """The pivoted Cholesky factorization that products of two features need."""
         cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state)
-        return cholesky, cholesky.set_output(transform="default").fit_transform(rows)
+        return cholesky, cholesky.to_arrays().fit_transform(rows)
 
     def _features_of(self, X: ArrayLike) -> FloatArray:
         """Features of new rows, validated."""

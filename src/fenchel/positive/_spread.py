@@ -235,7 +235,7 @@ def _judged_rows(data: Data, options: Learning) -> Rows | None:
 def _left_out(rows: Rows, targets: FloatArray, learned: Learned, share: float) -> FloatArray:
     """Residuals of ridge regression, each of a fit without its row, (n, 1)."""
     cholesky = PivotedCholesky(learned.kernel, _FEATURE_TOL, _MEAN_RANK)
-    features = cholesky.set_output(transform="default").fit_transform(rows.X)
+    features = cholesky.to_arrays().fit_transform(rows.X)
     one = np.eye(1)
     path = LeaveOneOutPath(features, targets, rows.weight, one, gram=False, fit_intercept=True)
     return path.residuals(np.array([learned.alpha / share]))[0]
@@ -342,9 +342,9 @@ class _View:
         rank = min(self.known.rank or _MEAN_RANK, _MEAN_RANK)
         most = self.known.precision_rank or self.known.rank or PRECISION_RANK
         cholesky = PivotedCholesky(self.pair.kernel, _FEATURE_TOL, rank)
-        features = cholesky.set_output(transform="default").fit_transform(X)
+        features = cholesky.to_arrays().fit_transform(X)
         own_map = PivotedCholesky(self.pair.own, _FEATURE_TOL, min(most, PRECISION_RANK))
-        own = own_map.set_output(transform="default").fit_transform(X)
+        own = own_map.to_arrays().fit_transform(X)
         whole = NormalRows(features, own, self.rows.targets[:, 0], self.rows.weight)
         self.outer = [NormalRows(*map(fold.outer, whole)) for fold in self.folds]
         self.inner = [NormalRows(*(part[fold.inside] for part in whole)) for fold in self.folds]

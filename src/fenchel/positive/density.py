@@ -398,7 +398,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         centres = Nystroem(
             kernel, self.rank or _CENTRES, landmarks="kmeans", random_state=self.random_state
         )
-        return centres, centres.set_output(transform="default").fit_transform(rows)
+        return centres, centres.to_arrays().fit_transform(rows)
 
     def _cholesky(
         self, kernel: Any, rows: FloatArray, rank: int | None
@@ -407,7 +407,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         if some is None:
             return super()._cholesky(kernel, rows, rank)
         cholesky = PivotedCholesky(kernel, FEATURE_TOL, rank or MOST_FEATURES, self.random_state)
-        return cholesky, cholesky.set_output(transform="default").fit_among(rows, some)
+        return cholesky, cholesky.to_arrays().fit_among(rows, some)
 
     def _by_centres(self, n_columns: int) -> bool:
         """Whether landmarks are centres of clusters."""

@@ -485,7 +485,7 @@ def _compressed(features: FloatArray) -> Compressed | None:
     if cap < 1:
         return None
     chosen = PivotedCholesky(Polynomial(2, 1.0, 0.0), tol=_SQUARES_TOL, rank=cap)
-    squares = chosen.set_output(transform="default").fit_transform(features)
+    squares = chosen.to_arrays().fit_transform(features)
     if chosen.rank_ == cap and cap < r * (r + 1) // 2 and chosen.kernel_error_ > _MOST_LEFT:
         return None
     left = np.maximum(chosen.residual(features, squares), 0.0)
