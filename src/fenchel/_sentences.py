@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 _ENCODER = (
     "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, dates "
     "and missing values"
@@ -38,8 +40,11 @@ def listed(names: list[str], limit: int = 12) -> str:
 
 
 @contextmanager
-def said_of(name: str) -> Iterator[None]:
-    """Make what scikit-learn says of data one sentence on one line, which names them."""
+def said_of(name: str, values: Any = None) -> Iterator[None]:
+    """Make what scikit-learn says of data one sentence on one line, which names them.
+
+    Where ``values`` are given, it says which of them is the first that is no number.
+    """
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -55,9 +60,21 @@ def said_of(name: str) -> Iterator[None]:
             message = f"{name} must be an array of numbers, got dates or durations"
         if not re.search(rf"\b{name}\b", message):
             message = f"{name} must be an array of numbers: {message}"
+        if values is not None and re.search("contains (NaN|infinity)", message):
+            message += _first_not_finite(name, values)
         if name == "X" and re.search(_ENCODED, message):
             message = f"{message}; {_ENCODER}"
         raise type(error)(message) from error
+
+
+def _first_not_finite(name: str, values: Any) -> str:
+    """Where the first entry is that is no finite number, in words; nothing where all are."""
+    try:
+        bad = ~np.isfinite(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        return ""
+    rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1)) if bad.ndim else np.empty(0)
+    return f", first in {name}[{rows[0]}]" if rows.size else ""
 
 
 def check_no_dates(values: Any, name: str) -> None:

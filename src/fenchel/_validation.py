@@ -330,7 +330,7 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
     check_read(y, "y")
     if not _is_clean(y, 1, 1):
         check_no_dates(y, "y")
-        with said_of("y"):
+        with said_of("y", y):
             if several:
                 y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
             else:

@@ -152,3 +152,11 @@ def test_rows_that_are_refused(change, sentence):
         encoder.transform(frame.assign(**change))
     with pytest.raises(ValueError, match=sentence.replace("of X", "of new")):
         encoder.notices(frame.assign(**change), "new")
+
+
+@pytest.mark.parametrize("unit", [" %", " €"])
+def test_columns_in_which_no_cell_is_written_as_a_number(unit):
+    frame = pd.DataFrame({"share": [f"{k}{unit}" for k in range(30)]})
+    said = f"holds numbers that are not written as such, '0{unit}' in row 1 being the first: write"
+    with pytest.raises(ValueError, match=said):
+        TableEncoder().fit(frame)

@@ -64,6 +64,7 @@ class Data(NamedTuple):
         """
         if self.sample_weight is not None and _is_number(cv):
             return _dealt(np.flatnonzero(self.sample_weight), cv)
+        _check_number(cv, _num_samples(self.X))
         return list(check_cv(cv).split(self.X, self.y))
 
     def n_jobs(self, asked: int | None) -> int:
@@ -193,8 +194,18 @@ def _is_number(cv: Any) -> bool:
     return cv is None or isinstance(cv, Integral)
 
 
+def _check_number(cv: Any, n_rows: int) -> None:
+    """Refuse more folds than rows, where they are only counted."""
+    if _is_number(cv) and n_rows < (number := check_cv(cv).get_n_splits()):
+        raise ValueError(
+            "cv must be at most the number of rows of X without those of weight zero, got "
+            f"cv={number} with n_samples={n_rows}"
+        )
+
+
 def _dealt(rows: IntArray, cv: Any) -> list[tuple[IntArray, IntArray]]:
     """Folds of these rows, as if there were no others."""
+    _check_number(cv, len(rows))
     return [(rows[train], rows[test]) for train, test in check_cv(cv).split(rows)]
 
 

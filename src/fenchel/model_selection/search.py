@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.parallel import Parallel, delayed
@@ -53,6 +53,11 @@ _GRID = "a dict from names of parameters to their candidates"
 _OURS = Having(
     "one of fenchel with a kernel, such as KernelRidge() (GridSearchCV of scikit-learn takes any)",
     ("prepare", "fit_prepared", "path_grid"),
+)
+_SCORERS = That(
+    "'loo', a name of sklearn.metrics.get_scorer_names() such as 'r2'",
+    lambda name: isinstance(name, str) and name in {"loo", *get_scorer_names()},
+    ValueError,
 )
 
 Estimator = TypeVar("Estimator", bound=Searchable)
@@ -198,7 +203,7 @@ class PathSearchCV(
     constraints = declared(
         estimator=NONE | _OURS,
         param_grid=NONE | That(_GRID, lambda grid: isinstance(grid, Mapping), ValueError),
-        scoring=NONE | That("a name", lambda name: isinstance(name, str)) | CALLABLE,
+        scoring=NONE | _SCORERS | CALLABLE,
         selection=OneOf(SELECTIONS),
         aggregation=OneOf(AGGREGATIONS),
         refit=BOOLEAN,

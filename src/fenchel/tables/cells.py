@@ -194,11 +194,14 @@ def check_words(column: pd.Series[Any], what: str) -> None:
     if not isinstance(column.dtype, pd.CategoricalDtype):  # those may be named 10 % and 20 %
         others = others & ~words.str.fullmatch(_NUMBER).to_numpy(dtype=np.bool_)
     if bad.any() and np.mean((bad & others)[~gaps]) < 1.0 - _MOST:
-        raise OddCellsError(
-            f"{what} holds numbers but for {but_for(column, bad)}: write numbers there, with a "
-            "decimal point, or leave these cells empty, or make every cell a word if they are "
-            "labels"
+        remedy = (
+            "write numbers there, with a decimal point, or leave these cells empty, or make every "
+            "cell a word if they are labels"
         )
+        if bad[~gaps].all():
+            how = f"{what} holds numbers that are not written as such, {first(column, bad)}"
+            raise OddCellsError(f"{how} being the first: {remedy}")
+        raise OddCellsError(f"{what} holds numbers but for {but_for(column, bad)}: {remedy}")
 
 
 def check_no_decimals(column: pd.Series[Any], what: str) -> None:

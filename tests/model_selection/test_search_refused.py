@@ -1,0 +1,42 @@
+"""What a search along a path refuses is one sentence that names the argument."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fenchel import KernelRidge
+from fenchel.model_selection import PathSearchCV
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = X[:, 0]
+
+
+def test_scorings_that_are_none():
+    said = (
+        r"^scoring must be 'loo', a name of sklearn\.metrics\.get_scorer_names\(\) such as "
+        r"'r2', a function or None, got 'x'$"
+    )
+    with pytest.raises(ValueError, match=said):
+        PathSearchCV(KernelRidge(), scoring="x").fit(X, Y)
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_more_folds_than_rows(n):
+    said = f"^cv must be at most the number of rows of X .*, got cv=5 with n_samples={n}$"
+    with pytest.raises(ValueError, match=said):
+        PathSearchCV(KernelRidge()).fit(X[:n], Y[:n])
+    weights = np.zeros(40)
+    weights[:n] = 1.0
+    with pytest.raises(ValueError, match=said):
+        PathSearchCV(KernelRidge()).fit(X, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("model", [KernelRidge(), PathSearchCV(KernelRidge())])
+def test_targets_that_are_not_finite_are_named(model, value):
+    y = Y.copy()
+    y[[7, 9]] = value
+    for given in (y, y.tolist(), np.column_stack([Y, y])):
+        with pytest.raises(ValueError, match=r"^Input y contains .*, first in y\[7\]$"):
+            model.fit(X, given)
