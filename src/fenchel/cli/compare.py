@@ -163,7 +163,7 @@ def compare(
             f"--test-share={test_share:g} leaves none of the {len(X)} rows of {table.label} to fit"
         )
     train, test = train_test_split(np.arange(len(X)), test_size=n_test, random_state=settings.seed)
-    warn([*said, *left_out])
+    warn([*said, *left_out, *columns.doubts])
     levels = parse_levels(settings.levels)
     task = Task(X.iloc[train], y[train], X.iloc[test], columns.words, levels, settings)
     with shown(hidden=quiet or as_json) as show:

@@ -113,6 +113,8 @@ class Columns:
     """Which columns a model reads, and what each of them holds."""
 
     kinds: dict[str, str]
+    doubts: tuple[str, ...] = ()
+    """What a fit says of columns of words that may be meant as others."""
 
     @property
     def names(self) -> list[str]:
@@ -362,7 +364,7 @@ def columns_of(features: pd.DataFrame, label: str) -> Columns:
     """Sort the columns by what they hold, as an encoder does that is fitted on them."""
     with sentences_of_tables():
         kinds = kinds_of(frame_of(features), TableEncoder().max_categories, label)
-    return Columns(kinds.read)
+    return Columns(kinds.read, tuple(kinds.doubts))
 
 
 @contextlib.contextmanager

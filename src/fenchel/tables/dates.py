@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -15,6 +16,9 @@ from fenchel.tables.parts import OddCellsError, TableError
 
 _GUESSED = 20  # cells that are looked at for formats of dates
 _MOST = 0.5  # a column with more dates than that is one of dates
+_NEARLY_ALL = 0.9
+# 03/2019 and 3-2019, which pandas does not guess
+_MONTHS = {f"%m{mark}%Y": rf"(?:0?[1-9]|1[0-2]){mark}(?:1[89]|2[01])\d\d" for mark in "/-"}
 _DAY = pd.Timedelta(days=1)
 WEEKDAY = "weekday"
 CYCLES = ("month", WEEKDAY, "hour")
@@ -48,6 +52,19 @@ def format_of(words: pd.Series[Any], what: str) -> str | None:
     )
 
 
+def several_formats(words: pd.Series[Any]) -> tuple[Any, Any] | None:
+    """Which words are dates in one format, and which in others, where nearly all are dates."""
+    some = words.dropna()
+    guesses = _guesses(some)
+    if len(guesses) < 2 or not cells.not_numbers(some).all():
+        return None
+    parsed = np.array([_parsed(words, each).notna().to_numpy() for each in guesses])
+    best, dates = parsed[parsed.sum(axis=1).argmax()], parsed.any(axis=0)
+    others = dates & ~best
+    nearly_all = dates.sum() >= _NEARLY_ALL * len(some)
+    return (best, others) if nearly_all and others.any() else None
+
+
 def _guesses(words: pd.Series[Any]) -> list[str]:
     """Formats that the first words may have."""
     found: dict[str, None] = {}
@@ -58,6 +75,8 @@ def _guesses(words: pd.Series[Any]) -> list[str]:
                 guess = guess_datetime_format(cell, dayfirst=day_first)
                 if guess is not None and _has_month(guess):
                     found[guess] = None
+            of_months = (form for form, each in _MONTHS.items() if re.fullmatch(each, cell))
+            found |= dict.fromkeys(of_months)
     return list(found)
 
 
@@ -67,6 +86,9 @@ def _has_month(form: str) -> bool:
 
 def _common_format(words: pd.Series[Any]) -> str | None:
     """The one format of all words; month first where they leave it open and have no dots."""
+    for form in _MONTHS:
+        if _parsed(words, form).notna().all():
+            return form
     skrub = needed_skrub()
     try:
         form = skrub.ToDatetime().fit(words.astype(object)).format_
@@ -89,6 +111,8 @@ def needed_skrub() -> Any:
 
 def _parsed(column: pd.Series[Any], form: str | None) -> pd.Series[Any]:
     """Dates in universal time, and NaT for what is none."""
+    if form in _MONTHS:
+        column = column.where(column.astype(str).str.fullmatch(_MONTHS[form]))
     found = pd.to_datetime(column, format=form, utc=True, errors="coerce")
     return found.dt.tz_localize(None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -97,6 +98,9 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     Neither targets nor weights are looked at, so that rows may be encoded once and then be
     split into folds. Median and values of a column are those of the rows that ``fit`` was given.
 
+    Words that are numbers with a unit in nearly all rows, such as ``"5 EUR"``, and dates in
+    several formats are read as words, and ``fit`` warns of them.
+
     References
     ----------
     The encoders are ``SimpleImputer`` and ``OneHotEncoder`` of scikit-learn, ``ToDatetime``,
@@ -146,6 +150,8 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         some, label = sample_frame(X, y, _SAMPLE_ROWS) if _in_files(X) else (X, "X")
         frame = reading.frame_of(some)
         kinds = reading.kinds_of(frame, self.max_categories, label)
+        for doubt in kinds.doubts:
+            warnings.warn(doubt, UserWarning, stacklevel=2)
         parts = reading.parts_of(frame, kinds.read, kinds.dates, label)
         columns = ColumnTransformer(self._encoders(parts), sparse_threshold=0.0)
         columns.set_output(transform="default")

@@ -31,12 +31,14 @@ class Kinds(NamedTuple):
     """What columns hold: those that are read by kind, and why the others are left out.
 
     ``dates`` has for each column of dates in which format they are written, the first of them,
-    and the cycles that vary.
+    and the cycles that vary; ``doubts`` a sentence for each column of words that may be meant as
+    another one.
     """
 
     read: dict[str, str]
     dates: dict[str, dict[str, Any]]
     left_out: dict[str, str]
+    doubts: list[str]
 
 
 def key(k: int) -> str:

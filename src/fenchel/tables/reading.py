@@ -13,6 +13,7 @@ from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.files import is_numbered
 from fenchel.tables import cells, dates
+from fenchel.tables.doubts import doubt_of
 from fenchel.tables.parts import (
     CATEGORIES,
     CATEGORY,
@@ -64,11 +65,13 @@ def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
     TableError
         If a column of the table of this label is none of these, or none is left.
     """
-    kinds = Kinds({}, {}, {})
+    kinds = Kinds({}, {}, {}, [])
     as_it_is = all(cells.is_number(c) and not c.isna().any() for _, c in frame.items())
     for name, column in frame.items():
         what = f"the column {name!r} of {label}"
         kind, form, reason = _kind_of(column, what, most)
+        if kind in (CATEGORY, TEXT) and (doubt := doubt_of(column, str(name))) is not None:
+            kinds.doubts.append(doubt)
         if reason and not as_it_is:
             kinds.left_out[str(name)] = reason
             continue

@@ -1,0 +1,53 @@
+"""Columns that are read as words, and may be meant as numbers or dates: what is said of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fenchel.tables import cells, dates
+
+_NEARLY_ALL = 0.9
+_LEAST = 3  # values with the same unit
+# 5 EUR and 1.250,5 km/h and 12kg: a number and one word or mark
+_WITH_UNIT = r"\s*[-+]?\d+(?:[.,']\d+)*\s*([^\W\d_][^\s\d]{0,11}|[°%‰²³]\S{0,3})\s*"
+
+
+def doubt_of(column: pd.Series[Any], name: str) -> str | None:
+    """A sentence on a column of words that looks like another kind of column, if it does.
+
+    A column of type category is one of labels, whatever they look like.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    words = cells.words_of(column)
+    unit = _with_unit(words)
+    if unit is not None:
+        return (
+            f"the column {name!r} holds numbers with a unit, such as {cells.first(words, unit)}, "
+            "and is not read as numbers: write them alone for that"
+        )
+    several = dates.several_formats(words)
+    if several is None:
+        return None
+    one, other = (cells.first(words, mask) for mask in several)
+    return (
+        f"the column {name!r} holds dates in several formats, such as {one} and {other}, and is "
+        "not read as dates: write all of them in the same way for that"
+    )
+
+
+def _with_unit(words: pd.Series[Any]) -> Any:
+    """Which cells are numbers with the unit that nearly all have; None if there is none."""
+    values = words.dropna()
+    codes, labels = pd.factorize(values)
+    found = pd.Series(labels, dtype=object).str.extract(f"^{_WITH_UNIT}$")[0].str.lower()
+    if found.nunique() == 0:
+        return None
+    usual = found.mode()[0]
+    same = (found == usual).to_numpy(dtype=np.bool_)
+    if same.sum() < _LEAST or same[codes].mean() < _NEARLY_ALL:
+        return None
+    return words.isin(labels[same]).to_numpy(dtype=np.bool_)

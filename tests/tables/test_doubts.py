@@ -1,0 +1,92 @@
+"""Words that may be meant as numbers or dates are warned of, and months are dates."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fenchel.cli import main
+from fenchel.tables import TableEncoder
+
+N = 60
+AREA = np.linspace(1.0, 9.0, N)
+UNITS = {
+    "5 EUR": [f"{k % 7} EUR" for k in range(N)],
+    "1.5 km/h": [f"{k / 4} km/h" for k in range(N)],
+    "2,5kg": [f"{k},5kg" for k in range(N)],
+    "3 m²": [f"{k} m²" for k in range(N)],
+    "nearly all": ["unknown", None, *(f"{k % 9} km" for k in range(N - 2))],
+}
+NO_DOUBTS = {
+    "streets": [f"{k} {'Main' if k % 2 else 'High'} St" for k in range(N)],
+    "house numbers": [f"{k}{'abc'[k % 3]}" for k in range(N)],
+    "types": [f"Typ {k % 5}" for k in range(N)],
+    "half": [f"{k % 9} km" if k % 2 else "far" for k in range(N)],
+    "one value": ["1 km" if k % 2 else "1 km " for k in range(N)],
+    "scales": [f"1/{1000 * (1 + k % 5)}" for k in range(N)],
+}
+
+
+def encoded(words):
+    return TableEncoder().fit(pd.DataFrame({"area": AREA, "word": words}))
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_numbers_with_a_unit_are_warned_of(name):
+    row = 3 if name == "nearly all" else 1
+    said = (
+        f"the column 'word' holds numbers with a unit, such as '.*' in row {row}, and is not read"
+    )
+    with pytest.warns(UserWarning, match=said):
+        encoder = encoded(UNITS[name])
+    assert encoder.kinds_.get("word") != "number"
+
+
+@pytest.mark.parametrize("name", NO_DOUBTS)
+def test_other_words_are_not(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert encoded(NO_DOUBTS[name]).kinds_.get("word", "category") in ("category", "text")
+        encoded(pd.Series(UNITS["5 EUR"], dtype="category"))
+
+
+def test_dates_in_several_formats_are_warned_of():
+    days = [f"2020-{k % 12 + 1:02}-15" if k % 2 else f"15.{k % 12 + 1:02}.2020" for k in range(N)]
+    said = "several formats, such as '15.01.2020' in row 1 and '2020-02-15' in row 2, and is not"
+    with pytest.warns(UserWarning, match=said):
+        assert encoded(days).kinds_["word"] == "category"
+
+
+@pytest.mark.parametrize("form", ["{m:02}/{y}", "{m}/{y}", "{m:02}-{y}", "{y}-{m:02}"])
+def test_months_are_dates(form):
+    months = [(2015 + k // 12, k % 12 + 1) for k in range(N)]
+    encoder = encoded([form.format(m=m, y=y) for y, m in months])
+    assert encoder.kinds_["word"] == "date"
+    new = pd.DataFrame({"area": [1.0, 1.0], "word": [form.format(m=m, y=2030) for m in (3, 4)]})
+    names = list(encoder.get_feature_names_out())
+    days = encoder.transform(new)[:, names.index("word.days")]
+    first = pd.Timestamp("2015-01-01")
+    expected = [(pd.Timestamp(f"2030-0{m}-01") - first).days for m in (3, 4)]
+    assert days.tolist() == expected
+
+
+def test_a_few_words_among_months_are_named():
+    months = [f"{k % 12 + 1:02}/{2015 + k // 12}" for k in range(N)]
+    with pytest.raises(
+        ValueError, match=r"holds dates \(%m/%Y\) but for one cell 'soon' in row 5"
+    ):
+        encoded([*months[:4], "soon", *months[5:]])
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_the_command_line_says_so_once(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"area": AREA, "price": UNITS["5 EUR"], "rent": AREA})
+    frame.to_csv("flats.csv", index=False)
+    options = ["--no-learn"] if command == "fit" else []
+    assert main([command, "flats.csv", "--target", "rent", *options, "--quiet"]) == 0
+    said = "warning: the column 'price' holds numbers with a unit, such as '0 EUR' in row 1"
+    assert capsys.readouterr().err.count(said) == 1
