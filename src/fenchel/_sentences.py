@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 _ENCODER = (
     "fenchel.tables.TableEncoder, as the first step of a pipeline, makes numbers of words, dates "
@@ -40,10 +38,10 @@ def listed(names: list[str], limit: int = 12) -> str:
 
 
 @contextmanager
-def said_of(name: str, values: Any = None) -> Iterator[None]:
+def said_of(name: str, place: Callable[[], str] | None = None) -> Iterator[None]:
     """Make what scikit-learn says of data one sentence on one line, which names them.
 
-    Where ``values`` are given, it says which of them is the first that is no number.
+    ``place`` says, in words, where the first entry is that is no finite number.
     """
     try:
         yield
@@ -60,21 +58,11 @@ def said_of(name: str, values: Any = None) -> Iterator[None]:
             message = f"{name} must be an array of numbers, got dates or durations"
         if not re.search(rf"\b{name}\b", message):
             message = f"{name} must be an array of numbers: {message}"
-        if values is not None and re.search("contains (NaN|infinity)", message):
-            message += _first_not_finite(name, values)
+        if place is not None and re.search("contains (NaN|infinity)", message):
+            message += place()
         if name == "X" and re.search(_ENCODED, message):
             message = f"{message}; {_ENCODER}"
         raise type(error)(message) from error
-
-
-def _first_not_finite(name: str, values: Any) -> str:
-    """Where the first entry is that is no finite number, in words; nothing where all are."""
-    try:
-        bad = ~np.isfinite(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        return ""
-    rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1)) if bad.ndim else np.empty(0)
-    return f", first in {name}[{rows[0]}]" if rows.size else ""
 
 
 def check_no_dates(values: Any, name: str) -> None:

@@ -15,7 +15,7 @@ import inspect
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sized
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
@@ -323,6 +323,16 @@ def _is_expected(estimator: BaseEstimator, X: FloatArray) -> bool:
     return "feature_names_in_" not in known and X.shape[1] == known.get("n_features_in_")
 
 
+def _first_not_finite(name: str, values: Any) -> str:
+    """Where the first entry is that is no finite number, in words; nothing where all are."""
+    try:
+        bad = ~np.isfinite(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        return ""
+    rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1)) if bad.ndim else np.empty(0)
+    return f", first in {name}[{rows[0]}]" if rows.size else ""
+
+
 def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatArray:
     """Finite targets (n,) for what has this name, or (n, p) where there may be several."""
     if y is None:
@@ -330,7 +340,7 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
     check_read(y, "y")
     if not _is_clean(y, 1, 1):
         check_no_dates(y, "y")
-        with said_of("y", y):
+        with said_of("y", partial(_first_not_finite, "y", y)):
             if several:
                 y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
             else:

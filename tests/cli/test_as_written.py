@@ -133,7 +133,10 @@ def test_numbers_in_another_notation_are_no_labels(here, capsys, cells):
     frame = table().assign(p=[cells.format(100 + k) for k in range(60)])
     frame.to_csv("h.csv", index=False)
     assert main(["fit", "h.csv", "--target", "y", "--no-learn"]) == 2
-    assert "the column 'p' of h.csv holds numbers but for" in capsys.readouterr().err
+    assert (
+        "the column 'p' of h.csv holds numbers that are not written as such"
+        in capsys.readouterr().err
+    )
 
 
 def test_categories_may_have_names_like_numbers():
