@@ -119,7 +119,12 @@ class HeldOut:
 
 
 class _Fold(Fold):
-    """One fold: the rows outside of it are fitted, those inside judge."""
+    """One fold: the rows outside of it are fitted, those inside judge.
+
+    ``near`` are the targets within reach, which judge and give units. Fits see targets as they
+    are, as the last fit will: where those were moved too, the median of 27 rows with one target a
+    hundred times too large (highway) was three times as far off.
+    """
 
     def __init__(self, rows: Rows, k: int, task: Task, near: FloatArray) -> None:
         super().__init__(rows, k)
