@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
+from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
 from fenchel._validation import random_of, shown
 from fenchel.kernels.sparse import SparsePoints
@@ -130,16 +131,10 @@ def _positive_quantile(distance: FloatArray, weight: FloatArray | None, q: float
 
     1 if none is positive.
     """
-    n_zeros = len(distance) - np.count_nonzero(distance)
-    if n_zeros == len(distance):
+    positive = distance > 0.0
+    if not positive.any():
         return 1.0
-    if weight is None:
-        rank = max(int(np.ceil(q * (len(distance) - n_zeros) * (1.0 - 1e-12))) - 1, 0)
-        return float(np.partition(distance, n_zeros + rank)[n_zeros + rank])
-    order = np.argsort(distance, kind="stable")[n_zeros:]
-    share = np.cumsum(weight[order])
-    rank = int(np.searchsorted(share, q * share[-1] * (1.0 - 1e-12)))
-    return float(distance[order[min(rank, len(order) - 1)]])
+    return least_quantile(distance[positive], None if weight is None else weight[positive], q)
 
 
 LEARNED = "learned"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
 from fenchel.losses import Absolute, Loss
 
@@ -11,7 +12,6 @@ _TIMES = 5.0  # the distance that all but a few rows are within: of normal ones 
 _MOST = 0.2  # of the rows may be further away
 _SINGLE = 0.1  # and a single value that no more rows have, where these would be none
 _OF_MANY_EQUAL = 0.05  # where most rows have one value, the others are no outliers
-_ROUNDING = 1e-12
 
 
 def within_reach(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
@@ -74,12 +74,10 @@ def _share(loss: Loss, n_targets: int) -> float | None:
 
 def _quantile(distance: FloatArray, weight: FloatArray, share: float) -> float:
     """The least distance that no more than this share of the rows are beyond."""
-    values, place = np.unique(distance, return_inverse=True)
-    held = np.bincount(place, weights=weight)
-    beyond = held.sum() - np.cumsum(held)
-    if values[0] == 0.0 and beyond[0] < 0.5 * held.sum():
+    total = weight.sum()
+    if weight[distance == 0.0].sum() > 0.5 * total:
         share = min(share, _OF_MANY_EQUAL)
-    if held[-1] <= _SINGLE * held.sum():
-        share = max(share, held[-1] / held.sum())
-    near = beyond <= (share + _ROUNDING) * held.sum()
-    return float(values[near][0])
+    single = weight[distance == distance.max()].sum()
+    if single <= _SINGLE * total:
+        share = max(share, single / total)
+    return least_quantile(distance, weight, 1.0 - share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.losses import _ordered
@@ -174,20 +175,17 @@ def _increasing_quantiles(
     taken: pooling is right for any choice that a small perturbation would make unique.
     """
     pools: list[tuple[int, int, float]] = []
+
+    def value_of(start: int, stop: int) -> float:
+        level = float(levels[start:stop].mean())
+        weights = np.repeat(weight, stop - start)
+        return least_quantile(points[:, start:stop].ravel(), weights, level)
+
     for j in range(len(levels)):
         start, stop = j, j + 1
-        value = _least_quantile(points[:, start:stop], weight, levels[start:stop].mean())
+        value = value_of(start, stop)
         while pools and pools[-1][2] > value:
             start = pools.pop()[0]
-            value = _least_quantile(points[:, start:stop], weight, levels[start:stop].mean())
+            value = value_of(start, stop)
         pools.append((start, stop, value))
     return np.repeat([value for *_, value in pools], [stop - start for start, stop, _ in pools])
-
-
-def _least_quantile(points: FloatArray, weight: FloatArray, level: float) -> float:
-    """Smallest minimizer of the pinball loss of all these points."""
-    weights = np.repeat(weight, points.shape[1])
-    order = np.argsort(points, axis=None, kind="stable")
-    reached = np.cumsum(weights[order])
-    first = np.searchsorted(reached, level * reached[-1] * (1.0 - ROUNDING))
-    return float(points.ravel()[order[first]])
