@@ -272,11 +272,14 @@ _COLUMN = "give its values; names of columns are for fits of tables in files"
 
 
 def check_read(values: Any, name: str) -> None:
-    """Raise a sentence for the place of a table or the name of a column where numbers are due."""
+    """Raise a sentence where numbers are due, for a name, the place of a table, masked cells."""
     if isinstance(values, (str, os.PathLike)):
         remedy = _READ if name == "X" else _COLUMN
         given = shown(os.fspath(values))
         raise TypeError(f"{name} must be an array of numbers, got {given}: {remedy}")
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        count = int(np.ma.getmaskarray(values).sum())  # NumPy would show what is behind them
+        raise ValueError(f"{name} must have no masked cells, got {count} of them")
 
 
 def rows_of(
@@ -297,7 +300,7 @@ def rows_of(
             known.pop("feature_names_in_", None)
             known["n_features_in_"] = X.shape[1]
         return X
-    with said_of("X"):
+    with said_of("X", partial(_first_not_finite, "X", X)):
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_min_samples": least}
         return np.asarray(validate_data(estimator, X, reset=reset, **options))
 
@@ -329,8 +332,13 @@ def _first_not_finite(name: str, values: Any) -> str:
         bad = ~np.isfinite(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError):
         return ""
-    rows = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1)) if bad.ndim else np.empty(0)
-    return f", first in {name}[{rows[0]}]" if rows.size else ""
+    if not (bad.ndim and bad.any()):
+        return ""
+    first = np.argwhere(bad)[0]
+    columns = getattr(values, "columns", None)
+    if columns is not None and len(first) == 2:
+        return f", first in column {str(columns[first[1]])!r} in row {first[0]}"
+    return f", first in {name}[{', '.join(map(str, first))}]"
 
 
 def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatArray:
@@ -394,6 +402,7 @@ def check_weights(
     returned as given.
     """
     check_read(sample_weight, "sample_weight")
+    check_no_dates(sample_weight, "sample_weight")
     if getattr(sample_weight, "ndim", isinstance(sample_weight, (list, tuple))) == 1:
         check_length(_num_samples(sample_weight), _num_samples(X), "sample_weight")
     with said_of("sample_weight"):

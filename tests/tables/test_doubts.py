@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -28,6 +29,14 @@ NO_DOUBTS = {
     "one value": ["1 km" if k % 2 else "1 km " for k in range(N)],
     "scales": [f"1/{1000 * (1 + k % 5)}" for k in range(N)],
 }
+ODD_NUMBERS = {
+    "5-": [f"{k}.5-" if k % 2 else f"{k}-" for k in range(N)],
+    "(5)": [f"({k}.5)" for k in range(N)],
+    "minus": [f"\u2212{k}" for k in range(N)],
+    "half of them": [f"{k}" if k % 2 else f"({k})" for k in range(N)],
+    "underscores": [f"1_{k:03}" for k in range(N)],
+    "Fortran": [f"{k}.25D0" for k in range(N)],
+}
 
 
 def encoded(words):
@@ -43,6 +52,19 @@ def test_numbers_with_a_unit_are_warned_of(name):
     with pytest.warns(UserWarning, match=said):
         encoder = encoded(UNITS[name])
     assert encoder.kinds_.get("word") != "number"
+
+
+@pytest.mark.parametrize("name", ODD_NUMBERS)
+def test_numbers_that_are_written_in_an_odd_way_are_warned_of(name):
+    words = ODD_NUMBERS[name]
+    said = f"the column 'word' holds numbers such as {words[0]!r} in row 1, and is not read as"
+    with pytest.warns(UserWarning, match=re.escape(said)):
+        encoded(words)
+
+
+def test_dates_may_be_years_apart():
+    words = ["0001-01-01", "9999-12-31", "2020-01-01"] * 20
+    assert encoded(words).kinds_["word"] == "date"
 
 
 @pytest.mark.parametrize("name", NO_DOUBTS)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fenchel._sentences import check_no_dates
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.design import RowBlocks, Streamed
 from fenchel.features import FeatureMap
@@ -56,7 +57,11 @@ def other_lengths(name: str, given: float, number: int, rows: float) -> ValueErr
 
 def _numbers(values: Any, name: str, number: int) -> FloatArray:
     try:
-        found = np.ascontiguousarray(np.asarray(values, dtype=np.float64))
+        check_no_dates(values, name)
+        given = np.asarray(values)
+        if given.dtype.kind == "c":
+            raise ValueError("got complex ones")
+        found = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name} must hold numbers, and does not in partition {number}: {error}"

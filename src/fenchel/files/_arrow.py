@@ -119,7 +119,7 @@ class ArrowTable(Table):
                     batch_readahead=1,
                     use_threads=False,
                 ):
-                    yield _completed(batch, names, of_folder)
+                    yield _completed(_with_strings(batch), names, of_folder)
                 arrow().default_memory_pool().release_unused()
 
     @contextmanager
@@ -203,6 +203,14 @@ def numbers_of(batch: Any, names: list[str]) -> FloatArray:
     return block
 
 
+def with_doubles(table: Any) -> Any:
+    """A table of Arrow, with decimals in double precision: not all of them have a common type."""
+    for j, column in enumerate(table.columns):
+        if arrow().types.is_decimal(column.type):
+            table = table.set_column(j, table.schema.names[j], _doubles(column))
+    return table
+
+
 def _doubles(column: Any) -> Any:
     """Numbers in double precision, decimals as the text of them is read."""
     if arrow().types.is_decimal(column.type):  # whose own cast is off by a bit in one of ten
@@ -280,6 +288,18 @@ def _of_folder(fragment: Any) -> dict[str, Any]:
     return found
 
 
+def _with_strings(batch: Any) -> Any:
+    """A batch with strings in place of views of them, from which Arrow takes no rows."""
+    pa = arrow()
+    if not any(str(each.type) == "string_view" for each in batch.schema):
+        return batch
+    columns = [
+        column.cast("string") if str(column.type) == "string_view" else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
 def _completed(batch: Any, names: list[str], of_folder: dict[str, Any]) -> Any:
     """A batch with the columns of its folder beside its own."""
     if not of_folder:
@@ -335,19 +355,32 @@ def parquet_in(path: Path) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: ...
     """
+    data = importlib.import_module("pyarrow.dataset")
+    if not path.is_dir():  # folders above what is given are no columns
+        return data.dataset(path, format="parquet")
     options = {"format": "parquet", "partitioning": "hive"}
-    inside = (place.relative_to(path) for place in path.rglob("*"))  # nothing in a file
     # without what other programs keep beside the rows, as Arrow does by itself
     files = sorted(
-        str(path / name)
-        for name in inside
-        if name.suffix.lower() in _ENDINGS
-        and not any(part.startswith(("_", ".")) for part in name.parts)
+        str(place)
+        for place in _within(path)
+        if place.suffix.lower() in _ENDINGS
+        and not any(part.startswith(("_", ".")) for part in place.relative_to(path).parts)
     )
-    data = importlib.import_module("pyarrow.dataset")
     if files:
         return data.dataset(files, partition_base_dir=str(path), **options)
     return data.dataset(path, **options)
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    """All files of a folder, of folders that it links to as well, each folder once."""
+    seen = set()
+    for top, folders, files in os.walk(folder, followlinks=True):
+        place = os.path.realpath(top)
+        if place in seen:  # links may lead back
+            folders.clear()
+            continue
+        seen.add(place)
+        yield from (Path(top, name) for name in files)
 
 
 def _of_arrow(source: Any, label: str) -> ArrowTable:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fenchel._typing import AnyArray, FloatArray, IntArray
-from fenchel._validation import check_magnitude, check_weights, shown
+from fenchel._validation import check_magnitude, check_weights, shown, targets_of
 from fenchel.files._arrow import opened
-from fenchel.files._tables import Table, Told, are_finite
+from fenchel.files._tables import Table, Told
 from fenchel.spool import Spool
 
 
@@ -96,7 +97,7 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None, told: Told | None = 
         n += len(block)
     for given, name in ((targets, "y"), (weights, "sample_weight")):
         if given is not None and len(given) != n:
-            raise _wrong_length(name, len(given))
+            raise _wrong_length(name, len(given), n)
     if n == 0:
         raise ValueError(f"{table.label} must have at least one row, got an empty table")
     numbers, weight = np.concatenate(kept), np.broadcast_to(1.0, n)  # one number in memory
@@ -109,12 +110,13 @@ def read_columns(X: Any, y: Any, sample_weight: Any = None, told: Told | None = 
 
 def _some(values: FloatArray, rows: slice, name: str) -> FloatArray:
     if len(values) < rows.stop:
-        raise _wrong_length(name, len(values))
+        raise _wrong_length(name, len(values), None)
     return values[rows]
 
 
-def _wrong_length(name: str, length: int) -> ValueError:
-    return ValueError(f"{name} must have one entry for each row of X, got {length}")
+def _wrong_length(name: str, length: int, n_rows: int | None) -> ValueError:
+    number = "row" if n_rows is None else f"of the {n_rows} rows"
+    return ValueError(f"{name} must have one entry for each {number} of X, got {length}")
 
 
 def read_blocks(X: Any, names: list[str] | None, n_columns: int) -> Iterator[FloatArray]:
@@ -139,11 +141,27 @@ def _given(values: Any, name: str, table: Table) -> FloatArray | None:
     if values is None or (isinstance(values, str) and table.named):
         return None
     if isinstance(values, (str, os.PathLike)):
-        values = np.load(values)
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not are_finite(found):
-        raise ValueError(f"{name} must be the name of a column, or finite numbers of shape (n,)")
-    return found
+        values = _loaded(Path(values), name)
+    if len(shape := np.shape(values)) != 1:
+        raise ValueError(
+            f"{name} must be the name of a column, or numbers of shape (n,), got shape {shape}"
+        )
+    if name == "y":
+        return targets_of("fit", values, len(values))
+    return check_weights(np.empty((len(values), 0)), values, all_zero=True)
+
+
+def _loaded(path: Path, name: str) -> AnyArray:
+    """The array in a file .npy."""
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{name} must hold numbers, or be the place of a file .npy where X has no names of "
+            f"columns, got {shown(str(path))}: there is no such file"
+        )
+    try:
+        return np.asarray(np.load(path))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{name}: {path} cannot be read as an array: {error}") from error
 
 
 def _check_not_negative(weights: FloatArray) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened, with_index
+from fenchel.files._arrow import ArrowTable, Encoded, arrow, opened, with_doubles, with_index
 from fenchel.files._numbered import numbered
 from fenchel.files._tables import Passed
 
@@ -50,6 +50,8 @@ def _joined(label: str, batches: list[Any]) -> Any:
     pa = arrow()
     tables = [pa.Table.from_batches([batch]) for batch in batches]
     try:
+        if len({table.schema for table in tables}) > 1:
+            tables = [with_doubles(table) for table in tables]
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         first = tables[0].schema

@@ -46,6 +46,8 @@ def format_of(words: pd.Series[Any], what: str) -> str | None:
     bad = ~parsed[best] & words.notna().to_numpy()
     if parsed[best].sum() <= _MOST * len(some):
         return None
+    if not bad.any():
+        return best
     raise OddCellsError(
         f"{what} holds dates ({best}) but for {cells.but_for(words, bad)}: write dates there in "
         "the same way, or leave these cells empty"

@@ -14,6 +14,12 @@ _LEAST = 3  # values with the same unit
 # 5 EUR and 1.250,5 km/h and 12kg: a number and one word or mark
 _WITH_UNIT = r"\s*[-+]?\d+(?:[.,']\d+)*\s*([^\W\d_][^\s\d]{0,11}|[°%‰²³]\S{0,3})\s*"
 
+# −5 with a sign that is no hyphen, (5) and 5- of accounts, 1_000, and 1.5D0 of Fortran
+_ODD_NUMBER = (
+    r"\s*(?:[\u2212\u2013]\s*\d[\d.,]*|\(\s*\d[\d.,]*\s*\)|\d[\d.,]*\s*[-\u2212\u2013]"
+    r"|[-+]?\d+(?:_\d+)+(?:\.\d+)?|[-+]?\d+(?:\.\d*)?[dD][-+]?\d+)\s*"
+)
+
 
 def doubt_of(column: pd.Series[Any], name: str) -> str | None:
     """A sentence on a column of words that looks like another kind of column, if it does.
@@ -28,6 +34,12 @@ def doubt_of(column: pd.Series[Any], name: str) -> str | None:
         return (
             f"the column {name!r} holds numbers with a unit, such as {cells.first(words, unit)}, "
             "and is not read as numbers: write them alone for that"
+        )
+    odd = _odd_numbers(words)
+    if odd is not None:
+        return (
+            f"the column {name!r} holds numbers such as {cells.first(words, odd)}, and is not "
+            "read as numbers: write them like -1234.5 for that"
         )
     several = dates.several_formats(words)
     if several is None:
@@ -51,3 +63,14 @@ def _with_unit(words: pd.Series[Any]) -> Any:
     if same.sum() < _LEAST or same[codes].mean() < _NEARLY_ALL:
         return None
     return words.isin(labels[same]).to_numpy(dtype=np.bool_)
+
+
+def _odd_numbers(words: pd.Series[Any]) -> Any:
+    """Which cells are numbers that are written in an odd way, if nearly all are numbers."""
+    values = words.dropna()
+    codes, labels = pd.factorize(values)
+    found = pd.Series(labels, dtype=object).astype(str)
+    odd = found.str.fullmatch(_ODD_NUMBER).to_numpy(dtype=np.bool_)
+    if not odd.any() or (odd | ~cells.not_numbers(found))[codes].mean() < _NEARLY_ALL:
+        return None
+    return words.isin(labels[odd]).to_numpy(dtype=np.bool_)
