@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from fenchel.functional import FunctionalRegressor
 from fenchel.functional.curves import (
     Curves,
     as_curves,
@@ -228,3 +229,27 @@ def test_bad_quadrature(rule, error, sentence):
         as_curves(np.ones((2, 3)), quadrature=rule)
     with pytest.raises(error, match=sentence):
         as_curves([([0.0, 1.0, 2.0], [1.0, 1.0, 1.0])], quadrature=rule)
+
+
+class Basis:
+    """Functional data of scikit-fda that are on no grid, as far as anything is asked of them."""
+
+    argument_names = ("t",)
+
+    def __len__(self):
+        return 4
+
+    def __array__(self, *_, **__):
+        return np.full(4, None, dtype=object)
+
+
+def test_curves_on_no_grid_and_ragged_lists():
+    X, model = np.arange(4.0)[:, None], FunctionalRegressor(learn=False)
+    with pytest.raises(TypeError, match=r"Y must be an array of numbers, .* got Basis"):
+        model.fit(X, Basis())
+    with pytest.raises(
+        TypeError, match="X must be an array of numbers or an FDataGrid, got Basis"
+    ):
+        model.fit(Basis(), X)
+    with pytest.raises(TypeError, match="Y must be an array of numbers, a list of pairs"):
+        model.fit(X, [[1.0, 2.0], [1.0], [1.0, 2.0], [1.0, 2.0]])

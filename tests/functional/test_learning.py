@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -309,3 +311,25 @@ def test_a_solver_that_is_none_for_the_loss_is_refused_before_learning():
     with pytest.raises(ValueError, match="closed_form"):
         model.fit(X, Y, THETA)
     assert not calls
+
+
+@pytest.mark.parametrize("moved", [lambda t: t - 5.0, lambda t: 1e6 * t - 1e9, lambda t: t + 1e6])
+def test_where_the_points_begin_does_not_matter(moved):
+    # of an even grid two entries of an eigenvector are largest, but for rounding
+    random = np.random.default_rng(0)
+    X, theta = random.uniform(size=(30, 2)), np.linspace(0.0, 1.0, 15)
+    Y = np.sin(6.0 * (theta + X[:, :1])) + 0.1 * random.normal(size=(30, 15))
+    expected = FunctionalRegressor().fit(X, Y, theta).predict(X, theta)
+    found = FunctionalRegressor().fit(X, Y, moved(theta)).predict(X, moved(theta))
+    np.testing.assert_allclose(found, expected, atol=1e-8)
+
+
+def test_curves_of_one_point_are_warned_of():
+    random = np.random.default_rng(0)
+    X, theta = random.uniform(size=(30, 1)), random.uniform(size=(30, 1))
+    curves = [(points, np.sin(6.0 * (points + x))) for points, x in zip(theta, X, strict=True)]
+    with pytest.warns(UserWarning, match="most curves have one or two points"):
+        FunctionalRegressor().fit(X, curves)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        FunctionalRegressor(learn=False).fit(X, curves)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,11 @@ def as_rows(X: Any) -> Any:
     """Flatten curves to one row each; leave other inputs as they are."""
     if hasattr(X, "grid_points") and hasattr(X, "data_matrix"):
         X = np.asarray(X.data_matrix, dtype=np.float64)
+    elif hasattr(X, "argument_names"):  # other kinds of functional data of scikit-fda
+        raise TypeError(
+            f"X must be an array of numbers or an FDataGrid, got {type(X).__name__}: evaluate it "
+            "on a grid"
+        )
     if getattr(X, "ndim", 2) == 3:
         return np.reshape(X, (len(X), -1))
     return X
@@ -43,14 +49,23 @@ def is_array(y: Any) -> bool:
     """
     if isinstance(y, (list, tuple)):
         return not are_pairs(y)
-    return hasattr(y, "__array__") and not hasattr(y, "data_matrix")
+    of_scikit_fda = hasattr(y, "data_matrix") or hasattr(y, "argument_names")
+    return hasattr(y, "__array__") and not of_scikit_fda
 
 
 def as_columns(y: Any) -> Any:
     if not is_array(y):
         return y
-    values = np.asarray(y)
-    return values[:, None] if values.ndim == 1 else values
+    return np.asarray(y)[:, None] if is_flat(y) else y
+
+
+def is_flat(y: Any) -> bool:
+    """Whether curves are an array of one dimension; a ragged list is none."""
+    if not is_array(y):
+        return False
+    with suppress(ValueError):
+        return np.asarray(y).ndim == 1
+    return False
 
 
 def curves_of(y: Any, n_rows: int, theta: Any, quadrature: Any, sample_weight: Any) -> Curves:

@@ -73,7 +73,10 @@ def coordinates_of(
     """
     root = np.sqrt(common_measure(curves, weight))
     values, vectors = np.linalg.eigh(root[:, None] * between * root)
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(root))])
+    sizes = np.abs(vectors)
+    # the first of the largest: on an even grid two of them are the same but for rounding
+    first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
+    signs = np.sign(vectors[first, np.arange(len(root))])
     # copies of a curve are one row of the product, which rounds rows differently
     distinct, place = np.unique(without_gaps(curves), axis=0, return_inverse=True)
     targets = ((root * distinct) @ (vectors * signs))[place.ravel()]  # numpy 2.0: a second axis

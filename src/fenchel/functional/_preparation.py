@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
 
@@ -11,7 +12,7 @@ from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_targets, rows_of
 from fenchel.certificate import Callback
-from fenchel.functional._inputs import as_rows, center_of, curves_of, is_array, spread_of_curves
+from fenchel.functional._inputs import as_rows, center_of, curves_of, is_flat, spread_of_curves
 from fenchel.functional._learning import (
     N_COORDINATES,
     bounds_influence,
@@ -32,6 +33,12 @@ from fenchel.searchable import strengths
 from fenchel.solvers import Solver
 
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
+
+_FEW_POINTS = 3
+_ALONE = (
+    "most curves have one or two points, of which the fit can learn little: give alpha, kernel "
+    "and output_kernel, or fit KernelRidge to rows that hold theta as well"
+)
 
 
 class _OfFits:
@@ -93,7 +100,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        self._flat = is_array(y) and np.asarray(y).ndim == 1
+        self._flat = is_flat(y)
         curves = curves_of(y, len(X), theta, self.quadrature, sample_weight)
         check_targets(curves.values[~np.isnan(curves.values)])
         return X, curves
@@ -156,6 +163,8 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     ) -> Learned | None:
         """With the usual output kernel, and again where curves left out ask for another width."""
         learned = super()._learn(X, targets, weight, kernels, watch)
+        if targets.observed is not None and np.median(targets.observed.sum(axis=1)) < _FEW_POINTS:
+            warnings.warn(_ALONE, UserWarning, stacklevel=6)
         if learned is None or learned.ended_early or self.output_kernel is not None:
             return learned
         self._width = better_width(
