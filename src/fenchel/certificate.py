@@ -19,7 +19,8 @@ class Certificate:
     Parameters
     ----------
     primal : float
-        Objective of the fitted model, with its own offset.
+        Objective of the fitted model, with its own offset: ``certified_offset_`` where offsets
+        are moved to other rows after the fit.
     dual : float
         Objective of a feasible dual point: no model can go below it.
     unit : float

@@ -137,7 +137,7 @@ class LearningEstimator(KernelEstimator):
         kernels = self._open_kernels(X)
         if not kernels:
             prepared = self._prepared(X, targets, sample_weight)
-            if self.alpha is None and self._may_learn():
+            if self._strength_is_open() and self._may_learn():
                 self._try(prepared)
                 inputs, kept = prepared.inputs, prepared.inputs.kept
                 kernels = [settled(inputs.feature_map.kernel_)]
@@ -157,6 +157,10 @@ class LearningEstimator(KernelEstimator):
         """Whether the criterion can be computed: from kernel values that rows determine."""
         scalar = not isinstance(self.kernel, OperatorKernel) and not self.given_gram
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
+
+    def _strength_is_open(self) -> bool:
+        """Whether there is something to learn besides the kernel."""
+        return self.alpha is None
 
     def _open_kernels(self, X: FloatArray) -> list[Any]:
         """The kernels to choose among, if any of them is to be learned, else none."""

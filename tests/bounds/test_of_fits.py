@@ -194,3 +194,21 @@ def test_a_ball_shatters_that_many_points_and_no_more():
         assert needed[0] <= norm * (1 + 1e-12) < needed[1]
     with pytest.raises(ValueError, match="margin must be a finite number > 0"):
         fat_shattering_dimension(1.0, 1.0, 0.0)
+
+
+def test_dimensions_beyond_all_numbers_are_refused():
+    with pytest.raises(ValueError, match="must have a square that is a floating-point number"):
+        fat_shattering_dimension(1e200, 1e200, 1e-200)
+
+
+def test_offsets_that_were_moved_out_of_the_class_are_refused():
+    random = np.random.default_rng(5)
+    X = random.uniform(-1.0, 1.0, (12, 1))
+    y = np.sign(random.normal(size=12))
+    model = QuantileRegressor(
+        [0.02, 0.98], radius=0.05, kernel=Gaussian(0.05), refit_offsets="held_out"
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="estimator must have offsets within"):
+        excess_bound(model, X, y, target_bound=1.0)
+    model.set_params(refit_offsets=None).fit(X, y)
+    assert excess_bound(model, X, y, target_bound=1.0).value > 0.0

@@ -228,3 +228,11 @@ def test_honest_without_convergence():
     assert "increase max_iter" in solution.status.message
     optimum = solve(problem, tol=1e-9).certificate.primal
     assert solution.certificate.dual <= optimum <= solution.certificate.primal
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, 1e-9, 7e12])
+def test_the_unit_of_constant_targets_is_that_of_zero(value):
+    # their mean is rounded
+    targets = np.full((7, 1), value)
+    weight = np.random.default_rng(0).uniform(0.1, 2.0, 7)
+    assert Residual(Squared(), targets, weight).unit == pytest.approx(0.5 * value**2)

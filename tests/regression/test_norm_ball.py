@@ -192,3 +192,15 @@ def test_a_callback_stops_it():
     assert len(seen) == 2
     assert model.norm_ <= 3.0 * (1 + 1e-9)
     assert model.certificate_.relative_gap == pytest.approx(min(seen), rel=1e-3)
+
+
+def test_nothing_is_learned_where_kernel_and_radius_are_given():
+    random = np.random.default_rng(0)
+    X = random.uniform(-1.0, 1.0, (40, 1))
+    y = random.normal(size=40)
+    model = QuantileRegressor([0.2, 0.7], radius=0.7, kernel=Gaussian(0.5)).fit(X, y)
+    assert model.learned_ is None
+    np.testing.assert_array_equal(model.offset_, model.certified_offset_)
+    assert SVR(epsilon=0.1, radius=1.0, kernel=Gaussian(0.5)).fit(X, y).learned_ is None
+    assert SVR(radius=1.0, kernel=Gaussian(0.5)).fit(X, y).learned_ is not None  # for the tube
+    assert QuantileRegressor([0.2, 0.7], radius=0.7).fit(X, y).learned_ is not None

@@ -369,7 +369,13 @@ def fat_shattering_dimension(norm: float, radius: float, margin: float) -> int:
     9
     """
     size = check_real("norm", norm) * check_real("radius", radius)
-    return int((size / check_real("margin", margin, open_low=True)) ** 2 * (1.0 + 1e-12))
+    count = (size / check_real("margin", margin, open_low=True)) * (size / margin)
+    if not np.isfinite(count):
+        raise ValueError(
+            "norm times radius over margin must have a square that is a floating-point number, "
+            f"got norm={norm:g}, radius={radius:g} and margin={margin:g}"
+        )
+    return int(count * (1.0 + 1e-12))
 
 
 def _table(name: str, values: npt.ArrayLike) -> FloatArray:

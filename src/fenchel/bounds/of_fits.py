@@ -135,7 +135,7 @@ def excess_bound(
     mean loss of the fit is at most g above the minimum. Offsets that are best for some function of
     the ball are at most β_j = a + Λ r_j + ε from the middle of the range of y, of half-length a:
     so the class F is known in advance, with R_n(F) <= (Λ ‖r‖ + Σ_j β_j)/√n and
-    M = ‖(a + β_j + Λ r_j)_j‖.
+    M = ‖(a + β_j + Λ r_j)_j‖. Offsets that were moved out of it are refused.
 
     Parameters
     ----------
@@ -187,6 +187,12 @@ def excess_bound(
     n, p = fit.residual.shape
     epsilon, sizes = float(fit.loss.epsilon), fit.fixed_norm * fit.radius * fit.gains
     offsets = half + sizes + epsilon if fit.free_offset else np.zeros(p)
+    if fit.free_offset and np.any(np.abs(fit.offset - 0.5 * (low + high)) > 1.000001 * offsets):
+        raise ValueError(
+            f"estimator must have offsets within {offsets.max():g} of the middle of target_bound, "
+            "as those of the fit are, got offsets that were moved to held-out rows: fit it with "
+            "refit_offsets=None"
+        )
     lengths = half + offsets + sizes
     at = local(fit.loss, lengths + epsilon)
     found = insensitive_excess_bound(

@@ -56,7 +56,7 @@ def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
 
     Returns
     -------
-    ndarray of shape (n_outputs - 1, n_outputs)
+    ndarray of shape (n_outputs - 1, n_outputs), or (n_outputs, n_outputs) with ``non_negative``
 
     Examples
     --------

@@ -70,8 +70,9 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
               + \frac{\mathrm{alpha}}{2} V^2 \|A\|_F^2, \qquad
               f_A(x) = \varphi(x)^\top A \varphi(x), \quad \int f_A = 1
 
-    The integral is one, up to ``integral_error_``. V is the volume of the kernel, the weighted
-    mean of :math:`\int k(x, x_i)^2 dx / k(x_i, x_i)`, so that strengths do not depend on units.
+    The integral is one, up to ``integral_error_``. V is the volume of the kernel of
+    the features, :math:`\sum_i s_i \int k(x, x_i)^2 dx / \sum_i s_i k(x_i, x_i)` over the
+    support, so that strengths do not depend on units.
 
     Parameters
     ----------

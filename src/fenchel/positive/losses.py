@@ -16,6 +16,8 @@ from fenchel.positive._loops import (
     steps_to_border,
 )
 
+_NOISE = 64 * np.finfo(np.float64).eps  # residuals of this size, beside targets, are rounding
+
 
 class PredictionLoss(ConvexFunction):
     r"""Convex losses :math:`\ell_i(z_i)` of prediction vectors, one for each row.
@@ -295,6 +297,8 @@ class Residual(PredictionLoss):
         constant = loss.minimizing_offset(self.targets, weight)
         residual = self.targets - constant
         mean = float(np.average(loss.value(residual), weights=weight))
+        if np.abs(residual).max() <= _NOISE * np.abs(self.targets).max():
+            mean = 0.0  # the constant is rounded
         spread = float(np.average(np.square(residual).mean(axis=1), weights=weight))
         self.unit = mean or float(np.average(loss.value(self.targets), weights=weight)) or 1.0
         self.step = mean / spread if spread > 0.0 and mean > 0.0 else 1.0

@@ -125,7 +125,8 @@ class NonNegativeRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point.
     dual_coef_ : ndarray of shape (n_samples,)
         Dual point times the weights, zero for rows without weight: A is the negative part of
-        Σ dual_coef_i φ(x_i) φ(x_i)ᵀ + trace_penalty I, over alpha.
+        Σ dual_coef_i φ(x_i) φ(x_i)ᵀ + trace_penalty I, over alpha, where there are no
+        ``conditions``: their multipliers add matrices of their own.
     kernel_, kernel_error_, feature_map_ :
         The kernel, what was left out of its trace, and the feature map, whose kernel the
         certificate is of.

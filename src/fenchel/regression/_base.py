@@ -70,6 +70,9 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     _sparse: bool = False
     """Whether the rows of the fit are sparse."""
 
+    def _strength_is_open(self) -> bool:
+        return super()._strength_is_open() and self.radius is None
+
     def check_parameters(self) -> None:
         """Raise a sentence for parameters that are not allowed."""
         super().check_parameters()
@@ -358,7 +361,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         found, _ = fit_feature_map(
             self.features, kernel, self.rank, self.random_state, rows, NO_KERNEL_ROWS
         )
-        if not kernels and self.alpha is None and self._may_learn():
+        if not kernels and self._strength_is_open() and self._may_learn():
             kernels = [settled(found.kernel_)]
             self._learned = self._learn(rows, targets, weight, kernels, watch)
         self._measure(*of_all)

@@ -57,7 +57,7 @@ class QuantileRegressor(LevelRegressor):
     radius : float, optional
         Bound Λ > 0 on ‖h‖, in place of ``alpha``: the mean loss is minimized over all h with
         :math:`\|h\|_K \le \Lambda`. See the notes. Where the kernel is learned, it is so with a
-        penalty, whose strength is then left.
+        penalty, whose strength is then left; where it is given, nothing is learned.
     level_gamma : float, default=1.0
         γ of the coupling: 0 makes the curves parallel, and in order, ``inf`` independent. Not
         used with an operator-valued kernel, which has a coupling of its own.

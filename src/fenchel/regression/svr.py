@@ -163,6 +163,9 @@ class SVR(KernelRegressor):
     def _learns_tube(self) -> bool:
         return self.epsilon is None and "epsilon" in parameters_of(self.loss)
 
+    def _strength_is_open(self) -> bool:
+        return super()._strength_is_open() or (self.alpha is None and self._learns_tube())
+
     def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
         data, unit = super()._data(X, targets, weight)
         return replace(data, measured=self._learns_tube()), unit
