@@ -38,11 +38,6 @@ _LEAST_TOLD = 0.98  # held-out loss of deviations over the constant's, for a ker
 _ROUNDS = 2  # of the search along one strength and then the other
 _WORTH = 1e-3  # nats a row by which a step is one
 _CONSTANT = 0.5 * float(np.log(2.0 * np.pi))
-# Variance of the constant beside the kernel of a precision, where the mean has none. On 39 tables,
-# two splits with 300 training rows or fewer: held-out loss -0.19 nats, and the largest mean far
-# from the rows 1.9 deviations of y on average and 7.9 at most. With 10 beside both kernels -0.17,
-# 2.7 and 15, with 100 -0.16, 3.1 and 42, with no constant -0.20, 14 and 114.
-_LEVEL = 10.0
 _LEAST_DEVIATION = 0.5  # of the mean one: weights of rows differ by less than some dozen times
 
 
@@ -138,7 +133,7 @@ class SpreadSearch:
     def run(self) -> Spread:
         """Search, as far as there is time; what the mean alone says is the start."""
         kernel = self.learned.kernel
-        self.pairs = [Pair(kernel, self.learned.alpha, self._own_for(kernel))]
+        self.pairs = [Pair(kernel, self.learned.alpha, self.own or kernel)]
         end = EarlyEnd(self.watch)
         rows = None if self.learned.ended_early else _judged_rows(self.data, self.options)
         judge = None
@@ -156,12 +151,6 @@ class SpreadSearch:
         self.history += [judge(setting) for setting in judge.losses]
         chosen = judge.simplest()
         return self._spread(chosen, judge(chosen), end.reason)
-
-    def _own_for(self, kernel: Any) -> Any:
-        """That of the precision beside this one of the mean."""
-        if self.own is not None:
-            return self.own
-        return with_level(kernel) if self.kernels else kernel
 
     @property
     def _n_calls(self) -> int:
@@ -184,16 +173,15 @@ class SpreadSearch:
         again, of_spread, reason = self._weighted(rows)
         first = self.pairs[0]
         if again is not None:
-            self.pairs.append(Pair(again.kernel, again.alpha, self._own_for(again.kernel)))
+            own = again.kernel if self.own is None else self.own
+            self.pairs.append(Pair(again.kernel, again.alpha, own))
         if self.own is not None:
             return reason
-        level = ConstantKernel(float(first.own.diag(rows.X[:1])[0]), "fixed")
+        level = ConstantKernel(float(first.kernel.diag(rows.X[:1])[0]), "fixed")
         self.pairs.append(first._replace(own=level, simplicity=_SAME))
         if of_spread is not None and of_spread.criterion < _LEAST_TOLD:
-            wider = clone(of_spread.kernel)
-            # what absolute residuals say of it is noisy, and squares of functions are narrower
-            wider.set_params(length_scale=2.0 * wider.length_scale)
-            self.pairs.append(first._replace(own=with_level(wider), simplicity=_OF_ITS_OWN))
+            wider = _wider(of_spread.kernel)
+            self.pairs.append(first._replace(own=wider, simplicity=_OF_ITS_OWN))
         return reason
 
     def _weighted(self, rows: Rows) -> tuple[Learned | None, Learned | None, str]:
@@ -228,9 +216,12 @@ class SpreadSearch:
         return found
 
 
-def with_level(kernel: Any) -> Any:
-    """A kernel beside a constant: for a precision that is the same far from all rows."""
-    return kernel + ConstantKernel(_LEVEL, "fixed")
+def _wider(kernel: Any) -> Any:
+    """A kernel beside a constant, with twice the length scales.
+
+    What absolute residuals say of them is noisy, and squares of functions are twice as narrow.
+    """
+    return clone(kernel).set_params(k1__length_scale=2.0 * kernel.k1.length_scale)
 
 
 def _judged_rows(data: Data, options: Learning) -> Rows | None:

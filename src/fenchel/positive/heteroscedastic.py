@@ -36,7 +36,6 @@ from fenchel.positive._spread import (
     Known,
     Spread,
     SpreadSearch,
-    with_level,
 )
 from fenchel.positive.model import PSDModel
 from fenchel.positive.normal_likelihood import NormalRows, NormalStrengths
@@ -116,8 +115,8 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Cap on the number of features of a precision with a kernel of its own. None is 30 where
         that kernel is learned, and else as ``rank``.
     learn : bool or Learning, default=True
-        As in :class:`NonNegativeRegressor`, without the constant beside the Gaussian kernel; and
-        where alpha is None, mean and precision are learned together after that, see Notes.
+        As in :class:`NonNegativeRegressor`, with 100 in place of 10 beside the Gaussian kernel;
+        and where alpha is None, mean and precision are learned together after that, see Notes.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
@@ -160,19 +159,17 @@ class HeteroscedasticRegressor(PositiveRegressor):
     there, so that none decides alone, and the simplest choice within a standard error of the best
     one is taken: one precision for all rows before one that varies, and larger strengths
     before smaller ones. The kernels are that of the linear model, the same learned again with
-    weights, for both functions, of the precision beside a constant; a constant alone; and one of
-    the precision, learned from absolute residuals. ``learned_.criterion`` is minus the held-out
-    log-likelihood.
+    weights, for both functions; a constant; and one of the precision alone, learned from
+    absolute residuals. ``learned_.criterion`` is minus the held-out log-likelihood.
 
-    Far from the data φ falls to zero with kernels that do, and the mean is that of y. Where χ
-    does as well, the standard deviation there is ``max_std`` times that of y. The precision that
-    is learned by default has a constant of variance 10 beside its kernel instead: far away the
-    standard deviation is a constant, which no row determines. On the way there, and in wide gaps
-    between rows, the mean may be far from all targets with a small deviation: on the Engel data
-    at an income of 10 000, twice the largest one, it is -1281 with a deviation of 97, where y is
-    between 242 and 2033. Where new rows may be far from those of the fit, take quantiles. A
-    precision without a constant can fall to its floor sooner than η does, and the mean overshoots
-    more. With ``max_std=inf`` and a kernel that falls to zero the standard deviation grows
+    Far from the data φ falls to zero with kernels that do: there the mean is that of y and the
+    standard deviation ``max_std`` times that of y. The kernel that is learned by default does
+    not: there mean and standard deviation are constants, which no row determines. They may be far
+    from all targets, in wide gaps between rows too, with small deviations: on the Engel data the
+    mean at an income of 10 000, twice the largest one, is -17 000, where y is between 242 and
+    2033. Where new rows may be far from those of the fit, take quantiles. Between rows a
+    precision without a constant part can fall to its floor sooner than η does, and the mean
+    overshoots. With ``max_std=inf`` and a kernel that falls to zero the standard deviation grows
     without bounds instead, and the mean becomes the quotient of two vanishing numbers, which may
     be far from all targets; where θ is zero in floating point numbers, the mean is that of y and
     the standard deviation inf. Weights are counts of rows: they do not scale the variance.
@@ -194,6 +191,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
     """
 
     # One target where a small variance is predicted can cost more than all others together.
+    constant_part = 100.0
     default_selection = "one_standard_error"
     second_kernel = "precision_kernel"
     feature_parameters = (*PositiveRegressor.feature_parameters, second_kernel, "precision_rank")
@@ -342,10 +340,7 @@ class HeteroscedasticRegressor(PositiveRegressor):
     ) -> Learned | None:
         self._own_kernel, self._own_alpha = None, None
         learned = super()._learn(X, targets, weight, kernels, watch)
-        is_open = self._chooses_kernel and self.precision_kernel is None
         if learned is None or self.alpha is not None:
-            if learned is not None and is_open:
-                self._own_kernel = with_level(learned.kernel)
             return learned
         (data, _), left = self._data(X, targets, weight), _left(learned)
         ratio = None if self.precision_strength is None else float(self.precision_strength)
@@ -356,11 +351,11 @@ class HeteroscedasticRegressor(PositiveRegressor):
         own = self.precision_kernel
         if own is not None:
             own = resolve(as_kernel(own, "precision_kernel"), X, weight, self.random_state)
-        options, kernels = self._learning(), kernels if self._chooses_kernel else []
+        options, kernels = self._learning(), kernels if self._level else []
         with threads_that_pay(min(len(X), options.most_rows)):
             spread = SpreadSearch(data, learned, known, kernels, own, options, watch).run()
         self._own_alpha = spread.strengths.own_alpha
-        if is_open:
+        if self._level and own is None:
             self._own_kernel = spread.pair.own
         _, scale = self._standardization(targets, weight)
         return _with(learned, spread, float(np.log(scale[0])))
