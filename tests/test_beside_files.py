@@ -117,3 +117,8 @@ def test_decimals_in_one_file_and_whole_numbers_in_another(tmp_path):
     model = make_pipeline(TableEncoder(), ridge())
     expected = model.fit(whole, "y").predict(whole)
     np.testing.assert_allclose(model.fit(tmp_path, "y").predict(tmp_path), expected, atol=1e-12)
+
+
+def test_an_empty_place_is_not_the_folder_where_one_is():
+    with pytest.raises(ValueError, match="X must be a Parquet file, a folder of them, or a file"):
+        ridge().fit("", "y")

@@ -240,7 +240,7 @@ class Basis:
         return 4
 
     def __array__(self, *_, **__):
-        return np.full(4, None, dtype=object)
+        return np.array([object()] * 4)
 
 
 def test_curves_on_no_grid_and_ragged_lists():
@@ -253,3 +253,17 @@ def test_curves_on_no_grid_and_ragged_lists():
         model.fit(Basis(), X)
     with pytest.raises(TypeError, match="Y must be an array of numbers, a list of pairs"):
         model.fit(X, [[1.0, 2.0], [1.0], [1.0, 2.0], [1.0, 2.0]])
+
+
+@pytest.mark.parametrize("dates", [True, False])
+@pytest.mark.parametrize("as_list", [True, False])
+def test_points_and_values_are_no_dates(dates, as_list):
+    X, model = np.arange(4.0)[:, None], FunctionalRegressor(learn=False)
+    days = np.datetime64("2020-01-01") + np.arange(5)
+    days = days if dates else days - days[0]
+    theta = list(days) if as_list else days
+    said = "must be an array of numbers, got " + ("dates" if dates else "durations")
+    with pytest.raises(TypeError, match=said):
+        model.fit(X, np.ones((4, 5)), theta)
+    with pytest.raises(TypeError, match=said):
+        model.fit(X, [theta] * 4 if as_list else np.array([days] * 4))

@@ -10,6 +10,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from fenchel.features import Explicit, PivotedCholesky
 from fenchel.kernels import Gaussian, Laplacian, Matern
+from fenchel.kernels.measures import Box
+from fenchel.kernels.product_integrals import gaussian_products
 from fenchel.positive import (
     Constraint,
     DensityEstimator,
@@ -241,3 +243,13 @@ def test_units_are_units_only(kernel, d):
         expected = first.score_samples(X) - d * np.log(unit)
         assert other.score_samples(unit * X) == pytest.approx(expected, abs=2e-3)
         assert other.score(unit * X) == pytest.approx(expected.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("box", [((6.0, 0.0), (7.0, 1.0)), ((-9.0, -1.0), (-6.0, 2.0))])
+def test_boxes_in_the_tail_have_no_cancellation(box):
+    low, high = (np.array(end) for end in box)
+    found = gaussian_products(np.zeros((1, 2)), np.ones(2), Box(low, high))[0, 0]
+    sides = [
+        quad(lambda x: np.exp(-x * x), a, b, epsabs=0.0)[0] for a, b in zip(low, high, strict=True)
+    ]
+    assert found == pytest.approx(np.prod(sides), rel=1e-9)

@@ -158,6 +158,8 @@ def array_in(path: Path) -> Npy:
 def file_or_folder(X: str | os.PathLike[str]) -> Path:
     """A place where there may be a table."""
     path = Path(X)
+    if str(X) == "":
+        raise ValueError(_ENDINGS.format(""))
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if not path.is_dir() and path.suffix.lower() not in (".parquet", ".pq", ".npy"):

@@ -7,7 +7,7 @@ from math import factorial
 import numpy as np
 from numpy.polynomial.polynomial import polyder, polyval
 from scipy.linalg import solve_triangular
-from scipy.special import comb, erf, erfcx, gammainc, gammaln, kv
+from scipy.special import comb, erf, erfc, erfcx, gammainc, gammaln, kv
 from sklearn.preprocessing import PolynomialFeatures
 
 from fenchel._typing import FloatArray, IntArray
@@ -27,8 +27,14 @@ def gaussian_products(Z: FloatArray, width: FloatArray, measure: Box | Normal) -
     for z, s, a, b in zip(Z.T, width, low, high, strict=True):
         middle = 0.5 * (z[:, None] + z)
         total *= np.exp(-(((z[:, None] - z) / (2.0 * s)) ** 2))
-        total *= 0.5 * np.sqrt(np.pi) * s * (erf((b - middle) / s) - erf((a - middle) / s))
+        total *= 0.5 * np.sqrt(np.pi) * s * _between((a - middle) / s, (b - middle) / s)
     return total
+
+
+def _between(u: FloatArray, v: FloatArray) -> FloatArray:
+    """erf(v) - erf(u) for u <= v, to relative rounding in the tails."""
+    near, far = np.where(u > 0.0, u, -v), np.where(u > 0.0, v, -u)
+    return np.where((u > 0.0) | (v < 0.0), erfc(near) - erfc(far), erf(v) - erf(u))
 
 
 def matern_products(
