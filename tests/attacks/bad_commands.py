@@ -24,6 +24,7 @@ from attacks._bad_files import models, tables
 from fenchel.cli import main
 
 IN_CI = 120
+SHARES = 8
 IN_FULL = 3000
 
 Case = tuple[list[str], tuple[str, ...]]

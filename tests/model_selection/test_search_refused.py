@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fenchel import KernelRidge
@@ -37,6 +38,18 @@ def test_more_folds_than_rows(n):
 def test_targets_that_are_not_finite_are_named(model, value):
     y = Y.copy()
     y[[7, 9]] = value
-    for given in (y, y.tolist(), np.column_stack([Y, y])):
-        with pytest.raises(ValueError, match=r"^Input y contains .*, first in y\[7\]$"):
+    for given, place in ((y, "7"), (y.tolist(), "7"), (np.column_stack([Y, y]), "7, 1")):
+        said = rf"^Input y contains .*, first in y\[{place}\]$"
+        with pytest.raises(ValueError, match=said):
             model.fit(X, given)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_rows_that_are_not_finite_are_named(value):
+    rows = np.column_stack([X, X])
+    rows[[5, 9], -1] = value
+    last = rows.shape[1] - 1
+    frame = pd.DataFrame(rows, columns=[f"c{k}" for k in range(last + 1)])
+    for given, place in ((rows, rf"X\[5, {last}\]"), (frame, f"column 'c{last}' in row 5")):
+        with pytest.raises(ValueError, match=rf"^Input X contains .*, first in {place}"):
+            KernelRidge().fit(given, Y)
