@@ -122,3 +122,11 @@ def test_decimals_in_one_file_and_whole_numbers_in_another(tmp_path):
 def test_an_empty_place_is_not_the_folder_where_one_is():
     with pytest.raises(ValueError, match="X must be a Parquet file, a folder of them, or a file"):
         ridge().fit("", "y")
+
+
+@pytest.mark.parametrize("values", [DAYS, DAYS - DAYS[0], Y + 1j])
+def test_parts_of_collections_hold_numbers(values):
+    tasks = pytest.importorskip("fenchel.dask._tasks", reason="needs fenchel[dask]")
+    for given in ((X[:, None], values, None), (X[:, None], Y, values), (values[:, None], Y, None)):
+        with pytest.raises(ValueError, match="must hold numbers, and does not in partition 3"):
+            tasks.read(3, *given)
