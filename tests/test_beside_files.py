@@ -46,6 +46,7 @@ def rows(request, tmp_path):
     [
         (DAYS, "must be an array of numbers, got dates (datetime64"),
         (DAYS - DAYS[0], "must be an array of numbers, got durations (timedelta64"),
+        (list(DAYS), "must be an array of numbers, got dates (datetime64"),
         (Y + 1j, "must be an array of numbers: Complex data not supported"),
         (["a"] * N, "must be an array of numbers: could not convert string to float"),
         (HIDDEN, "must have no masked cells, got 20 of them"),
@@ -81,6 +82,20 @@ def test_links_to_folders_are_followed_and_may_lead_back(tmp_path):
     expected = ridge().fit(X[:, None], Y).predict(X[:, None])
     model = ridge().fit(folder, "y")
     np.testing.assert_allclose(model.predict(folder), expected, atol=1e-3)
+
+
+def test_a_folder_that_is_linked_to_twice_is_read_twice(tmp_path):
+    folder, other = tmp_path / "parts", tmp_path / "elsewhere"
+    folder.mkdir()
+    other.mkdir()
+    parquet.write_table(TABLE, other / "1.parquet")
+    for run in (1, 2):
+        (folder / f"run={run}").symlink_to(other)
+    (folder / ".kept").mkdir()
+    (folder / ".kept" / "0.parquet").write_bytes(b"no table")
+    model = ridge().fit(folder, "y")
+    assert model.feature_names_in_.tolist() == ["x", "run"]
+    assert model.predict(folder).shape == (2 * N,)
 
 
 def test_folders_that_a_file_is_in_are_no_columns(tmp_path):

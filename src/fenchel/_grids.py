@@ -123,16 +123,9 @@ def trapezoid(points: FloatArray) -> FloatArray:
     return weights
 
 
-def _first_of(value: Any) -> Any:
-    """The first entry of a list, of a list in it."""
-    while isinstance(value, (list, tuple)) and value:
-        value = value[0]
-    return value
-
-
 def as_floats(value: Any, name: str, allowed: str) -> FloatArray:
     """An array of float64, or a sentence on what is allowed."""
-    check_no_dates(value if hasattr(value, "dtype") else _first_of(value), name)
+    check_no_dates(value, name)
     try:
         if np.iscomplexobj(value):
             raise TypeError("complex numbers are not supported")

@@ -67,6 +67,8 @@ def said_of(name: str, place: Callable[[], str] | None = None) -> Iterator[None]
 
 def check_no_dates(values: Any, name: str) -> None:
     """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
+    while isinstance(values, (list, tuple)) and values:
+        values = values[0]  # NumPy makes arrays of dates of lists of its dates
     found = getattr(values, "dtypes", getattr(values, "dtype", None))
     for dtype in found if isinstance(found, Iterable) else [found]:
         given = _of_time(dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fenchel._validation import shown
 from fenchel.bounds._applied import ball_around, range_of
 from fenchel.bounds._losses import local
 from fenchel.bounds._reading import Fit, read, sample_of
@@ -190,8 +191,8 @@ def excess_bound(
     if fit.free_offset and np.any(np.abs(fit.offset - 0.5 * (low + high)) > 1.000001 * offsets):
         raise ValueError(
             f"estimator must have offsets within {offsets.max():g} of the middle of target_bound, "
-            "as those of the fit are, got offsets that were moved to held-out rows: fit it with "
-            "refit_offsets=None"
+            "as those of a fit are before they are moved to other rows, got "
+            f"{shown(np.asarray(fit.offset).tolist())}: fit it with refit_offsets=None"
         )
     lengths = half + offsets + sizes
     at = local(fit.loss, lengths + epsilon)

@@ -359,28 +359,27 @@ def parquet_in(path: Path) -> Any:
     if not path.is_dir():  # folders above what is given are no columns
         return data.dataset(path, format="parquet")
     options = {"format": "parquet", "partitioning": "hive"}
-    # without what other programs keep beside the rows, as Arrow does by itself
-    files = sorted(
-        str(place)
-        for place in _within(path)
-        if place.suffix.lower() in _ENDINGS
-        and not any(part.startswith(("_", ".")) for part in place.relative_to(path).parts)
-    )
+    files = sorted(str(place) for place in _within(path) if place.suffix.lower() in _ENDINGS)
     if files:
         return data.dataset(files, partition_base_dir=str(path), **options)
     return data.dataset(path, **options)
 
 
-def _within(folder: Path) -> Iterator[Path]:
-    """All files of a folder, of folders that it links to as well, each folder once."""
-    seen = set()
-    for top, folders, files in os.walk(folder, followlinks=True):
-        place = os.path.realpath(top)
-        if place in seen:  # links may lead back
-            folders.clear()
+def _within(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
+    """All files of a folder and of those in it, links that do not lead back included.
+
+    Without what other programs keep beside the rows, as Arrow does by itself.
+    """
+    own = os.path.realpath(folder)
+    if own in above:
+        return
+    for place in folder.iterdir():
+        if place.name.startswith(("_", ".")):
             continue
-        seen.add(place)
-        yield from (Path(top, name) for name in files)
+        if place.is_dir():
+            yield from _within(place, (*above, own))
+        else:
+            yield place
 
 
 def _of_arrow(source: Any, label: str) -> ArrowTable:

@@ -54,8 +54,6 @@ def is_array(y: Any) -> bool:
 
 
 def as_columns(y: Any) -> Any:
-    if not is_array(y):
-        return y
     return np.asarray(y)[:, None] if is_flat(y) else y
 
 
