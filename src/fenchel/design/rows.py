@@ -104,13 +104,26 @@ class RowBlocks:
         self, weight: FloatArray, values: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Sums of ``c_i |v_i|`` and ``c_i v_i``, (p,), for weights c (n,) and values v (n, p)."""
+        p = values.shape[1]
 
         def task(rows: slice) -> Sums:
-            share, mine = weight[rows], values[rows]
-            return np.dot(share, np.abs(mine)), np.dot(share, mine)
+            sums = np.zeros((2, p))
+            _add_sizes_and_values(weight[rows], values[rows], sums)
+            return (sums,)
 
-        sizes, sums = self.sum(task)
+        sizes, sums = self.sum(task)[0]
         return sizes, sums
+
+
+@njit(cache=True, nogil=True)
+def _add_sizes_and_values(weight: FloatArray, values: FloatArray, sums: FloatArray) -> None:
+    """Add ``c_i |v_i|`` to the first row of the sums (2, p), and ``c_i v_i`` to the second."""
+    m, p = values.shape
+    for i in range(m):
+        for j in range(p):
+            part = weight[i] * values[i, j]
+            sums[0, j] += abs(part)
+            sums[1, j] += part
 
 
 @njit(cache=True, nogil=True)

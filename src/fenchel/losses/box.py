@@ -13,6 +13,7 @@ from fenchel._typing import FloatArray
 from fenchel.losses import compiled
 from fenchel.losses.base import Loss, check_epsilon
 from fenchel.losses.forms import ROUNDING, Box, ConicParts, Envelope, Local, Step, at_end
+from fenchel.losses.quantiles import middle_quantiles
 
 _MANY = 20_000  # rows: milliseconds for each output
 
@@ -201,7 +202,11 @@ class BoxQuadratic(Loss):
         """Exact for each output where they do not interact, by Newton otherwise."""
         if not self._uncoupled(residual):
             return super().minimizing_offset(residual, sample_weight)
-        ends = zip(*self.parameters(residual.shape[1]), strict=True)
+        lower, upper, below, above = self.parameters(residual.shape[1])
+        linear = self.epsilon == 0.0 and not (below.any() or above.any())
+        if linear and sample_weight.min() == sample_weight.max():
+            return middle_quantiles(residual, upper / (upper - lower))
+        ends = zip(lower, upper, below, above, strict=True)
         columns = list(zip(residual.T, ends, strict=True))
 
         def least(column: tuple[FloatArray, tuple[float, float, float, float]]) -> float:
@@ -247,14 +252,6 @@ def _weighted_breakpoint(
     The slope falls by weight * upper at residual - epsilon and by -weight * lower at
     residual + epsilon. Where it is zero on an interval, the middle is returned.
     """
-    if epsilon == 0.0 and weight.min() == weight.max():
-        position = len(residual) * upper / (upper - lower)
-        k = round(position)
-        if abs(position - k) <= 1e-9 * len(residual) and 0 < k < len(residual):
-            parts = np.partition(residual, (k - 1, k))
-            return float(0.5 * (parts[k - 1] + parts[k]))
-        k = min(max(int(np.ceil(position)) - 1, 0), len(residual) - 1)
-        return float(np.partition(residual, k)[k])
     if epsilon == 0.0:
         points, jumps = residual, weight * (upper - lower)
     else:

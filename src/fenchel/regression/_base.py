@@ -420,14 +420,15 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
 
     def _keep(self, problem: Problem, solution: Solution) -> None:
         design = problem.design
+        dual: FloatArray = np.empty(solution.dual.shape)
 
-        def carrying(rows: slice) -> tuple[IntArray, FloatArray]:
-            dual = problem.weight[rows, None] * solution.dual[rows]
-            mine = np.flatnonzero(np.any(dual != 0.0, axis=1))
-            return self._kept[rows][mine], dual[mine]
+        def carrying(rows: slice) -> IntArray:
+            np.multiply(problem.weight[rows, None], solution.dual[rows], out=dual[rows])
+            return rows.start + np.flatnonzero(np.any(dual[rows] != 0.0, axis=1))
 
-        support, dual = zip(*design.blocks.map(carrying), strict=True)
-        self.support_, self.dual_coef_ = np.concatenate(support), np.concatenate(dual)
+        found = np.concatenate(design.blocks.map(carrying))
+        self.support_ = self._kept[found]
+        self.dual_coef_ = dual if len(found) == len(dual) else dual[found]
         coupled = design.coupling is not None
         self.coupling_ = design.output_matrix if coupled else np.eye(problem.n_outputs)
         weights = design.feature_weights(solution.weights)

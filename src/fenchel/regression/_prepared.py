@@ -64,4 +64,4 @@ class Prepared:
 def middle(targets: FloatArray) -> FloatArray:
     """A value of the data, so that constant targets become exactly zero."""
     half = len(targets) // 2
-    return np.array(np.partition(targets, half, axis=0)[half])
+    return np.array([np.partition(column, half)[half] for column in targets.T])
