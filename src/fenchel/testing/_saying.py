@@ -36,10 +36,8 @@ def bad_rows(good: Any) -> list[int]:
 
 def require_shape(array: Any, shape: tuple[int, ...], what: str) -> None:
     """Raise an AssertionError unless this is a float array of that shape."""
-    require(
-        isinstance(array, np.ndarray) and array.dtype.kind == "f",
-        f"{what} must be an array of floating-point numbers, got {array!r}",
-    )
+    if not (isinstance(array, np.ndarray) and array.dtype.kind == "f"):
+        raise AssertionError(f"{what} must be an array of floating-point numbers, got {array!r}")
     require(array.shape == shape, f"{what} must have shape {shape}, got {array.shape}")
 
 
