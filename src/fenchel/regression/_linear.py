@@ -85,12 +85,12 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         with threads_that_pay(min(prepared.features.shape)):
             problem = self.make_problem(prepared)
             solution = self._solve(prepared, problem, start)
-        coef = self._coefficients(solution.weights)
-        offset, loss = prepared.settled(coef)
+        coef = np.ascontiguousarray(self._coefficients(solution.weights).T)
+        offset, loss = prepared.settled(coef.T)  # as predict has it, whose product rounds alike
         primal = loss + problem.penalty(solution.weights)
         solution = judged_again(solution, primal, float(getattr(self, "tol", LeastSquares.tol)))
         single = self._flat
-        self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
+        self.coef_ = coef[0] if single else coef
         self.intercept_ = float(offset[0]) if single else offset
         self._keep_end(solution)
         return solution.weights
