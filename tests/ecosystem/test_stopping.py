@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from attacks.interrupts import STOPPABLE, state
-from ecosystem.registry import TWO, X, Y
+from ecosystem.registry import X, Y
 from fenchel import SVR, ExpectileRegressor, KernelRidge, Lasso, QuantileRegressor
 from fenchel.certificate import Progress
 from fenchel.functional import FunctionalRegressor

@@ -12,8 +12,9 @@ import positive_referee as referee
 from contract_cases import with_checks
 from fenchel.features import Nystroem, PivotedCholesky
 from fenchel.kernels import Gaussian, Matern
-from fenchel.positive import NonNegativeRegressor
+from fenchel.positive import ConeRegressor, NonNegativeRegressor
 
+TUBE = "epsilon_insensitive"
 LOSSES = ["squared", "huber", "pinball", "poisson"]
 
 
@@ -86,16 +87,38 @@ def test_never_negative(loss):
     assert np.linalg.eigvalsh(model.model_.matrix_)[0] >= -1e-10
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("loss", "kappa"), [*((loss, None) for loss in LOSSES), ("huber", 1.0), (TUBE, None)]
+)
 @pytest.mark.parametrize("factor", [1e-6, 1e5])
-def test_equivariant_to_the_scale_of_y(loss, factor):
+def test_equivariant_to_the_scale_of_y(loss, kappa, factor):
     X, y, weight = data(loss)
-    plain = NonNegativeRegressor(loss, tol=1e-7).fit(X, y, weight)
-    scaled = NonNegativeRegressor(loss, kappa=factor, tol=1e-7).fit(X, factor * y, weight)
+    plain = NonNegativeRegressor(loss, kappa=kappa, tol=1e-7).fit(X, y, weight)
+    kappa = None if kappa is None else factor * kappa
+    scaled = NonNegativeRegressor(loss, kappa=kappa, tol=1e-7).fit(X, factor * y, weight)
     np.testing.assert_allclose(
         scaled.predict(X), factor * plain.predict(X), atol=1e-3 * factor * np.abs(y).max()
     )
     assert scaled.score(X, factor * y) == pytest.approx(plain.score(X, y), abs=1e-4)
+
+
+@pytest.mark.parametrize("estimator", [NonNegativeRegressor, ConeRegressor, fenchel.SVR])
+@pytest.mark.parametrize("loss", ["huber", TUBE])
+def test_tubes_and_thresholds_are_read_off_y(estimator, loss):
+    X, y, weight = data()
+    y = 1e-3 * y  # much smaller than any number that could stand for all units
+    model = estimator(loss=loss, learn=False).fit(X, y, weight)
+
+    def median(values, weight):
+        order = np.argsort(values)
+        return values[order][np.searchsorted(np.cumsum(weight[order]), 0.5 * weight.sum())]
+
+    spread = 1.4826 * median(np.abs(y - median(y, weight)), weight)
+    assert model.kappa_ == pytest.approx(0.5 * spread, rel=0.05)
+    assert model.epsilon_ == pytest.approx(0.1 * spread, rel=0.05)
+    assert model.score(X, y) > 0.3
+    given = model.set_params(kappa=0.25, epsilon=0.5).fit(X, y, weight)
+    assert (given.kappa_, given.epsilon_) == (0.25, 0.5)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -215,7 +238,7 @@ def test_file_round_trip(tmp_path):
         ({"trace_penalty": -1.0}, "trace_penalty must be a finite number >= 0, got -1"),
         ({"level": 1.0}, r"level must be a number in \(0, 1\), got 1.0"),
         ({"level": 0.0}, "level must be a number in .0, 1., got 0"),
-        ({"kappa": -2.0}, "kappa must be a finite number > 0, got -2"),
+        ({"kappa": -2.0}, "kappa must be a finite number > 0 or None, got -2"),
         ({"rank": 0}, "rank must be an integer >= 1 or None, got 0"),
         ({"max_iter": 0}, "max_iter must be an integer >= 1, got 0"),
         ({"tol": np.nan}, "tol must be a finite number > 0, got nan"),

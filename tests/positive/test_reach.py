@@ -107,7 +107,8 @@ def test_a_small_density_in_a_tail_and_a_kernel_with_a_level_reach_far():
 def test_conditions_that_nearly_contradict_each_other_are_told(near, unit):
     other, y = 5.01 if near else 6.0, unit * Y
     pair = [Condition("value", at=[5.0], equals=unit), Condition("value", at=[other], equals=0.0)]
-    model = NonNegativeRegressor("huber", kernel=Gaussian(1.0), learn=False, conditions=pair)
+    settings = {"learn": False, "solver": "newton", "conditions": pair}
+    model = NonNegativeRegressor("huber", kernel=Gaussian(1.0), **settings)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         values = model.fit(X, y).predict(X)

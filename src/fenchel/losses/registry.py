@@ -117,6 +117,17 @@ def thresholds(kappa: float | None, epsilon: float | None, spread: float) -> tup
     )
 
 
+def measured_thresholds(
+    kappa: float | None, epsilon: float | None, targets: FloatArray, weight: FloatArray
+) -> tuple[float, float]:
+    """Return κ and ε: as given, or half and a tenth of the spread of these targets (n, p)."""
+    spread = 1.0
+    if None in (kappa, epsilon):
+        away = np.abs(targets - Absolute().minimizing_offset(targets, weight))
+        spread = spread_of(away, weight)
+    return thresholds(kappa, epsilon, spread)
+
+
 def make_loss(
     loss: str | Loss,
     n_outputs: int | None = 1,

@@ -292,6 +292,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         inputs = self._mapped(X, sample_weight)
         targets = targets[inputs.kept]
         self._check_targets(targets)
+        self._measure(targets, inputs.weight)
         shift, scale = self._standardization(targets, inputs.weight)
         second = self._second(inputs)
         return Prepared(inputs, (targets - shift) / scale, shift, scale, second=second)
@@ -362,6 +363,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
 
     def _data(self, X: FloatArray, targets: FloatArray, weight: FloatArray) -> tuple[Data, float]:
         self._check_targets(targets)
+        self._measure(targets, weight)
         shift, scale = self._standardization(targets, weight)
         loss, fit_intercept = self._linear_loss(float(scale[0]))
         coupling = self._linear_coupling(loss.n_outputs or targets.shape[1])
@@ -408,6 +410,9 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
 
     def _check_targets(self, targets: FloatArray) -> None:
         """Refuse targets that the loss does not know, (n, t)."""
+
+    def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
+        """Read off targets, in their units, what is not given: here nothing."""
 
     def _standardization(
         self, targets: FloatArray, weight: FloatArray

@@ -11,11 +11,11 @@ from scipy.optimize import linprog, nnls
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import ArrayLike, FloatArray, IntArray
-from fenchel._validation import NONE, NUMBERS, OneOf, declared, targets_of
+from fenchel._validation import NONE, NOT_NEGATIVE, NUMBERS, POSITIVE, OneOf, declared, targets_of
 from fenchel.certificate import Callback
 from fenchel.learning import Learning
 from fenchel.losses import Loss, make_loss
-from fenchel.losses.registry import loss_choice
+from fenchel.losses.registry import loss_choice, measured_thresholds
 from fenchel.metrics import d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared, with_constant
 from fenchel.positive._inequalities import InequalitySplitting
@@ -144,6 +144,8 @@ class ConeRegressor(PositiveRegressor):
         Objectives, as above, of the fit and of a feasible dual point, for scaled y.
     loss_ : Loss
         The loss of residuals in the units of y.
+    kappa_, epsilon_ : float
+        As given, or as read off y.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Dual points times the weights; zero for rows without weight.
     alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
@@ -197,16 +199,20 @@ class ConeRegressor(PositiveRegressor):
         cone=NONE | OneOf(CONES) | NUMBERS,
         generators=NONE | NUMBERS,
         loss=loss_choice(),
+        kappa=NONE | POSITIVE,
+        epsilon=NONE | NOT_NEGATIVE,
         solver=OneOf((SPLITTING,)) | SOLVER_CHOICE,
     )
+    kappa_ = 1.0
+    epsilon_ = 0.1
 
     cone: Any = None
     _: KW_ONLY
     generators: Any = None
     loss: Any = "squared"
     level: float = 0.5
-    kappa: float = 1.0
-    epsilon: float = 0.1
+    kappa: float | None = None
+    epsilon: float | None = None
     alpha: float | None = None
     trace_penalty: float = 0.0
     learn: bool | Learning = True
@@ -272,10 +278,13 @@ class ConeRegressor(PositiveRegressor):
         return make_loss(
             self.loss,
             rows.shape[1],
-            kappa=self.kappa,
-            epsilon=self.epsilon,
+            kappa=self.kappa_,
+            epsilon=self.epsilon_,
             level=self.level,
         )
+
+    def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
+        self.kappa_, self.epsilon_ = measured_thresholds(self.kappa, self.epsilon, targets, weight)
 
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         return self._residual_loss().rescaled(scale), True
@@ -361,6 +370,7 @@ class ConeRegressor(PositiveRegressor):
         self, prepared: Prepared, start: Start | None, watch: Callback | None
     ) -> PSDSolution:
         self._set_cone(prepared.targets.shape[1])
+        self._measure(float(prepared.scale[0]) * prepared.targets, prepared.inputs.weight)
         if self.cone_ is None:
             return super()._solve(prepared, start, watch)
         if self._by_positive_parts():

@@ -9,11 +9,11 @@ import numpy as np
 
 from fenchel._parameters import parameters
 from fenchel._typing import ArrayLike, FloatArray
-from fenchel._validation import declared
+from fenchel._validation import NONE, NOT_NEGATIVE, POSITIVE, declared
 from fenchel.certificate import Callback
 from fenchel.learning import Learning
 from fenchel.losses import Loss, Squared, make_loss
-from fenchel.losses.registry import loss_choice
+from fenchel.losses.registry import loss_choice, measured_thresholds
 from fenchel.metrics import d2_poisson_score, d2_score
 from fenchel.positive._base import PositiveRegressor, Prepared
 from fenchel.positive._row_sums import quadratic_forms
@@ -62,10 +62,11 @@ class NonNegativeRegressor(PositiveRegressor):
         predictions of your own see :func:`fenchel.positive.solve`.
     level : float, default=0.5
         τ in (0, 1), of "pinball" and "squared_pinball".
-    kappa : float, default=1.0
-        κ > 0 in the units of y, of "huber".
-    epsilon : float, default=0.1
-        ε >= 0 in the units of y, of the insensitive losses.
+    kappa : float, optional
+        κ > 0 in the units of y, of "huber". None is half of the spread of y, the median absolute
+        deviation from its median times 1.4826.
+    epsilon : float, optional
+        ε >= 0 in the units of y, of the insensitive losses. None is a tenth of the spread of y.
     alpha : float or None, default=None
         Strength of the squared norm of A, > 0 (λ₂ of the paper). None is learned, and 1e-4
         without learning.
@@ -117,6 +118,8 @@ class NonNegativeRegressor(PositiveRegressor):
         s.
     loss_ : Loss or None
         The loss of residuals in the units of y; None for another.
+    kappa_, epsilon_ : float
+        As given, or as read off y.
     alpha_ : float
         As given, or as learned.
     learned_ : Learned or None
@@ -172,13 +175,20 @@ class NonNegativeRegressor(PositiveRegressor):
     constant_part = 10.0
     learned_share = 6.0
     feature_parameters = (*PositiveRegressor.feature_parameters, "loss")
-    constraints = declared(loss=loss_choice(POISSON), conditions=check_conditions)
+    constraints = declared(
+        loss=loss_choice(POISSON),
+        kappa=NONE | POSITIVE,
+        epsilon=NONE | NOT_NEGATIVE,
+        conditions=check_conditions,
+    )
+    kappa_ = 1.0
+    epsilon_ = 0.1
 
     loss: Any = "squared"
     _: KW_ONLY
     level: float = 0.5
-    kappa: float = 1.0
-    epsilon: float = 0.1
+    kappa: float | None = None
+    epsilon: float | None = None
     alpha: float | None = None
     conditions: Any = ()
     learn: bool | Learning = True
@@ -224,6 +234,7 @@ class NonNegativeRegressor(PositiveRegressor):
         self, prepared: Prepared, start: Start | None, watch: Callback | None
     ) -> PSDSolution:
         inputs, scale = prepared.inputs, float(prepared.scale[0])
+        self._measure(scale * prepared.targets, inputs.weight)
         refuse_unreachable(self.conditions, inputs.feature_map, inputs.features, scale)
         solution = super()._solve(prepared, start, watch)
         if len(self.conditions) > 1:
@@ -257,9 +268,13 @@ class NonNegativeRegressor(PositiveRegressor):
         """The loss of residuals in the units of y; None for one of predictions."""
         if isinstance(self.loss, str) and self.loss == POISSON:
             return None
+        kappa, epsilon = self.kappa_, self.epsilon_
         return make_loss(
-            self.loss, kappa=self.kappa, epsilon=self.epsilon, level=self.level, others=(POISSON,)
+            self.loss, kappa=kappa, epsilon=epsilon, level=self.level, others=(POISSON,)
         )
+
+    def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
+        self.kappa_, self.epsilon_ = measured_thresholds(self.kappa, self.epsilon, targets, weight)
 
     def _check_targets(self, targets: FloatArray) -> None:
         if self._residual_loss() is None and targets.min() < 0.0:

@@ -12,8 +12,8 @@ from fenchel._typing import FloatArray
 from fenchel._validation import NONE, NOT_NEGATIVE, POSITIVE, declared
 from fenchel.certificate import Callback
 from fenchel.learning import Data, Learned
-from fenchel.losses import Absolute, Loss, make_loss, parameters_of
-from fenchel.losses.registry import loss_choice, spread_of, thresholds
+from fenchel.losses import Loss, make_loss, parameters_of
+from fenchel.losses.registry import loss_choice, measured_thresholds
 from fenchel.regression._base import KernelRegressor
 
 _OF_NOISE = 0.5  # 0.6 is best for normal noise, Smola et al. (1998): residuals are a little larger
@@ -151,11 +151,7 @@ class SVR(KernelRegressor):
 
         The tube is no wider than what held-out residuals say of the noise.
         """
-        spread = 1.0
-        if None in (self.epsilon, self.kappa):
-            away = np.abs(targets - Absolute().minimizing_offset(targets, weight))
-            spread = spread_of(away, weight)
-        self.kappa_, self.epsilon_ = thresholds(self.kappa, self.epsilon, spread)
+        self.kappa_, self.epsilon_ = measured_thresholds(self.kappa, self.epsilon, targets, weight)
         residual = None if self._learned is None else self._learned.residual
         if self.epsilon is None and residual is not None:
             self.epsilon_ = min(self.epsilon_, _OF_NOISE * residual)
