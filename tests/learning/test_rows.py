@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from fenchel import KernelRidge, QuantileRegressor
 from fenchel.kernels import SparsePoints
 from fenchel.learning.rows import effective_number, folds_by_content, rows_by_content
 
@@ -157,3 +158,61 @@ def test_the_effective_number_is_of_distinct_rows_and_of_no_unit():
     assert effective_number(*repeated, np.ones(int(weight.sum()))) == pytest.approx(number)
     assert effective_number(SparsePoints(sparse.csr_array(X)), y, weight) == pytest.approx(number)
     assert effective_number(X, y, np.ones(len(X))) == pytest.approx(len(X))
+
+
+def replicated(n_different, n_each, d, seed=0):
+    """Rows whose features are those of others, with targets of their own."""
+    rng = np.random.default_rng(seed)
+    X = np.repeat(rng.uniform(size=(n_different, d)), n_each, axis=0)
+    return X, rng.normal(size=(len(X), 1)), np.ones(len(X))
+
+
+def folds_of_groups(rows):
+    """In how many folds the rows of each group with equal features are."""
+    group = np.unique(rows.X, axis=0, return_inverse=True)[1].ravel()
+    fold = np.concatenate([np.full(np.diff(rows.starts)[k], k) for k in range(rows.n_folds)])
+    return np.array([len(np.unique(fold[group == g])) for g in range(group.max() + 1)])
+
+
+def test_pairs_with_equal_features_are_in_one_fold():
+    rows = rows_by_content(*replicated(60, 2, 3), 1000, 3)
+    assert folds_of_groups(rows).tolist() == [1] * 60
+
+
+def test_many_rows_with_equal_features_are_in_one_fold_or_in_all():
+    folds = folds_of_groups(rows_by_content(*replicated(60, 30, 3), 2000, 3))
+    assert set(folds.tolist()) == {1, 3}
+    assert 20 <= np.count_nonzero(folds == 1) <= 40
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_levels_of_factors_are_in_all_folds(d):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 40 if d == 1 else 4, (1500, d)).astype(float)
+    rows = rows_by_content(X, rng.normal(size=(1500, 1)), np.ones(1500), 2000, 3)
+    assert folds_of_groups(rows).tolist() == [3] * len(np.unique(X, axis=0))
+    folds = folds_by_content(X, rng.normal(size=(1500, 1)), 5)
+    for row in np.unique(X, axis=0):
+        assert len(np.unique(folds[(row == X).all(axis=1)])) == 5
+
+
+def test_means_of_levels_are_learned():
+    """Of codes that say nothing of the means, which no held-out level can be told by."""
+    rng = np.random.default_rng(0)
+    code, means = np.repeat(np.arange(50.0), 10), 2.0 * rng.normal(size=50)
+    y = means[code.astype(int)] + rng.normal(size=500)
+    X, new = code[:, None], means + rng.normal(size=(40, 50))
+    explained = [KernelRidge().fit(X, y).score(X[::10], each) for each in new]
+    assert np.mean(explained) > 0.7  # 4 / (4 + 1), less what ten rows do not tell
+    curves = QuantileRegressor([0.1, 0.5, 0.9]).fit(X, y).predict(X[::10])
+    inside = (new >= curves[:, 0]) & (new <= curves[:, 2])
+    assert 0.7 < inside.mean() < 0.9
+    assert np.std(curves[:, 1]) > 1.5
+
+
+def test_what_is_learned_is_good_between_replicated_rows():
+    rng = np.random.default_rng(0)
+    X, new = np.repeat(rng.uniform(size=(60, 3)), 5, axis=0), rng.uniform(size=(500, 3))
+    y, truth = (np.sin(25.0 * Z[:, 0]) + Z[:, 2] for Z in (X, new))
+    y = y + 0.1 * rng.normal(size=300)
+    assert KernelRidge().fit(X, y).score(new, truth) > 0.8

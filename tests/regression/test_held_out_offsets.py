@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fenchel import ExpectileRegressor, KernelRidge, QuantileRegressor
@@ -315,3 +316,14 @@ def test_other_columns_of_y_have_their_own():
     np.testing.assert_allclose(
         model.certified_offset_.reshape(3, 2)[:, 1], one.certified_offset_, atol=1e-5
     )
+
+
+def test_weights_are_repetitions_where_these_are_more_than_two_thousand_rows():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1500, 2))
+    y = np.sin(5.0 * X[:, 0]) + (0.3 + X[:, 1]) * rng.normal(size=1500)
+    counts = rng.integers(1, 3, 1500)
+    model = QuantileRegressor([0.1, 0.5, 0.9], alpha=1e-4, kernel=Gaussian(0.5))
+    weighted = clone(model).fit(X, y, counts)
+    repeated = clone(model).fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.offset_, repeated.offset_, atol=2e-3)

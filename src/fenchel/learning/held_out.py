@@ -11,12 +11,12 @@ from sklearn.isotonic import isotonic_regression
 from fenchel._clock import OutOfTime
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Callback, Progress
-from fenchel.learning.rows import effective_number, folds_by_content
+from fenchel.learning.rows import effective_number, held_out_folds
 from fenchel.losses import Loss
 from fenchel.solvers.loop import time_left
 
 _FOLDS = 5
-_ALL_FOLDS = 2000  # rows up to which each fold is held out; of more, the rows of one are enough
+_ALL_FOLDS = 2000  # different rows up to which each fold is held out; of more, one is
 
 NEAR = 1e-2
 """Relative gap of fits that say enough of held-out rows: the choice of rows is worth more."""
@@ -37,10 +37,10 @@ def held_out_shift(
               \ell(y_i - h_{-F}(x_i) - b_{-F} - \delta)
 
     over five folds F of rows by what they hold, with :math:`h_{-F}, b_{-F}` the fit to the rows
-    outside of F; of more than 2000 rows F is one of the five. Levels of training rows are too
-    near to each other where a function can come near to these rows. A fold without residuals is
-    left out; None where that is so for all. Where all rows are in one fold, being equal, there
-    is nothing to add.
+    outside of F; of more than 2000 different rows F is one of the five. Levels of training rows
+    are too near to each other where a function can come near to these rows. A fold without
+    residuals is left out; None where that is so for all. Where all rows are in one fold, being
+    equal, there is nothing to add.
 
     Quantiles are those for new rows, which are a little farther out where rows are few: see
     :meth:`fenchel.losses.Pinball.offset_for_new_rows`. Their number is that of distinct rows,
@@ -48,8 +48,8 @@ def held_out_shift(
 
     ``rows`` and ``targets`` are what folds are told by, and ``loss`` is the one to minimize.
     """
-    fold_of = folds_by_content(rows, targets, _FOLDS)
-    n_used = 1 if len(fold_of) > _ALL_FOLDS else _FOLDS
+    fold_of, n_different = held_out_folds(rows, targets, _FOLDS)
+    n_used = 1 if n_different > _ALL_FOLDS else _FOLDS
     inside, found, n_fits = [], [], 0
     for k in range(n_used):
         held, outside = np.flatnonzero(fold_of == k), np.flatnonzero(fold_of != k)

@@ -13,10 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design import distinct_rows, row_keys
+from fenchel.design.content import Keys, distinct_rows, row_keys
 from fenchel.kernels import SparsePoints
 
 
@@ -64,7 +63,7 @@ def rows_by_content(
     Rows
     """
     table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
-    fold = _dealt(table, n_folds)
+    fold = _dealt(table, _to_learn_by(table, X), n_folds)
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
     starts = tuple(np.concatenate([[0], np.cumsum(counts[counts > 0])]).tolist())
@@ -99,8 +98,15 @@ def folds_by_content(X: FloatArray | SparsePoints, targets: FloatArray, n_folds:
     >>> bool(fold[0] == fold[2]), np.bincount(np.unique(fold))
     (True, array([1, 1]))
     """
+    return held_out_folds(X, targets, n_folds)[0]
+
+
+def held_out_folds(
+    X: FloatArray | SparsePoints, targets: FloatArray, n_folds: int
+) -> tuple[IntArray, int]:
+    """The same, and the number of different rows."""
     distinct, place = _distinct(X, targets)
-    return _dealt(distinct, n_folds)[place]
+    return _dealt(distinct, _to_judge_by(distinct), n_folds)[place], len(distinct)
 
 
 def effective_number(
@@ -120,21 +126,22 @@ def effective_number(
     return float(total.sum() ** 2 / (total @ total))
 
 
-def _distinct(
-    X: FloatArray | SparsePoints, targets: FloatArray
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
+def _distinct(X: FloatArray | SparsePoints, targets: FloatArray) -> tuple[Keys, IntArray]:
     """Keys of distinct rows, and which of these each row has."""
     table = row_keys(X.matrix if isinstance(X, SparsePoints) else X, targets)
     distinct, place = np.unique(table, axis=0, return_inverse=True)
     return distinct, place.ravel()  # numpy 2.0 gives it a second axis
 
 
-def _dealt(table: npt.NDArray[np.uint64], n_folds: int) -> npt.NDArray[np.intp]:
-    """Fold of each row: groups of equal keys, in their order, to the fold with the fewest rows."""
-    for column in (0, 1):
-        _, group, counts = np.unique(table[:, column], return_inverse=True, return_counts=True)
-        if len(counts) >= 4 * n_folds and counts.max() * n_folds <= len(table):
-            break
+def _dealt(table: Keys, keys: Keys, n_folds: int) -> IntArray:
+    """Fold of each row: groups of equal keys, in their order, to the fold with the fewest rows.
+
+    But rows by themselves where that makes few groups, or one that does not fit into a fold.
+    """
+    counts = np.unique(keys, return_counts=True)[1]
+    if len(counts) < 4 * n_folds or counts.max() * n_folds > len(table):
+        keys = table[:, 1]
+    _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
     fold_of = np.zeros(len(counts), dtype=np.intp)
     sizes = [0] * n_folds
     for number, count in enumerate(counts.tolist()):
@@ -142,3 +149,25 @@ def _dealt(table: npt.NDArray[np.uint64], n_folds: int) -> npt.NDArray[np.intp]:
         fold_of[number] = fold
         sizes[fold] += count
     return fold_of[group]
+
+
+def _to_judge_by(table: Keys) -> Keys:
+    """Keys of groups whose held-out rows are as new rows will be."""
+    features, rows = table.T
+    return features if _few_share_features(features) else rows
+
+
+def _to_learn_by(table: Keys, X: FloatArray) -> Keys:
+    """Keys of groups whose held-out rows tell good kernels from bad ones."""
+    features, rows = table.T
+    if _few_share_features(features):
+        return features
+    different = len(np.unique(features))
+    if X.shape[1] == 1 or max(len(np.unique(column)) for column in X.T) <= 0.5 * different:
+        return rows
+    return np.where(features & np.uint64(1), features, rows)  # every other group: keys are mixed
+
+
+def _few_share_features(features: Keys) -> bool:
+    """Whether there are, on average, at most two rows with the same features."""
+    return 2 * len(np.unique(features)) >= len(features)
