@@ -182,9 +182,8 @@ class QuantileRegressor(LevelRegressor):
     at most 1000 training rows. So by default offsets are those of held-out rows: five fits leave
     out a fifth of the rows each, with the kernel and alpha of this one (of more than 2000 rows
     only one fit does, and rows read from disk are not held out), and the quantiles of all that
-    these say of the rows they have not seen are added. On these tables the intervals then held 78
-    to 85 %.
-    It is no guarantee: kernel and alpha have seen all rows.
+    these say of the rows they have not seen are added. On these tables the intervals then held 77
+    to 86 %. It is no guarantee: kernel and alpha have seen all rows.
     :class:`fenchel.model_selection.ConformalQuantileRegressor` gives one.
 
     With ``non_crossing="train"`` the left one is certain for the lowest level only and
