@@ -141,7 +141,10 @@ def _process_err(*arguments):
 def test_warnings_are_sentences_without_source(here):
     """In a process of its own: the tests' filters make errors of warnings."""
     fit = ["engel", "--no-learn", "--alpha", "1e-3", "--coverage", "0.999", "--out", "m.skops"]
-    why = "coverage of {} needs at least {} calibration rows, got n_calibration_ = 235\n"
+    why = (
+        "coverage of {} needs at least {} calibration rows, got n_calibration_ = 235; take more "
+        "rows or a coverage of at most 0.995\n"
+    )
     start = "fenchel: warning: "
     every = f"{start}every interval is infinitely wide: a {why.format(0.999, 999)}"
     assert _process_err("fit", *fit, "--plot", "m.png") == every

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.model_selection import KFold, ShuffleSplit, check_cv
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import _routing_enabled
 from sklearn.utils.metaestimators import _safe_split
@@ -32,6 +32,7 @@ from fenchel._validation import (
     targets_of,
 )
 from fenchel.estimator import CheckedRegressor, all_or_nothing
+from fenchel.model_selection._conformal_infinite import largest_coverage, least_rows, reason
 from fenchel.model_selection._conformal_models import (
     Columns,
     FoldModels,
@@ -42,6 +43,7 @@ from fenchel.model_selection._conformal_models import (
     settled_by,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
+from fenchel.model_selection._folds import Fold, described, folds_of
 from fenchel.model_selection._progress import Told
 
 METHODS = ("split", "cv+", "jackknife+")
@@ -130,10 +132,15 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self.calibration_indices_ = rows
         self.n_calibration_ = len(rows)
         self._weight = None if weight is None else weight[rows]
-        typical = None if self._weight is None else np.atleast_1d(self._weight.mean())
-        self.quantile_ = float(self._margin(self.coverage, typical)[0])
+        self._n_rows = len(y) if weight is None else int(np.count_nonzero(weight))
+        typical, which = None, "every interval is"
+        if self._weight is not None:
+            typical = np.atleast_1d(self._weight.mean())
+            which = "intervals of new rows of mean weight are"
+        pool = self.conformity_scores_[None]
+        self.quantile_ = float(pool_quantile(pool, self.coverage, *self._shares(typical))[0])
         if np.isinf(self.quantile_):
-            self._warn_of_infinity(self.coverage, "every interval is", stacklevel=4)
+            self._warn_of_infinity(self.coverage, which, typical, stacklevel=4)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -211,7 +218,9 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         wanted = {"two-sided": (low, high), "lower": (low,), "upper": (high,)}[self.side]
         n_infinite = int(np.isinf(wanted).any(axis=0).sum())
         if n_infinite:
-            self._warn_of_infinity(coverage, f"{n_infinite} of {len(low)} intervals are")
+            which = f"{n_infinite} of {len(low)} intervals are"
+            heaviest = None if new_weight is None else np.atleast_1d(new_weight.max())
+            self._warn_of_infinity(coverage, which, heaviest)
         if self.side == "two-sided":
             # Ends that have crossed are an empty set, and a point holds it.
             crossed = low > high
@@ -260,7 +269,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             whole = np.concatenate([fold for _, fold in folds])
             if not np.array_equal(np.sort(whole), np.arange(len(y))):
                 raise ValueError(
-                    f"cv must hold each row out once for method='cv+', got {_described(self.cv)}"
+                    f"cv must hold each row out once for method='cv+', got {described(self.cv)}"
                 )
             each = plain
             if self.learn_share is not None:
@@ -278,8 +287,8 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         y: FloatArray,
         weight: FloatArray | None,
         rows: IntArray,
-        folds: list[tuple[IntArray, IntArray]],
-    ) -> tuple[Any, Any, IntArray, list[tuple[IntArray, IntArray]]]:
+        folds: list[Fold],
+    ) -> tuple[Any, Any, IntArray, list[Fold]]:
         """The estimator with what it learns from some rows, for all rows and for each fold.
 
         And folds that hold out the others. Where it learns nothing, all rows go on to calibrate.
@@ -298,7 +307,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 parts.append((np.sort(np.append(train, held_out[seen])), held_out[~seen]))
         return whole, fold, np.setdiff1d(rows, few), parts
 
-    def _folds(self, X: AnyArray, y: FloatArray) -> list[tuple[IntArray, IntArray]]:
+    def _folds(self, X: AnyArray, y: FloatArray) -> list[Fold]:
         """Training and held-out rows, only the first of them for method="split"."""
         seed = random_of(self.random_state)
         n, splitter = _num_samples(X), self.cv
@@ -310,14 +319,15 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             number = min(_FOLDS, max(2, n)) if splitter is None else int(splitter)
             self._check_rows(n, number)
             splitter = KFold(number, shuffle=True, random_state=seed)
-        splits = check_cv(splitter).split(X, y)
-        folds = [(np.asarray(train), np.asarray(held_out)) for train, held_out in splits]
+        folds = folds_of(splitter, X, y, n)
         for train, held_out in folds:
-            fitted = np.zeros(n, dtype=bool)
-            fitted[train] = True
-            if fitted[held_out].any():
+            if np.isin(held_out, train).any():
                 raise ValueError(
-                    f"cv must not fit to the rows that it holds out, got {_described(self.cv)}"
+                    f"cv must not fit to the rows that it holds out, got {described(self.cv)}"
+                )
+            if len(np.unique(held_out)) < len(held_out):
+                raise ValueError(
+                    f"cv must not hold a row out twice in a split, got {described(self.cv)}"
                 )
         return folds
 
@@ -422,24 +432,39 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 f"cv={self.cv!r}, method={self.method!r}"
             )
 
-    def _warn_of_infinity(self, coverage: float, what: str, stacklevel: int = 3) -> None:
-        needed = int(np.ceil(coverage / (1.0 - coverage) * (1.0 - 1e-12)))
-        weights = "" if self._weight is None else " of equal weight"
-        n_undefined = int(np.isinf(self.conformity_scores_).sum())
-        undefined = f", {n_undefined} of them with an infinite score" if n_undefined else ""
+    def _warn_of_infinity(
+        self, coverage: float, which: str, new_weight: FloatArray | None, stacklevel: int = 3
+    ) -> None:
+        """Say what the coverage needs, what there is, and what would do."""
+        weights: FloatArray | None = None
+        heaviest = 1.0
+        if self._weight is not None and new_weight is not None:
+            folds = np.zeros(len(self._weight), np.intp) if self._fold is None else self._fold
+            weights = np.bincount(folds, self._weight).astype(np.float64)
+            heaviest = float(new_weight[0])
+        why = reason(coverage, self.conformity_scores_, weights, heaviest)
+        remedy = self._remedy(least_rows(coverage), new_weight)
         warnings.warn(
-            f"{what} infinitely wide: a coverage of {coverage:g} needs at least {needed} "
-            f"calibration rows{weights}, got n_calibration_ = {self.n_calibration_}{undefined}",
-            UserWarning,
-            stacklevel=stacklevel,
+            f"{which} infinitely wide: {why}; take {remedy}", UserWarning, stacklevel=stacklevel
         )
+
+    def _remedy(self, least: int, new_weight: FloatArray | None) -> str:
+        """What makes intervals finite, of what these rows allow."""
+        ways = ["more rows"]
+        n_rows = vars(self).get("_n_rows", 0)  # unknown of models of earlier versions
+        if self.method == "split" and not self._prefit():
+            if self._weight is None and n_rows >= least:
+                ways.append("method='cv+' (all rows calibrate)")
+            if n_rows > least and (self.cv is None or isinstance(self.cv, float)):
+                ways.append("a larger share cv")
+        elif self.method == "cv+" and self._weight is not None:
+            ways.append("fewer folds cv")
+        coverage = largest_coverage(self.conformity_scores_, *self._shares(new_weight))
+        if coverage > 0.0:
+            ways.append(f"a coverage of at most {coverage:g}")
+        return f"{', '.join(ways[:-1])} or {ways[-1]}" if len(ways) > 1 else ways[0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._base()).input_tags
         return tags
-
-
-def _described(cv: Any) -> str:
-    """What was given, splits without all their rows."""
-    return f"{len(cv)} splits" if isinstance(cv, list) else repr(cv)

@@ -7,12 +7,12 @@ import numpy as np
 from fenchel._typing import FloatArray
 
 # Shares are compared with the coverage up to this, so that 0.07 * 100 is 7 and not 8.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 
 
 def rank(coverage: float, n: int) -> int:
     """⌈coverage (n + 1)⌉: the place of the bound among n scores and one not seen."""
-    return int(np.ceil(coverage * (n + 1) * (1.0 - _ROUNDING)))
+    return int(np.ceil(coverage * (n + 1) * (1.0 - ROUNDING)))
 
 
 def score_quantile(
@@ -30,7 +30,7 @@ def score_quantile(
         weight, new_weight = np.ones(len(scores)), np.ones(1)
     order = np.argsort(scores)
     reached = np.cumsum(weight[order])
-    needed = coverage * (weight.sum() + new_weight) * (1.0 - _ROUNDING)
+    needed = coverage * (weight.sum() + new_weight) * (1.0 - ROUNDING)
     return np.append(scores[order], np.inf)[np.searchsorted(reached, needed)]
 
 
@@ -49,7 +49,7 @@ def pool_quantile(
         return np.asarray(np.partition(values, place - 1, axis=1)[:, place - 1])
     order = np.argsort(values, axis=1)
     mine = np.take_along_axis(np.broadcast_to(share, values.shape), order, axis=1)
-    needed = np.broadcast_to(coverage * total * (1.0 - _ROUNDING), len(values))
+    needed = np.broadcast_to(coverage * total * (1.0 - ROUNDING), len(values))
     place = np.sum(np.cumsum(mine, axis=1) < needed[:, None], axis=1)
     padded = np.column_stack(
         [np.take_along_axis(values, order, axis=1), np.full(len(values), np.inf)]

@@ -19,6 +19,7 @@ from fenchel._threads import without_warnings
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import check_length, check_weights
 from fenchel.model_selection._candidates import Grid
+from fenchel.model_selection._folds import Fold, folds_of
 
 
 class Data(NamedTuple):
@@ -56,7 +57,7 @@ class Data(NamedTuple):
             weight = check_weights(X, weight)
         return self._replace(X=X, y=y, sample_weight=weight)
 
-    def folds(self, cv: Any) -> list[tuple[IntArray, IntArray]]:
+    def folds(self, cv: Any) -> list[Fold]:
         """Numbers of the rows that are fitted, and of those that judge, for each fold.
 
         A number of folds deals the rows of positive weight only, as if there were no others;
@@ -65,7 +66,7 @@ class Data(NamedTuple):
         if self.sample_weight is not None and _is_number(cv):
             return _dealt(np.flatnonzero(self.sample_weight), cv)
         _check_number(cv, _num_samples(self.X))
-        return list(check_cv(cv).split(self.X, self.y))
+        return folds_of(cv, self.X, self.y, _num_samples(self.X))
 
     def n_jobs(self, asked: int | None) -> int:
         """Number of processes that may have them."""
@@ -88,12 +89,12 @@ class _Elsewhere(Data):
     def checked(self) -> Data:
         return self
 
-    def folds(self, cv: Any) -> list[tuple[IntArray, IntArray]]:
+    def folds(self, cv: Any) -> list[Fold]:
         """By the numbers of rows, and by targets where none are of weight zero."""
         if _is_number(cv):
             return _dealt(self.X.kept, cv)
         y = self.y if len(self.y) == self.X.n_rows else None
-        return list(check_cv(cv).split(np.empty((self.X.n_rows, 0)), y))
+        return folds_of(cv, np.empty((self.X.n_rows, 0)), y, self.X.n_rows)
 
     def n_jobs(self, asked: int | None) -> int:
         """No other one: each fit makes use of all that there is."""
@@ -203,7 +204,7 @@ def _check_number(cv: Any, n_rows: int) -> None:
         )
 
 
-def _dealt(rows: IntArray, cv: Any) -> list[tuple[IntArray, IntArray]]:
+def _dealt(rows: IntArray, cv: Any) -> list[Fold]:
     """Folds of these rows, as if there were no others."""
     _check_number(cv, len(rows))
     return [(rows[train], rows[test]) for train, test in check_cv(cv).split(rows)]
