@@ -65,6 +65,14 @@ def said_of(name: str, place: Callable[[], str] | None = None) -> Iterator[None]
         raise type(error)(message) from error
 
 
+def check_collected(values: Any, name: str) -> None:
+    """Refuse a query of polars, which is no table yet."""
+    if type(values).__name__ == "LazyFrame":
+        raise TypeError(
+            f"{name} must be a table, got a LazyFrame: {name}.collect() makes a table of it"
+        )
+
+
 def check_no_dates(values: Any, name: str) -> None:
     """Refuse dates and durations, which would be counts of whatever unit they are stored in."""
     while isinstance(values, (list, tuple)) and values:

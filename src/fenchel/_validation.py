@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_sample_weight, _check_y, _num_samples, validate_data
 
-from fenchel._sentences import check_no_dates, said_of
+from fenchel._sentences import check_collected, check_no_dates, said_of
 from fenchel._typing import ArrayLike, FloatArray
 
 _LARGEST = 1e150
@@ -277,6 +277,7 @@ def check_read(values: Any, name: str) -> None:
         remedy = _READ if name == "X" else _COLUMN
         given = shown(os.fspath(values))
         raise TypeError(f"{name} must be an array of numbers, got {given}: {remedy}")
+    check_collected(values, name)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         count = int(np.ma.getmaskarray(values).sum())  # NumPy would show what is behind them
         raise ValueError(f"{name} must have no masked cells, got {count} of them")

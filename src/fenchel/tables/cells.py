@@ -21,6 +21,7 @@ from fenchel.tables.parts import OddCellsError, TableError
 
 _Mask = npt.NDArray[np.bool_]
 _MOST = 0.5  # a column with more numbers than that is one of numbers
+_MOST_SHOWN = 60  # characters of a cell
 _FLAGS = {"true": 1.0, "false": 0.0}
 _MARKS = "€$£%"
 # 1.688,10 and 6'540 and €12 and 34 %: thousands apart, decimals by a comma, a unit before or after
@@ -96,7 +97,25 @@ def holes(column: pd.Series[Any]) -> _Mask:
 def first(column: pd.Series[Any], bad: _Mask) -> str:
     """Words for the first bad cell."""
     position = int(np.argmax(bad))
-    return f"{str(column.iloc[position])!r} in row {row_number(column, position)}"
+    return f"{_shown(column.iloc[position])} in row {row_number(column, position)}"
+
+
+def _shown(cell: Any) -> str:
+    """A cell in quotes, not too much of it."""
+    try:
+        text = str(cell)
+    except ValueError:  # Python writes whole numbers up to 4300 digits
+        return "a number of thousands of digits"
+    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
+
+
+def is_text(word: str) -> bool:
+    """Whether a word can be written in UTF-8."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def but_for(column: pd.Series[Any], bad: _Mask) -> str:
@@ -116,8 +135,20 @@ def floats_of(column: pd.Series[Any]) -> FloatArray:
     """The cells of a column of numbers in double precision, NaN where they are missing."""
     filled = ~holes(column)
     values = np.full(len(column), np.nan)
-    values[filled] = column[filled].to_numpy(dtype=np.float64)
+    try:
+        with np.errstate(over="ignore"):
+            values[filled] = column[filled].to_numpy(dtype=np.float64)
+    except OverflowError:
+        values[filled] = [_float(cell) for cell in column[filled]]
     return values
+
+
+def _float(cell: Any) -> float:
+    """The number in double precision, infinite where it is too large for that."""
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf if cell > 0 else -np.inf
 
 
 def numbers_of(column: pd.Series[Any], what: str) -> FloatArray:
@@ -174,7 +205,13 @@ def words_of(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _word(label: Any) -> str:
-    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+    """A label in words: numbers are the same in all types."""
+    if isinstance(label, numbers.Integral) or _kind_of(type(label)) != "a number":
+        return str(label)
+    value = _float(label)
+    if value.is_integer() and int(label) == label:
+        return str(int(label))
+    return str(value if isinstance(label, Decimal) else label)
 
 
 def check_words(column: pd.Series[Any], what: str) -> None:
@@ -241,6 +278,34 @@ def check_known(column: pd.Series[Any], what: str) -> None:
         raise TableError(f"{what} holds {first(column, strange)}, which is {kind}: {_READ}")
 
 
+def check_labels(column: pd.Series[Any], what: str) -> None:
+    """Refuse new cells that cannot be labels, as dates: no fit has seen them as words.
+
+    Raises
+    ------
+    TableError
+        For such a column.
+    """
+    filled = ~holes(column)
+    if isinstance(column.dtype, pd.CategoricalDtype) and is_date(pd.Series(column.cat.categories)):
+        column = column.astype(object)
+    if not filled.any() or is_words(column) or is_number(column) or is_flag(column):
+        return
+    check_known(column, what)
+    if not _is_object(column) and not is_date(column):
+        _refuse_type(column, what)
+    dates = filled & (_kinds_in(column) == "a date").to_numpy()
+    if dates.any():
+        raise TableError(
+            f"{what} must hold words, as in the fit, and {first(column, dates)} is a date"
+        )
+
+
+def _refuse_type(column: pd.Series[Any], what: str) -> Never:
+    cell = first(column, ~holes(column))
+    raise TableError(f"{what} is of type {column.dtype}, with {cell}: {_READ}")
+
+
 def refuse(column: pd.Series[Any], what: str) -> Never:
     """Say which cell of a column is not what the others are, or is nothing that is read.
 
@@ -251,8 +316,7 @@ def refuse(column: pd.Series[Any], what: str) -> Never:
     """
     filled = ~holes(column)
     if not _is_object(column):
-        cell = first(column, filled)
-        raise TableError(f"{what} is of type {column.dtype}, with {cell}: {_READ}")
+        _refuse_type(column, what)
     check_words(column, what)
     check_known(column, what)
     kinds = _kinds_in(column)

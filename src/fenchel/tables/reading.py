@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fenchel._sentences import listed
+from fenchel._sentences import check_collected, listed
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.files import is_numbered
@@ -36,10 +36,12 @@ _FEW = 10  # of more values none of which occurs twice, words without a blank ar
 
 def frame_of(X: Any) -> pd.DataFrame:
     """Return a table as a DataFrame of pandas, in which empty words are missing values."""
-    frame = X if isinstance(X, pd.DataFrame) else getattr(X, "to_pandas", lambda: None)()
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"X must be a data frame of pandas or Polars, got {shown(X)}")
-    frame = (frame if is_numbered(frame) else frame.reset_index(drop=True)).infer_objects()
+    frame = X if isinstance(X, pd.DataFrame) else _of_pandas(X)
+    frame = frame if is_numbered(frame) else frame.reset_index(drop=True)
+    try:
+        frame = frame.infer_objects()
+    except UnicodeEncodeError as error:
+        raise TableError(_no_text(frame)) from error
     frame.columns = frame.columns.map(str)
     twice = list(frame.columns[frame.columns.duplicated()])
     if twice:
@@ -49,8 +51,45 @@ def frame_of(X: Any) -> pd.DataFrame:
     return frame.apply(_without_empty_words)
 
 
+def _of_pandas(X: Any) -> pd.DataFrame:
+    """A table of another kind as a DataFrame of pandas."""
+    check_collected(X, "X")
+    try:
+        frame = getattr(X, "to_pandas", lambda: None)()
+    except (NotImplementedError, TypeError, ValueError) as error:
+        for name in getattr(X, "columns", ()):
+            try:
+                X[name].to_pandas()
+            except (NotImplementedError, TypeError, ValueError):
+                raise TableError(
+                    f"the column {name!r} of X must be of a type that pandas has, got "
+                    f"{X[name].dtype}: cast it, to 64 bits for instance"
+                ) from error
+        raise
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"X must be a data frame of pandas or Polars, got {shown(X)}")
+    return frame
+
+
+def _no_text(frame: pd.DataFrame) -> str:
+    """Say which is the first word that cannot be written in UTF-8."""
+    for name, column in frame.select_dtypes(object).items():
+        bad = np.array([isinstance(c, str) and not cells.is_text(c) for c in column], np.bool_)
+        if bad.any():
+            return (
+                f"the column {str(name)!r} of X must be text, and {cells.first(column, bad)} has "
+                "half of a character (a lone surrogate)"
+            )
+    return "X must have columns of text, got half of a character (a lone surrogate)"
+
+
 def _without_empty_words(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column in which empty words are missing values, as they are in CSV files."""
+    """A column in which empty words are missing values, as they are in CSV files.
+
+    One that is stored as a dictionary of Arrow is one of categories.
+    """
+    if str(column.dtype).startswith("dictionary"):
+        column = pd.Series(pd.Categorical(column.astype(object)), index=column.index)
     if not cells.is_words(column):
         return column
     empty = column.astype(object) == ""
@@ -155,7 +194,7 @@ def parts_of(
             found = dates.dates_of(column, calendars[name]["format"], what)
             parts += _date_parts(found, name, calendars[name])
         else:
-            cells.check_known(column, what)
+            cells.check_labels(column, what)
             words = cells.words_of(column)
             block = CATEGORIES if kind == CATEGORY else TEXTS
             values = words if kind == CATEGORY else words.fillna("")
