@@ -12,7 +12,7 @@ import fenchel
 
 # From the ground up. Rooms on one floor do not know each other. A new room gets its floor here.
 FLOORS: list[set[str]] = [
-    {"_clock", "_compiling", "_parameters", "_sentences", "_typing"},
+    {"_clock", "_compiling", "_folders", "_parameters", "_sentences", "_typing"},
     {"_bases", "_grids", "_quantiles", "_threads", "_validation"},
     {"spool"},
     {"files"},
@@ -40,6 +40,7 @@ SHARED = {
     "_bases",
     "_clock",
     "_compiling",
+    "_folders",
     "_grids",
     "_parameters",
     "_quantiles",

@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
+import fenchel
 from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel._validation import constraints_of
 from fenchel.kernels import Gaussian
@@ -260,6 +261,15 @@ def test_the_attributes_of_the_other_and_its_copies(client):
     ridge = DaskKernelRidge(**SETTINGS, client=client).fit(dX, dY)
     with pytest.raises(AttributeError, match="rows that are in memory"):
         _ = ridge.loo_residuals_
+
+
+def test_models_are_saved_without_their_client(client, tmp_path):
+    model = DaskKernelRidge(**SETTINGS, client=client).fit(dX, dY)
+    same = fenchel.load(fenchel.save(model, tmp_path / "m.skops"))
+    assert type(same) is DaskKernelRidge
+    np.testing.assert_array_equal(same.predict(X), model.predict(X))
+    np.testing.assert_array_equal(same.predict(dX).compute(), model.predict(X))
+    assert same.client is None
 
 
 WRONG = {

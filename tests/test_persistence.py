@@ -340,3 +340,51 @@ def test_sparse_matrices_are_read(length, tmp_path):
     model.matrix_ = matrix
     found = fenchel.load(fenchel.save(model, tmp_path / "m.skops"), trusted=[type(matrix)]).matrix_
     assert (found != matrix).nnz == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVR, {"a": SVR()}, [SVR()], None, "SVR", np.ones(3), kernels.Gaussian()],
+    ids=["class", "dict", "list", "None", "str", "array", "kernel"],
+)
+def test_what_is_no_estimator_is_not_saved(model, tmp_path):
+    path = tmp_path / "m.skops"
+    path.write_text("old")
+    with pytest.raises(TypeError, match=r"^model must be an estimator, got ") as caught:
+        fenchel.save(model, path)
+    assert "\n" not in str(caught.value)
+    assert path.read_text() == "old"
+
+
+JSON = "metadata must hold what JSON can, and do not"
+DEEP = {}
+for _ in range(5000):
+    DEEP = {"a": DEEP}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ([1, 2], r"metadata must be a mapping or None, got \[1, 2\]$"),
+        ("abc", "metadata must be a mapping or None, got 'abc'$"),
+        ({"a": np.ones(2)}, f"{JSON}: Object of type ndarray is not"),
+        ({(1, 2): 3}, f"{JSON}: keys must be str, int"),
+        (DEEP, f"{JSON}: maximum recursion depth exceeded"),
+    ],
+    ids=["list", "str", "array", "tuple", "deep"],
+)
+def test_metadata_that_cannot_be_written(metadata, said, tmp_path):
+    with pytest.raises(TypeError, match=f"^{said}"):
+        fenchel.save(SVR(), tmp_path / "m.skops", metadata=metadata)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_places_and_types_that_are_none(tmp_path):
+    path = fenchel.save(SVR(), tmp_path / "m.skops")
+    calls = (lambda: fenchel.save(SVR(), 3), lambda: fenchel.load(3), lambda: load_metadata(3))
+    for call in calls:
+        with pytest.raises(TypeError, match=r"^path must be a str or a path, got 3$"):
+            call()
+    for trusted in ("numpy.int8", [3]):
+        with pytest.raises(TypeError, match=r"^trusted must be types, functions and their names"):
+            fenchel.load(path, trusted=trusted)

@@ -104,21 +104,27 @@ class Spool(RowsOnDisk):
         self._number = number
         weakref.finalize(self, os.close, number)
         Path(path).unlink()  # what is open is there until it is closed
-        os.ftruncate(number, _BYTES * n_rows * n_columns)
+        try:
+            os.ftruncate(number, _BYTES * n_rows * n_columns)
+        except OSError as error:
+            raise _unwritten(error) from error
 
     def append(self, rows: FloatArray) -> None:
         """Add rows behind the others."""
         start = len(self)
-        self.shape = start + len(rows), self.shape[1]
         self.write(start, rows)
+        self.shape = start + len(rows), self.shape[1]
 
     def write(self, start: int, rows: FloatArray) -> None:
         """Write rows from a number on, maybe from several threads."""
         left = _bytes(np.ascontiguousarray(rows, dtype=np.float64))
         place = _BYTES * start * self.shape[1]
-        while left:
-            done = os.pwrite(self._number, left, place)
-            left, place = left[done:], place + done
+        try:
+            while left:
+                done = os.pwrite(self._number, left, place)
+                left, place = left[done:], place + done
+        except OSError as error:
+            raise _unwritten(error) from error
 
     def read(self, start: int, stop: int) -> FloatArray:
         """Rows in an array of the caller's, who may write into it."""
@@ -137,6 +143,16 @@ class Spool(RowsOnDisk):
 
 def _bytes(values: Any) -> memoryview:
     return memoryview(values).cast("B") if values.size else memoryview(b"")
+
+
+def _unwritten(error: OSError) -> OSError:
+    """What the system says, such as that a disk is full, with what to do."""
+    return OSError(
+        error.errno,
+        f"rows are kept in a temporary file in {tempfile.gettempdir()}, which cannot be written "
+        f"({error.strerror}): free space there, or set the environment variable TMPDIR to a "
+        "folder on another disk",
+    )
 
 
 def fits_on_disk(n_rows: int, n_columns: int) -> bool:

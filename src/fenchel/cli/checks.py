@@ -8,12 +8,20 @@ from pathlib import Path
 from fenchel.cli.errors import InputError
 from fenchel.cli.places import check_not_read, check_output, place_of
 from fenchel.cli.roles import Roles, heading_of
-from fenchel.cli.settings import CURVES, DENSITY, Settings
+from fenchel.cli.settings import CURVES, DENSITY, NORMAL, RIDGE, SUPPORT, Settings
 
 MODEL_FILES = (".skops",)
 PICTURES = (".png", ".pdf", ".svg")
 PREDICTIONS = (".csv",)
 PAGES = (".html", ".htm")
+CLASH = "--ids: {!r} is the name of a column of predictions"
+_WRITTEN = {
+    RIDGE: ("prediction",),
+    SUPPORT: ("prediction",),
+    NORMAL: ("mean", "std"),
+    DENSITY: ("density",),
+}
+"""Columns of predictions; those of levels, such as q0.5, are looked at when there are some."""
 
 
 def before_fit(
@@ -33,6 +41,7 @@ def before_fit(
         check_not_read(path, option, table=data)
     if heading.names is not None:
         check_roles(roles, settings.model, heading.names, heading.label, None)
+        _check_ids(roles.names("ids", heading.names, heading.label), settings)
 
 
 def check_roles(
@@ -58,6 +67,16 @@ def check_roles(
         )
     said = _of_labels(roles.labels(names, targets, label), label)
     return targets, roles.features(names, targets, label), said
+
+
+def _check_ids(ids: list[str], settings: Settings) -> None:
+    """Refuse columns beside predictions that have the name of one of these."""
+    written = _WRITTEN.get(settings.model, ())
+    if settings.coverage is not None:
+        written = (*written, "lower", "upper")
+    for name in ids:
+        if name in written:
+            raise InputError(CLASH.format(name))
 
 
 def _of_labels(labels: list[str], label: str) -> list[str]:

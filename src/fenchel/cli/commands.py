@@ -216,7 +216,7 @@ def predicted(
     frame, written = pd.DataFrame(columns), table.as_written(kept)
     for name in reversed(kept):
         if name in frame:
-            raise InputError(f"--ids: {name!r} is the name of a column of predictions")
+            raise InputError(checks.CLASH.format(name))
         frame.insert(0, name, written[name].reset_index(drop=True))
     return frame, messages
 

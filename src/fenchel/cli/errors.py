@@ -28,8 +28,13 @@ def one_sentence(error: BaseException | str) -> str:
 
 @contextlib.contextmanager
 def as_input_errors(start: str = "") -> Iterator[None]:
-    """Turn what numbers raise into sentences that begin as given."""
+    """Turn what numbers and files raise into sentences that begin as given."""
     try:
         yield
     except (ValueError, TypeError, ArithmeticError) as error:
         raise InputError(f"{start}{one_sentence(error)}") from error
+    except BrokenPipeError:  # the reader of our output has gone
+        raise
+    except OSError as error:  # such as a disk that is full
+        said = error.strerror if error.filename is None and error.strerror else error
+        raise InputError(f"{start}{one_sentence(said)}") from error

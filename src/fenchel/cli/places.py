@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from fenchel._folders import files_within
 from fenchel.cli.errors import InputError
 
 
@@ -49,7 +50,7 @@ def check_not_read(path: str | None, option: str, **read: str) -> None:
         return
     for what, text in read.items():
         place = Path(text)
-        files = place.rglob("*") if place.is_dir() else [place]
+        files = files_within(place) if place.is_dir() else [place]
         if any(file.is_file() and file.samefile(path) for file in files):
             raise InputError(
                 f"{option} must be another file than the {what} that is read, got {path}"
@@ -77,21 +78,26 @@ def write_output(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: Path | None) -> Iterator[IO[str]]:
-    """A file for text that takes its place, or goes to standard output, once it is complete."""
-    with tempfile.TemporaryDirectory(
-        prefix=".fenchel-", dir=None if path is None else Path(os.path.realpath(path)).parent
-    ) as folder:
-        part = Path(folder) / "part"
-        with part.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        if path is None:
+    """A file for text that takes its place, or goes to standard output, once it is complete.
+
+    The only :class:`OSError` of what is done meanwhile is to be of this file.
+    """
+    where = tempfile.gettempdir() if path is None else Path(os.path.realpath(path)).parent
+    what = f"a temporary file in {where}" if path is None else str(path)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".fenchel-", dir=where) as folder:
+            part = Path(folder) / "part"
+            with part.open("w", encoding="utf-8", newline="") as file:
+                yield file
+            if path is not None:
+                part.replace(os.path.realpath(path))
+                return
             with part.open(encoding="utf-8", newline="") as file:
                 shutil.copyfileobj(file, sys.stdout)
-            return
-        try:
-            part.replace(os.path.realpath(path))
-        except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+    except BrokenPipeError:  # of standard output
+        raise
+    except OSError as error:
+        raise InputError(f"{what} cannot be written: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager

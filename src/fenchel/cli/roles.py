@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from fenchel._folders import PARQUET, tables_within
 from fenchel._sentences import listed
 from fenchel.cli.errors import InputError
 from fenchel.cli.places import place_of
@@ -123,8 +124,11 @@ def heading_of(data: str) -> Heading:
     """Look at a file, without reading it; say if there is none."""
     path = place_of(data, "DATA")
     if path.is_dir():
-        if next(path.rglob("*.parquet"), None) is None:
-            raise InputError(f"{data} is a folder, and a CSV or Parquet file is needed")
+        if not tables_within(path):
+            raise InputError(
+                f"{data} is a folder, and a CSV or Parquet file is needed, or a folder with files "
+                f"{' or '.join(PARQUET)} in it"
+            )
         return Heading(path.name, _names_in(path, ".parquet"))
     if not path.is_file():
         if path.exists():

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from fenchel._folders import tables_within
 from fenchel._threads import threads_allowed
 from fenchel._typing import FloatArray
 from fenchel.files._numbered import numbered
@@ -28,7 +29,6 @@ from fenchel.files._tables import (
     size_and_time,
 )
 
-_ENDINGS = (".parquet", ".pq")
 _INDEX = re.compile(r"__index_level_\d+__")  # where pandas keeps labels of rows
 _READ_ROWS = 2**18
 _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "null")
@@ -146,6 +146,11 @@ class Encoded(Table):
     made: list[str]
     read_for_them: list[str]
     encode: Callable[[Any], FloatArray]
+
+    def check_name(self, name: str) -> None:
+        if name not in self.names:
+            self.source.check_name(name)  # says which columns the table has
+        super().check_name(name)
 
     @property
     def features_named(self) -> bool:
@@ -358,28 +363,32 @@ def parquet_in(path: Path) -> Any:
     data = importlib.import_module("pyarrow.dataset")
     if not path.is_dir():  # folders above what is given are no columns
         return data.dataset(path, format="parquet")
-    options = {"format": "parquet", "partitioning": "hive"}
-    files = sorted(str(place) for place in _within(path) if place.suffix.lower() in _ENDINGS)
-    if files:
-        return data.dataset(files, partition_base_dir=str(path), **options)
+    options: dict[str, Any] = {"format": "parquet", "partitioning": "hive"}
+    if files := tables_within(path):
+        options["partitioning"] = _partitions(path, files)
+        return data.dataset([*map(str, files)], partition_base_dir=str(path), **options)
     return data.dataset(path, **options)
 
 
-def _within(folder: Path, above: tuple[str, ...] = ()) -> Iterator[Path]:
-    """All files of a folder and of those in it, links that do not lead back included.
+def _partitions(path: Path, files: list[Path]) -> Any:
+    """Columns that are read from names of folders, such as k=1; files that have them know better.
 
-    Without what other programs keep beside the rows, as Arrow does by itself.
+    As other programs do, Polars among them, some write these columns into the files as well.
     """
-    own = os.path.realpath(folder)
-    if own in above:
-        return
-    for place in folder.iterdir():
-        if place.name.startswith(("_", ".")):
-            continue
-        if place.is_dir():
-            yield from _within(place, (*above, own))
-        else:
-            yield place
+    data, parquet = (importlib.import_module(f"pyarrow.{name}") for name in ("dataset", "parquet"))
+    found: dict[str, list[str]] = {}
+    for file in files:
+        for part in file.relative_to(path).parts[:-1]:
+            name, is_one, value = part.partition("=")
+            if is_one:
+                found.setdefault(name, []).append(value)
+    own = {name for name in found if name in parquet.read_schema(files[0]).names}
+    if not own:
+        return "hive"
+    others = {name: values for name, values in found.items() if name not in own}
+    numbers = {name for name, values in others.items() if all(map(str.isdecimal, values))}
+    schema = [(name, "int32" if name in numbers else "string") for name in others]
+    return data.partitioning(arrow().schema(schema), flavor="hive")
 
 
 def _of_arrow(source: Any, label: str) -> ArrowTable:

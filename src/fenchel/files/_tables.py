@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fenchel._folders import PARQUET
 from fenchel._sentences import listed
 from fenchel._typing import FloatArray, IntArray
 
@@ -152,6 +153,12 @@ def array_in(path: Path) -> Npy:
             f"{path} must hold an array of numbers (n, d), stored row by row, got shape {shape} "
             f"of {dtype}, {order}"
         )
+    needed, size = offset + shape[0] * shape[1] * dtype.itemsize, path.stat().st_size
+    if size < needed:
+        raise ValueError(
+            f"{path} must have {needed} bytes for its array of shape {shape}, and has {size}: it "
+            "is not whole"
+        )
     return Npy(str(path), [str(j) for j in range(shape[1])], path, dtype, shape, offset)
 
 
@@ -162,7 +169,7 @@ def file_or_folder(X: str | os.PathLike[str]) -> Path:
         raise ValueError(_ENDINGS.format(""))
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
-    if not path.is_dir() and path.suffix.lower() not in (".parquet", ".pq", ".npy"):
+    if not path.is_dir() and path.suffix.lower() not in (*PARQUET, ".npy"):
         raise ValueError(_ENDINGS.format(str(path)))
     return path
 

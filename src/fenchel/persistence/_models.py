@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.gaussian_process import kernels as gaussian_process_kernels
 
 from fenchel import (
+    dask,
     features,
     functional,
     kernels,
@@ -33,6 +34,7 @@ from fenchel import (
     regression,
     solvers,
 )
+from fenchel._validation import Having, That, shown
 from fenchel.certificate import Certificate
 from fenchel.learning import Learned, Learning
 from fenchel.model_selection.conformal import STORED_TYPES as CONFORMAL_TYPES
@@ -43,6 +45,16 @@ from fenchel.tables.encoder import STORED_TYPES
 _RECORD = "fenchel.json"
 _FORMAT = 1
 _NEEDS = "fenchel.{} needs skops: pip install 'fenchel[io]'"
+_ESTIMATOR = Having("an estimator", ("fit", "get_params"))
+_PLACE = That("a str or a path", lambda value: isinstance(value, (str, os.PathLike)))
+_TYPES = That(
+    "types, functions and their names, in a list",
+    lambda value: (
+        isinstance(value, Collection)
+        and not isinstance(value, str)
+        and all(isinstance(t, str) or hasattr(t, "__name__") for t in value)
+    ),
+)
 
 
 def save(
@@ -53,7 +65,8 @@ def save(
     Parameters
     ----------
     model : estimator
-        An estimator of fenchel, fitted or not, bare or inside scikit-learn's pipelines.
+        An estimator of fenchel, fitted or not, bare or inside scikit-learn's pipelines; one of
+        :mod:`fenchel.dask` without its client.
     path : str or path
         Where to; ``.skops`` is the usual ending. The folder must exist. A file that is there
         is replaced once the new one is complete, and keeps its mode; a link is followed.
@@ -70,7 +83,8 @@ def save(
     ImportError
         If skops is not installed.
     TypeError
-        If the model holds something that cannot be stored, such as a lambda as a kernel.
+        If the model is no estimator or holds something that cannot be stored, such as a lambda
+        as a kernel, or if the metadata are not what JSON can hold.
     OSError
         If the file cannot be written: the old one, if any, is untouched.
 
@@ -93,13 +107,15 @@ def save(
     True
     """
     skops_io = _skops("save")
+    _ESTIMATOR(model, "model")
+    _PLACE(path, "path")
+    record = {"format": _FORMAT, "versions": _versions(), "metadata": _metadata(metadata)}
     for function in _functions(model, set()):
         _check_function(function)
     try:
         content = skops_io.dumps(model)
     except Exception as error:  # skops and the objects inside may raise anything
         raise TypeError(f"{type(model).__name__} cannot be saved: {_one_line(error)}") from error
-    record = {"format": _FORMAT, "versions": _versions(), "metadata": dict(metadata or {})}
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr(_RECORD, json.dumps(record, indent=2))
@@ -158,7 +174,8 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     True
     """
     skops_io = _skops("load")
-    path = Path(path)
+    path = Path(_PLACE(path, "path"))
+    trusted = _TYPES(list(trusted) if isinstance(trusted, Iterator) else trusted, "trusted")
     content = _content(path)
     record = _record(path, content)
     known = [*trusted_types(), *map(_name, trusted)]
@@ -212,7 +229,7 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> metadata["unit"], sorted(metadata["versions"])
     ('francs', ['fenchel', 'numpy', 'scikit-learn'])
     """
-    path = Path(path)
+    path = Path(_PLACE(path, "path"))
     record = _record(path, _content(path))
     return {**record["metadata"], "versions": record["versions"]}
 
@@ -246,7 +263,8 @@ def trusted_types() -> tuple[str, ...]:
         (gaussian_process_kernels, gaussian_process_kernels.Kernel),
         (losses, losses.Loss),
         (features, features.FeatureMap),
-        *((m, BaseEstimator) for m in (functional, regression, model_selection, online, positive)),
+        *((room, BaseEstimator) for room in (dask, functional, regression, model_selection)),
+        *((room, BaseEstimator) for room in (online, positive)),
         (positive, positive.PSDModel),
         (positive, positive.Box),
         (positive, positive.Condition),
@@ -313,6 +331,19 @@ def _warn_of_version(path: Path, written: Mapping[str, str]) -> None:
         )
 
 
+def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What JSON makes of them."""
+    if not (metadata is None or isinstance(metadata, Mapping)):
+        raise TypeError(f"metadata must be a mapping or None, got {shown(metadata)}")
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(dict(metadata or {})))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(
+            f"metadata must hold what JSON can, and do not: {_one_line(error)}"
+        ) from error
+    return found
+
+
 def _name(t: str | type) -> str:
     return t if isinstance(t, str) else f"{t.__module__}.{t.__name__}"
 
@@ -333,7 +364,10 @@ def _functions(value: Any, seen: set[int]) -> Iterable[FunctionType]:
         return
     own: Iterable[Any] = value if isinstance(value, (list, tuple, set, frozenset)) else ()
     own = value.values() if isinstance(value, Mapping) else own
-    for part in [*own, *getattr(value, "__dict__", {}).values()]:
+    # estimators may leave out of a file what they have, as a client of a cluster
+    state = value.__getstate__() if isinstance(value, BaseEstimator) else None
+    state = state if isinstance(state, Mapping) else getattr(value, "__dict__", {})
+    for part in [*own, *state.values()]:
         yield from _functions(part, seen)
 
 
