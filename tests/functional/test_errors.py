@@ -99,3 +99,16 @@ def test_bad_input(metric, curves):
         metric(y, predicted, sample_weight=-np.ones(6))
     with pytest.raises(ValueError, match="sample_weight"):
         metric(y, predicted, sample_weight=np.ones(5))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_curves_that_are_none_are_called_by_their_argument(value, curves):
+    y, predicted, _ = curves
+    bad = predicted.copy()
+    bad[1] = value
+    for arguments, name in (((y, bad), "y_pred"), ((bad, y), "y_true")):
+        with pytest.raises(ValueError, match=name) as caught:
+            curve_mse(*arguments)
+        assert "Y" not in str(caught.value)
+    with pytest.raises((TypeError, ValueError), match=r"^y_pred must be an array of numbers"):
+        curve_mse(y, "curves")

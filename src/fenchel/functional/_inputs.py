@@ -28,6 +28,37 @@ def as_rows(X: Any) -> Any:
     return X
 
 
+def grid_of_rows(X: Any) -> tuple[FloatArray, ...] | None:
+    """Points of the curves that are rows, along each of their variables; None of an array."""
+    if not (hasattr(X, "grid_points") and hasattr(X, "data_matrix")):
+        return None
+    return tuple(np.asarray(points, dtype=np.float64) for points in X.grid_points)
+
+
+def check_grid_of_rows(X: Any, known: tuple[FloatArray, ...] | None) -> None:
+    """Refuse curves as rows on another grid than that of the fit, where both have one."""
+    given = grid_of_rows(X)
+    if given is None or known is None:
+        return
+    same = len(given) == len(known) and all(map(_are_same_points, given, known))
+    if not same:
+        old, new = (" by ".join(map(_points_in_words, grid)) for grid in (known, given))
+        other = "as many others" if old == new else new
+        raise ValueError(
+            f"X must be curves on the grid of the fit, {old}, got {other}: evaluate them there"
+        )
+
+
+def _are_same_points(one: FloatArray, other: FloatArray) -> bool:
+    """Up to rounding."""
+    near = 1e-9 * float(np.ptp(other)) if len(other) else 0.0
+    return one.shape == other.shape and bool(np.all(np.abs(one - other) <= near))
+
+
+def _points_in_words(points: FloatArray) -> str:
+    return f"{len(points)} points from {points[0]:g} to {points[-1]:g}"
+
+
 def is_array(y: Any) -> bool:
     """Whether curves are an array or a frame, which does not say on what grid they are.
 

@@ -12,7 +12,14 @@ from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_targets, rows_of
 from fenchel.certificate import Callback
-from fenchel.functional._inputs import as_rows, center_of, curves_of, is_flat, spread_of_curves
+from fenchel.functional._inputs import (
+    as_rows,
+    center_of,
+    curves_of,
+    grid_of_rows,
+    is_flat,
+    spread_of_curves,
+)
 from fenchel.functional._learning import (
     N_COORDINATES,
     bounds_influence,
@@ -95,6 +102,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         self, X: Any, y: Any, theta: Any, sample_weight: Any
     ) -> tuple[FloatArray, Curves]:
         """Rows and curves, validated."""
+        self._rows_grid = grid_of_rows(X)
         X = rows_of(self, as_rows(X))
         if y is None:
             raise ValueError(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -94,7 +97,8 @@ def _compared(
     y_true: Any, y_pred: Any, sample_weight: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Sums of squared errors, weights and numbers of points of the curves, (n,) each."""
-    curves = as_curves(as_columns(y_true))
+    with _called("y_true"):
+        curves = as_curves(as_columns(y_true))
     predicted = _at_the_points(y_pred, curves)
     seen = ~np.isnan(curves.values)
     if not np.all(np.isfinite(predicted[seen])):
@@ -106,9 +110,19 @@ def _compared(
     return np.einsum("ij,ij->i", errors, errors), weight, seen.sum(axis=1).astype(float)
 
 
+@contextmanager
+def _called(name: str) -> Iterator[None]:
+    """Have what is said of curves Y said of an argument."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(re.sub(r"\bY\b", name, str(error))) from error
+
+
 def _at_the_points(y_pred: Any, curves: Curves) -> FloatArray:
     """Predictions, (n, m)."""
-    predicted = as_curves(as_columns(y_pred))
+    with _called("y_pred"):
+        predicted = as_curves(as_columns(y_pred))
     same = predicted.given == "array" or np.array_equal(predicted.grid, curves.grid)
     if predicted.values.shape != curves.values.shape or not same:
         raise ValueError(

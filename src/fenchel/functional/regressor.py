@@ -33,6 +33,7 @@ from fenchel.features import compacted
 from fenchel.functional._inputs import (
     as_rows,
     center_of,
+    check_grid_of_rows,
     curves_of,
     is_array,
     sentence_on_range,
@@ -425,7 +426,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         functions = self._given == "fdatagrid"
         single = theta is not None and np.ndim(theta) == 0 and not functions
         grid = self.grid_ if theta is None else as_points(theta, increasing=functions)
-        values = self._evaluate(self._new_rows(as_rows(X)), grid)
+        values = self._evaluate(self._new_rows(self._flattened(X)), grid)
         beyond = sentence_on_range(grid, self.grid_)
         if beyond is not None:
             warnings.warn(beyond, UserWarning, stacklevel=2)
@@ -434,6 +435,11 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         if single:
             return values[:, 0]
         return values[:, 0] if self._flat and values.shape[1] == 1 else values
+
+    def _flattened(self, X: Any) -> Any:
+        """Curves as rows, on the grid of the fit."""
+        check_grid_of_rows(X, vars(self).get("_rows_grid"))
+        return as_rows(X)
 
     def _evaluate(self, X: FloatArray, grid: FloatArray) -> FloatArray:
         """Values (n, m') for rows that are validated."""
@@ -466,7 +472,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     ) -> tuple[Curves, FloatArray, FloatArray]:
         """Return curves to score, the predictions where they are observed, and their weights."""
         check_is_fitted(self)
-        X = rows_of(self, as_rows(X), reset=False)
+        X = rows_of(self, self._flattened(X), reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta
         curves = curves_of(y, len(X), given, self._scoring_rule(given), sample_weight)
         weight = check_weights(X, sample_weight)
