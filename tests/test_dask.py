@@ -272,6 +272,12 @@ def test_models_are_saved_without_their_client(client, tmp_path):
     assert same.client is None
 
 
+FRAMED_Y = dd.from_pandas(FRAME["y"], npartitions=3)
+
+HOLE = FRAME[["a", "b"]].copy()
+HOLE.loc[309, "b"] = np.nan
+
+
 WRONG = {
     "rows in memory": (lambda: (X, dY), "X must be an array or data frame of Dask"),
     "targets in memory": (lambda: (dX, Y), "y must be an array or data frame of Dask"),
@@ -287,9 +293,20 @@ WRONG = {
         r"y must be in partitions of as many rows as those of X, and has \d+ in partition \d",
     ),
     "weights": (lambda: (dX, dY, dW.rechunk(N)), "sample_weight must be in the same partitions"),
-    "negative": (lambda: (dX, dY, -dW), "sample_weight must not be negative"),
+    "negative": (
+        lambda: (dX, dY, -dW),
+        r"sample_weight must not be negative, got -2 in row \d+ of partition \d$",
+    ),
     "no weight": (lambda: (dX, dY, 0 * dW), "sample_weight must have a positive entry"),
     "not finite": (lambda: (dX / 0, dY), "X must hold finite numbers, and does not in partition"),
+    "not finite, of a frame": (
+        lambda: (dd.from_pandas(HOLE, npartitions=3), FRAMED_Y),
+        "X must hold finite numbers, and does not in partition 1, first in column 'b' in row 2 of",
+    ),
+    "not finite, of targets": (
+        lambda: (dX, da.where(da.arange(N, chunks=(CUTS,)) == 402, np.nan, dY)),
+        r"y must hold finite numbers, and does not in partition 1, first in y\[2\] of it$",
+    ),
     "words": (
         lambda: (dX.map_blocks(lambda x: x.astype(str) + "a", dtype="U9"), dY),
         "X must hold numbers",

@@ -301,7 +301,7 @@ def rows_of(
             known.pop("feature_names_in_", None)
             known["n_features_in_"] = X.shape[1]
         return X
-    with said_of("X", partial(_first_not_finite, "X", X)):
+    with said_of("X", partial(first_not_finite, "X", X)):
         options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_min_samples": least}
         return np.asarray(validate_data(estimator, X, reset=reset, **options))
 
@@ -327,7 +327,7 @@ def _is_expected(estimator: BaseEstimator, X: FloatArray) -> bool:
     return "feature_names_in_" not in known and X.shape[1] == known.get("n_features_in_")
 
 
-def _first_not_finite(name: str, values: Any) -> str:
+def first_not_finite(name: str, values: Any) -> str:
     """Where the first entry is that is no finite number, in words; nothing where all are."""
     try:
         bad = ~np.isfinite(np.asarray(values, dtype=np.float64))
@@ -349,7 +349,7 @@ def targets_of(name: str, y: Any, n_rows: int, several: bool = False) -> FloatAr
     check_read(y, "y")
     if not _is_clean(y, 1, 1):
         check_no_dates(y, "y")
-        with said_of("y", partial(_first_not_finite, "y", y)):
+        with said_of("y", partial(first_not_finite, "y", y)):
             if several:
                 y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
             else:

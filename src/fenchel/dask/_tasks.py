@@ -8,6 +8,7 @@ import numpy as np
 
 from fenchel._sentences import check_no_dates
 from fenchel._typing import AnyArray, FloatArray, IntArray
+from fenchel._validation import first_not_finite
 from fenchel.design import RowBlocks, Streamed
 from fenchel.features import FeatureMap
 from fenchel.features.base import moments
@@ -40,7 +41,10 @@ def read(number: int, X: Any, y: Any, sample_weight: Any) -> Part:
     if weight is not None:
         weight = weight.reshape(len(rows))
         if weight.min(initial=0.0) < 0.0:
-            raise ValueError(f"sample_weight must not be negative, got {weight.min():g}")
+            raise ValueError(
+                f"sample_weight must not be negative, got {weight.min():g} in row "
+                f"{weight.argmin()} of partition {number}"
+            )
         kept = np.flatnonzero(weight)
         if len(kept) < len(rows):
             rows, targets, weight = rows[kept], targets[kept], weight[kept]
@@ -67,7 +71,10 @@ def _numbers(values: Any, name: str, number: int) -> FloatArray:
             f"{name} must hold numbers, and does not in partition {number}: {error}"
         ) from error
     if not np.isfinite(found).all():
-        raise ValueError(f"{name} must hold finite numbers, and does not in partition {number}")
+        place = first_not_finite(name, values)
+        raise ValueError(
+            f"{name} must hold finite numbers, and does not in partition {number}{place} of it"
+        )
     return found
 
 
