@@ -26,7 +26,7 @@ from fenchel.certificate import Callback
 from fenchel.distributions import QuantileDistribution
 from fenchel.features import KernelRowLimits
 from fenchel.kernels import check_coupling, level_coupling, output_coupling
-from fenchel.learning.held_out import HalfTime, held_out_shift
+from fenchel.learning.held_out import HalfTime, held_out_shift, in_order
 from fenchel.learning_estimator import NOT_MOVED, HeldOutOffsets
 from fenchel.losses import Loss
 from fenchel.metrics import crossing_loss, d2_score
@@ -169,7 +169,18 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
             moved = self._held_out(watch, shift)
         elif which == "held_out" and inputs.feature_map.rank_ > _FLEXIBLE * problem.n_rows:
             warnings.warn(NOT_MOVED.format(_ELSEWHERE), UserWarning, stacklevel=6)
-        return super()._moved(prepared, problem, solution, watch) if moved is None else moved
+        if moved is None:
+            return super()._moved(prepared, problem, solution, watch)
+        return self._parallel(moved, solution.offset) if self.level_gamma == 0.0 else moved
+
+    def _parallel(self, moved: FloatArray, offset: FloatArray) -> FloatArray:
+        """What offsets move by, such that curves with one function stay in order."""
+        columns = (each.reshape(len(self.levels_), -1).T for each in (moved, offset))
+        kept = []
+        for shift, known in zip(*columns, strict=True):
+            room = np.maximum(np.diff(known[np.argsort(self.levels_)]), 0.0)
+            kept.append(in_order(shift, self.levels_, room))
+        return np.column_stack(kept).ravel()
 
     def _shift(
         self,
