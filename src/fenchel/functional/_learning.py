@@ -12,16 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
 from fenchel.functional._inputs import without_gaps
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian
 from fenchel.learning import sample_by_content
-from fenchel.losses import Loss, Pointwise, Squared
+from fenchel.losses import BoxQuadratic, Loss, Pointwise, Squared
 
 _RESIDUALS = np.geomspace(1e-3, 1e3, 13)[:, None]
 _ROWS_A_COLUMN = 10
+_FAR = 5.0  # times the median length of curves
 N_COORDINATES = 8
 """Four saw too little of curves with details, and each costs as much as the first."""
 
@@ -89,17 +91,53 @@ def coordinates_of(
 
 
 def loss_of_coordinates(choice: LossChoice, n_coordinates: int) -> Loss:
-    """Return the loss itself where it bounds influence, alike on both sides; else the squared one.
+    """Return the loss itself where its slopes are bounded, else the squared one.
 
-    So Huber's and the absolute loss judge each coordinate, and outliers do not decide.
+    So Huber's and the absolute loss judge each coordinate, and outliers do not decide. A loss is
+    made alike on both sides, as coordinates have no sign, and is without its tube.
     """
-    if bounds_influence(choice):
-        return Pointwise(choice.on(np.ones(1)), np.ones(n_coordinates))
-    return Squared()
+    single = _even(choice)
+    return Squared() if single is None else Pointwise(single, np.ones(n_coordinates))
 
 
 def bounds_influence(choice: LossChoice) -> bool:
-    """Whether a loss does, alike on both sides."""
+    """Whether the slopes of a loss are bounded."""
+    return _even(choice) is not None
+
+
+def is_even(choice: LossChoice) -> bool:
+    """Whether a loss is the same on both sides."""
     single = choice.on(np.ones(1))
-    even = np.array_equal(single.value(_RESIDUALS), single.value(-_RESIDUALS))
-    return even and np.isfinite(single.lipschitz) and single.epsilon == 0.0
+    return np.array_equal(single.value(_RESIDUALS), single.value(-_RESIDUALS))
+
+
+def _even(choice: LossChoice) -> Loss | None:
+    """The loss of a number whose slope is that of both sides on average, None where unbounded."""
+    single = choice.on(np.ones(1))
+    if not np.isfinite(single.lipschitz):
+        return None
+    if is_even(choice) and single.epsilon == 0.0:
+        return single
+    if isinstance(choice.loss, str):
+        return choice._replace(level=0.5, epsilon=0.0).on(np.ones(1))
+    own = single.output(0, 1)
+    box = None if own is None else own.box(1)
+    if box is None:
+        return None
+    slope, curvature = 0.5 * (box.upper - box.lower), 0.5 * (box.below + box.above)
+    return BoxQuadratic(-slope, slope, curvature, curvature)
+
+
+def unit_of_loss(choice: LossChoice, curves: Curves, weight: FloatArray) -> float:
+    """Mean loss over mean square of curves, which makes units of the loss those of a strength.
+
+    Without curves that are far from all others.
+    """
+    if choice.loss == "squared":
+        return 0.5
+    rows = np.nan_to_num(np.sqrt(curves.measure) * curves.values)
+    square = np.einsum("ij,ij->i", rows, rows)
+    near = square <= _FAR**2 * least_quantile(square, weight, 0.5)
+    mean = float(weight[near] @ square[near])
+    loss = float(weight[near] @ choice.on(curves.measure).value(rows)[near])
+    return loss / mean if loss > 0.0 and mean > 0.0 else 0.5

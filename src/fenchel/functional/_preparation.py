@@ -26,6 +26,7 @@ from fenchel.functional._learning import (
     coordinates_of,
     kernels_of_many_columns,
     loss_of_coordinates,
+    unit_of_loss,
 )
 from fenchel.functional._representation import LossChoice, PreparedCurves
 from fenchel.functional._width import OutputWidth, better_width, usual_width
@@ -241,8 +242,9 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
         """Return n strengths in units of the kernels, or n of κ or ε in units of the curves.
 
-        Strengths are on a geometric grid over seven decades, largest first, in units of half the
-        trace of the operator-valued kernel, k(x, x) ∫ k_Θ(θ, θ) dμ, on average over rows. κ and ε
+        Strengths are on a geometric grid over seven decades, largest first, in units of the trace
+        of the operator-valued kernel, k(x, x) ∫ k_Θ(θ, θ) dμ, on average over rows, times the mean
+        loss over the mean square of the curves, ½ for the squared loss. κ and ε
         are on one over three decades, down from the median L² norm of the curves.
         """
         if name == "alpha":
@@ -259,7 +261,8 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         measure = np.atleast_2d(curves.measure).mean(axis=0)
         size = float(np.average(diagonal, weights=inputs.weight))
         size *= float(measure @ prepared.between.diagonal())
-        return 0.5 * (size or 1.0)
+        choice = self._choice(prepared.spread)
+        return unit_of_loss(choice, curves, inputs.weight) * (size or 1.0)
 
     def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return minus the weighted mean of ∫(y - h(x))² dμ, over what is observed."""
