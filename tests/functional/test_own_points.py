@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from fenchel.functional import FunctionalRegressor, as_curves
 from fenchel.kernels import Gaussian
+from functional_center import center as mean_curve
 
 
 @pytest.fixture
@@ -36,21 +37,21 @@ def make(**parameters):
 def test_the_centre_does_not_follow_single_curves(center, data):
     X, pairs, truth = data
     model = make(center=center).fit(X, pairs)
-    expected = np.array([np.interp(model.grid_, *pair) for pair in pairs])
-    expected = {"mean": np.mean, "median": np.median}[center](expected, axis=0)
-    np.testing.assert_allclose(model.center_, expected, rtol=1e-12)
+    whole = {"mean": np.mean, "median": np.median}[center](truth(X, model.grid_), axis=0)
+    assert np.abs(model.center_ - whole).max() < 0.1  # of single curves it is 0.5
     assert model.support_.size == 40  # there is something left to learn
     theta = np.linspace(0.1, 0.9, 9)
     np.testing.assert_allclose(model.predict(X, theta), truth(X, theta), atol=0.1)
 
 
 @pytest.mark.parametrize("center", [None, "mean"])
-def test_scores_are_held_against_the_mean_of_continued_curves(center, data):
+def test_scores_are_held_against_the_center_of_the_curves(center, data):
     X, pairs, _ = data
     model = make(center=center).fit(X[:30], pairs[:30])
     X, pairs = X[30:], pairs[30:]
-    mean = np.mean([np.interp(np.r_[tuple(p[0] for p in pairs)], *pair) for pair in pairs], axis=0)
-    mean = mean.reshape(10, 8)
+    points = np.concatenate([pair[0] for pair in pairs])
+    grid = np.unique(points)
+    mean = mean_curve(grid, pairs, np.ones(10))[np.searchsorted(grid, points)].reshape(10, 8)
     left = sum(
         np.sum((own[1] - model.predict(x[None], own[0])[0]) ** 2)
         for x, own in zip(X, pairs, strict=True)

@@ -10,8 +10,6 @@ import numpy as np
 from fenchel._typing import FloatArray
 from fenchel._validation import check_length
 from fenchel.functional.curves import Curves, are_pairs, as_curves
-from fenchel.losses import Absolute
-from fenchel.losses.registry import spread_of
 
 
 def as_rows(X: Any) -> Any:
@@ -107,35 +105,6 @@ def curves_of(y: Any, n_rows: int, theta: Any, quadrature: Any, sample_weight: A
     return curves
 
 
-def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatArray:
-    """Mean or median curve, (m,), zero for None.
-
-    Of what is observed at each point of a common grid, and linear in between where nothing is.
-    Curves with points of their own are linear between these and constant beyond: point by point,
-    a mean of the few that are observed there would follow each of them.
-    """
-    if center is None or not len(curves):
-        return np.zeros(len(curves.grid))
-    grid, values = curves.grid, curves.values
-    if curves.given == "pairs":
-        values = without_gaps(curves)
-    share = np.where(np.isnan(values), 0.0, weight[:, None])
-    total = share.sum(axis=0)
-    known = total > 0.0
-    if not known.any():
-        return np.zeros(len(grid))
-    found = (_median if center == "median" else _mean)(values, share, total)
-    return np.interp(grid, grid[known], found[known])
-
-
-def spread_of_curves(curves: Curves, weight: FloatArray) -> float:
-    """Spread of the values about their pointwise median."""
-    distances = np.abs(curves.values - center_of("median", curves, weight))
-    share = weight[:, None] * np.broadcast_to(curves.measure, distances.shape)
-    seen = ~np.isnan(distances)
-    return spread_of(distances[seen][:, None], share[seen])
-
-
 def sentence_on_range(theta: FloatArray, grid: FloatArray) -> str | None:
     """What to warn of where points are further from a grid than its own from each other."""
     low, high = float(theta.min()), float(theta.max())
@@ -146,30 +115,3 @@ def sentence_on_range(theta: FloatArray, grid: FloatArray) -> str | None:
         f"theta must be between {grid[0]:g} and {grid[-1]:g}, where the training curves are, for "
         f"predictions to rest on them, got points from {low:g} to {high:g}"
     )
-
-
-def without_gaps(curves: Curves) -> FloatArray:
-    """Values (n, m), linear where a curve was not observed, and constant beyond its ends.
-
-    Curves of weight zero may have no point of the grid: they stay NaN.
-    """
-    if curves.observed is None:
-        return curves.values
-    grid, filled = curves.grid, curves.values.copy()
-    for i in np.flatnonzero(curves.observed.any(axis=1)):
-        seen = curves.observed[i]
-        filled[i] = np.interp(grid, grid[seen], curves.values[i, seen])
-    return filled
-
-
-def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
-    mean = (share * np.nan_to_num(values)).sum(axis=0)
-    return np.asarray(np.divide(mean, total, where=total > 0.0, out=np.zeros_like(total)))
-
-
-def _median(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
-    found = np.zeros(len(total))
-    for j in np.flatnonzero(total > 0.0):
-        seen = share[:, j] > 0.0
-        found[[j]] = Absolute().minimizing_offset(values[seen, j, None], share[seen, j])
-    return found

@@ -14,7 +14,6 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._quantiles import least_quantile
 from fenchel._typing import FloatArray
-from fenchel.functional._inputs import without_gaps
 from fenchel.functional._representation import LossChoice
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian
@@ -50,37 +49,29 @@ class Coordinates(NamedTuple):
     """The mean of the eigenvalues: alpha of the curves is this times alpha of the coordinates."""
 
 
-def common_measure(curves: Curves, weight: FloatArray) -> FloatArray:
-    """The measure of the points, (m,), the mean of the curves' where each has its own."""
-    measure = curves.measure
-    return measure if measure.ndim == 1 else np.asarray(weight @ measure / weight.sum())
-
-
 def coordinates_of(
     curves: Curves, between: FloatArray, weight: FloatArray, count: int = N_COORDINATES
 ) -> Coordinates:
     """Return the coordinates with the largest mean squares, none where the output kernel is zero.
 
-    Curves are taken as linear where they were not observed, with the mean of their measures.
-
     Parameters
     ----------
     curves : Curves
-        Centred.
+        Complete.
     between : ndarray of shape (m, m)
         The output kernel between the points.
     weight : ndarray of shape (n,)
     count : int
         At most so many.
     """
-    root = np.sqrt(common_measure(curves, weight))
+    root = np.sqrt(curves.measure)
     values, vectors = np.linalg.eigh(root[:, None] * between * root)
     sizes = np.abs(vectors)
     # the first of the largest: on an even grid two of them are the same but for rounding
     first = (sizes >= (1.0 - 1e-6) * sizes.max(axis=0)).argmax(axis=0)
     signs = np.sign(vectors[first, np.arange(len(root))])
     # copies of a curve are one row of the product, which rounds rows differently
-    distinct, place = np.unique(without_gaps(curves), axis=0, return_inverse=True)
+    distinct, place = np.unique(curves.values, axis=0, return_inverse=True)
     targets = ((root * distinct) @ (vectors * signs))[place.ravel()]  # numpy 2.0: a second axis
     squares = np.where(values > 1e-10 * values[-1], weight @ targets**2, -1.0)
     largest = np.argsort(-squares, kind="stable")[:count]

@@ -12,14 +12,14 @@ from fenchel._parameters import parameters
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import ORDER, check_targets, rows_of
 from fenchel.certificate import Callback
-from fenchel.functional._inputs import (
-    as_rows,
+from fenchel.functional._gaps import (
     center_of,
-    curves_of,
-    grid_of_rows,
-    is_flat,
+    common_measure,
+    filled_in,
     spread_of_curves,
+    usual_width,
 )
+from fenchel.functional._inputs import as_rows, curves_of, grid_of_rows, is_flat
 from fenchel.functional._learning import (
     N_COORDINATES,
     bounds_influence,
@@ -29,7 +29,7 @@ from fenchel.functional._learning import (
     unit_of_loss,
 )
 from fenchel.functional._representation import LossChoice, PreparedCurves
-from fenchel.functional._width import OutputWidth, better_width, usual_width
+from fenchel.functional._width import OutputWidth, better_width
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.learning import Data, Learned
@@ -146,7 +146,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         return kernels
 
     def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:
-        curves, _ = self._centred(targets, weight)
+        curves = filled_in(self.center, targets, weight)
         count = N_COORDINATES if self._width is None else self._width.n_coordinates
         coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight, count)
         choice = self._choice(self._spread(targets, weight))
@@ -178,9 +178,10 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
             return learned
         self._width = better_width(
             X,
-            self._centred(targets, weight)[0],
+            filled_in(self.center, targets, weight),
             weight,
             learned,
+            n_points=float((~np.isnan(targets.values)).sum(axis=1).mean()),
             any_alpha=self.alpha is None,
             robust=bounds_influence(self._choice(self._spread(targets, weight))),
         )
@@ -258,7 +259,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     def _unit_of_strength(self, prepared: Any) -> float:
         inputs, curves = prepared.inputs, prepared.curves
         diagonal = inputs.feature_map.design(inputs.features, np.eye(1)).diagonal()
-        measure = np.atleast_2d(curves.measure).mean(axis=0)
+        measure = common_measure(curves, inputs.weight)
         size = float(np.average(diagonal, weights=inputs.weight))
         size *= float(measure @ prepared.between.diagonal())
         choice = self._choice(prepared.spread)

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fenchel._typing import FloatArray
-from fenchel.functional._inputs import without_gaps
-from fenchel.functional._learning import N_COORDINATES, common_measure
+from fenchel.functional._gaps import usual_width
+from fenchel.functional._learning import N_COORDINATES
 from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian
 from fenchel.learning import Learned
 from fenchel.learning.rows import rows_by_content
 
-_USUAL = 0.1  # of the length of the grid
 _OTHERS = (1.0, 0.5, 0.25, 0.15, 0.067, 0.044, 0.03, 0.02, 0.013, 0.009, 0.006)
 _STRENGTHS = 10.0 ** np.arange(-2.0, 2.1, 0.5)  # times alpha as learned with the usual width
 _ROWS, _POINTS = 350, 200  # the former as in the first descent
@@ -80,17 +79,13 @@ class _Rows(NamedTuple):
         return np.asarray((residual / (self.vectors**2 @ left) / root) ** 2)
 
 
-def usual_width(grid: FloatArray) -> float:
-    """The width where none is chosen: a tenth of the grid's length."""
-    return _USUAL * float(grid[-1] - grid[0]) or 1.0
-
-
 def better_width(
     X: FloatArray,
     curves: Curves,
     weight: FloatArray,
     learned: Learned,
     *,
+    n_points: float,
     any_alpha: bool,
     robust: bool,
 ) -> OutputWidth | None:
@@ -102,17 +97,19 @@ def better_width(
     ----------
     X : ndarray of shape (n, d)
     curves : Curves
-        Centred.
+        Complete.
     weight : ndarray of shape (n,)
     learned : Learned
         The kernel of the rows, and alpha, as learned with the usual width.
+    n_points : float
+        At how many points a curve was observed.
     any_alpha : bool
         Whether each width has the best alpha.
     robust : bool
         Whether curves that are far from what the others predict do not count.
     """
-    points = _points(curves, weight)
-    others = _widths(points.grid, curves)
+    points = _points(curves)
+    others = _widths(points.grid, n_points)
     known, middle = usual_width(points.grid), np.array([learned.alpha])
     chosen = rows_by_content(X, points.values, weight, _ROWS, 1)
     rows = _Rows.of(chosen.X, chosen.targets, chosen.weight, learned.kernel)
@@ -136,9 +133,10 @@ def better_width(
     return OutputWidth(best.width, min(max(count, N_COORDINATES), most))
 
 
-def _points(curves: Curves, weight: FloatArray) -> Points:
-    """Points with values everywhere, at most so many."""
-    grid, values, measure = curves.grid, without_gaps(curves), common_measure(curves, weight)
+def _points(curves: Curves) -> Points:
+    """Points that count, at most so many."""
+    seen = curves.measure > 0.0
+    grid, values, measure = curves.grid[seen], curves.values[:, seen], curves.measure[seen]
     if len(grid) <= _POINTS:
         return Points(grid, values, measure)
     starts = np.linspace(0, len(grid), _POINTS, endpoint=False).astype(int)
@@ -150,14 +148,12 @@ def _points(curves: Curves, weight: FloatArray) -> Points:
     )
 
 
-def _widths(grid: FloatArray, curves: Curves) -> list[float]:
+def _widths(grid: FloatArray, n_points: float) -> list[float]:
     """Those to try, none below the distance of a curve's points: nothing is known in between."""
     if len(grid) == 1:
         return []
-    length, each = float(grid[-1] - grid[0]), float(len(curves.grid))
-    if curves.observed is not None:
-        each = float(curves.observed.sum(axis=1).mean())
-    apart = max(float(np.median(np.diff(grid))), length / max(each - 1.0, 1.0))
+    length = float(grid[-1] - grid[0])
+    apart = max(float(np.median(np.diff(grid))), length / max(n_points - 1.0, 1.0))
     return [length * share for share in _OTHERS if length * share > 0.99 * apart]
 
 

@@ -30,9 +30,9 @@ from fenchel._validation import (
 from fenchel.certificate import Callback
 from fenchel.estimator import all_or_nothing
 from fenchel.features import compacted
+from fenchel.functional._gaps import center_of
 from fenchel.functional._inputs import (
     as_rows,
-    center_of,
     check_grid_of_rows,
     curves_of,
     is_array,
@@ -127,9 +127,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     center : {"mean", "median"} or None, default="mean"
         What is taken off the curves before the fit, point by point, and added to predictions,
         interpolated linearly. None shrinks predictions to zero, as in the paper, so that they
-        depend on where the units of y have their zero. Where no curve is observed it is
-        interpolated, and curves with points of their own are: linearly, and as constants beyond
-        their ends.
+        depend on where the units of y have their zero. Curves with gaps, or on a part of the
+        range, enter it as they are continued, see Notes.
     representation : {"auto", "spline", "eigen", "projected"}, default="auto"
         "spline": values at the points of the grid. "eigen": coefficients in the leading
         eigenfunctions of the output kernel, for the squared loss and ``norm=2`` on complete
@@ -188,8 +187,14 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     Kernel and alpha are learned from eight coordinates of the curves, those with the largest mean
     squares in the eigenfunctions of the output kernel, where the problem with the squared loss
     falls apart into scalar ones. Huber's and the absolute loss judge each coordinate themselves,
-    so that outliers do not decide; for all other losses the squared one does. Where a curve was
-    not observed it is taken as linear for this.
+    so that outliers do not decide; for all other losses the squared one does.
+
+    Where a curve was not observed, it is continued about the trend that all have in common: what
+    it has beside the trend is linear between its points, and constant beyond them. The trend is
+    the mean, or the median, of the curves continued about it, by ten passes from a local linear
+    regression on the pairs of all curves (Gaussian weights, a tenth of the range as their
+    deviation). The center is the mean or the median of these curves, and kernels and alpha are
+    learned from them, with the measure of what is observed on average.
 
     From what was learned so follow, in closed form, the squared errors of up to 350 curves that
     are left out of the fit, for each of a dozen length scales of the output kernel, from the
@@ -211,6 +216,10 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     ----------
     Lambert, Bouche, Szabó, d'Alché-Buc (2022), Functional output regression with infimal
     convolution: exploring the Huber and ε-insensitive losses.
+
+    Fan (1993), Local linear regression smoothers and their minimax efficiencies: the start of
+    the trend. Yao, Müller, Wang (2005), Functional data analysis for sparse longitudinal data:
+    pooling the pairs of all curves.
 
     Examples
     --------
@@ -455,9 +464,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
         One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
         observed. The arguments are those of :meth:`fit`; curves may be observed elsewhere. The
-        mean of curves with points of their own is that of these curves continued linearly between
-        their points, and as constants beyond. A ``quadrature`` given as an array belongs to the
-        training grid: curves at other points are judged by "monte-carlo".
+        mean of curves with gaps or points of their own is found as the ``center`` of a fit. A
+        ``quadrature`` given as an array belongs to the training grid: curves at other points are
+        judged by "monte-carlo".
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         mean = center_of("mean", curves, weight)
