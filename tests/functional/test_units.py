@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold
 
 from fenchel.functional import FunctionalRegressor
 from fenchel.learning import Learning
@@ -44,3 +46,46 @@ def test_grids_of_strengths_are_in_units_of_the_curves(loss):
     index = [search.best_index_ for search in (plain, scaled)]
     assert index[0] == index[1]
     np.testing.assert_allclose(scaled.predict(X) / 1e3, plain.predict(X), atol=0.01)
+
+
+def skewed(n, rng):
+    rows = rng.uniform(size=(n, 2))
+    curves = np.sin(6.0 * (rows[:, :1] + THETA)) + rng.exponential(1.0, (n, 1))
+    return rows, curves + 0.1 * rng.normal(size=(n, 15))
+
+
+def pinball_loss(curves, found, level=0.9):
+    below = curves - found
+    return float(np.mean(np.maximum(level * below, (level - 1.0) * below)))
+
+
+def test_levels_are_judged_by_their_own_loss():
+    rows, curves = skewed(90, np.random.default_rng(0))
+    model = FunctionalRegressor("pinball", level=0.9, learn=False)
+    search = PathSearchCV(model, {"alpha": 5}, cv=3, selection="min")
+    search.fit(rows, curves, theta=THETA)
+    found, expected = search.cv_results_["mean_test_score"], []
+    for params in search.cv_results_["params"]:
+        losses = []
+        for train, test in KFold(3).split(rows):
+            fit = clone(model).set_params(**params).fit(rows[train], curves[train], THETA)
+            losses.append(pinball_loss(curves[test], fit.predict(rows[test])))
+        expected.append(-np.mean(losses))
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+    assert search.best_index_ == np.argmax(expected)
+
+
+def test_scores_and_centers_of_a_level_are_of_its_quantiles():
+    rng = np.random.default_rng(1)
+    (rows, curves), (others, new) = skewed(60, rng), skewed(50, rng)
+    model = FunctionalRegressor("pinball", level=0.9, learn=False).fit(rows, curves, THETA)
+    np.testing.assert_allclose(model.center_, np.sort(curves, axis=0)[53:55].mean(axis=0))
+    constant = np.sort(new, axis=0)[44:46].mean(axis=0)  # of 45 rows and more the middle
+    expected = 1.0 - pinball_loss(new, model.predict(others)) / pinball_loss(new, constant)
+    assert model.score(others, new) == pytest.approx(expected, rel=1e-9)
+    stronger = clone(model).set_params(alpha=1e9).fit(rows, curves, THETA)
+    assert np.mean(curves <= stronger.predict(rows) + 1e-9) == pytest.approx(0.9, abs=0.01)
+    mean = clone(model).set_params(center="mean").fit(rows, curves, THETA)
+    np.testing.assert_allclose(mean.center_, curves.mean(axis=0))
+    even = FunctionalRegressor("absolute", learn=False).fit(rows, curves, THETA)
+    np.testing.assert_allclose(even.center_, curves.mean(axis=0))

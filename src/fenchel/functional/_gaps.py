@@ -14,7 +14,7 @@ import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.functional.curves import Curves
-from fenchel.losses import Absolute
+from fenchel.losses import Absolute, Loss
 from fenchel.losses.registry import spread_of
 
 _USUAL = 0.1  # of the length of the grid
@@ -29,17 +29,21 @@ def usual_width(grid: FloatArray) -> float:
     return _USUAL * float(grid[-1] - grid[0]) or 1.0
 
 
-def center_of(center: str | None, curves: Curves, weight: FloatArray) -> FloatArray:
-    """Mean or median curve, (m,), zero for None; of curves with gaps, as these are continued."""
+def center_of(center: str | Loss | None, curves: Curves, weight: FloatArray) -> FloatArray:
+    """Mean or median curve, (m,), zero for None; of curves with gaps, as these are continued.
+
+    For a loss of numbers what has the least loss at each point.
+    """
     if center is None or not weight.any():
         return np.zeros(len(curves.grid))
     values = curves.values
     if curves.observed is not None:
-        values = without_gaps(curves, _trend(center, curves, weight))
+        common = center if isinstance(center, str) else "median"
+        values = without_gaps(curves, _trend(common, curves, weight))
     return _middle(center, values, weight)
 
 
-def filled_in(center: str | None, curves: Curves, weight: FloatArray) -> Curves:
+def filled_in(center: str | Loss | None, curves: Curves, weight: FloatArray) -> Curves:
     """Complete curves to learn from, without their center, with the mean of their measures."""
     trend = center_of(center or "mean", curves, weight)
     values = without_gaps(curves, trend)
@@ -180,11 +184,13 @@ def _pooled(
     return trend
 
 
-def _middle(center: str, values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Mean or median of each column."""
+def _middle(center: str | Loss, values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Mean or median of each column, or what has the least loss."""
     share = np.where(np.isnan(values), 0.0, weight[:, None])
     total = share.sum(axis=0)
-    return (_median if center == "median" else _mean)(values, share, total)
+    if center == "mean":
+        return _mean(values, share, total)
+    return _least(center if isinstance(center, Loss) else Absolute(), values, share, total)
 
 
 def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
@@ -192,9 +198,9 @@ def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArra
     return np.asarray(np.divide(mean, total, where=total > 0.0, out=np.zeros_like(total)))
 
 
-def _median(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
+def _least(loss: Loss, values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
     found = np.zeros(len(total))
     for j in np.flatnonzero(total > 0.0):
         seen = share[:, j] > 0.0
-        found[[j]] = Absolute().minimizing_offset(values[seen, j, None], share[seen, j])
+        found[[j]] = loss.minimizing_offset(values[seen, j, None], share[seen, j])
     return found

@@ -102,6 +102,22 @@ def is_even(choice: LossChoice) -> bool:
     return np.array_equal(single.value(_RESIDUALS), single.value(-_RESIDUALS))
 
 
+def losses_of(choice: LossChoice, curves: Curves, other: FloatArray) -> FloatArray:
+    """Losses of other curves (n, m) or (m,) where these are observed, (n,).
+
+    Squared ones, unless a loss is not the same on both sides.
+    """
+    if is_even(choice):
+        return np.asarray(np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
+    residual = np.nan_to_num(np.sqrt(curves.measure) * (curves.values - other))
+    return choice.on(curves.measure).value(residual)
+
+
+def constant_of(choice: LossChoice) -> str | Loss:
+    """What a constant curve is at each point: the mean, or for such a loss what it elicits."""
+    return "mean" if is_even(choice) else choice.on(np.ones(1)).output(0, 1) or "mean"
+
+
 def _even(choice: LossChoice) -> Loss | None:
     """The loss of a number whose slope is that of both sides on average, None where unbounded."""
     single = choice.on(np.ones(1))

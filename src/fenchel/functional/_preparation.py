@@ -23,9 +23,11 @@ from fenchel.functional._inputs import as_rows, curves_of, grid_of_rows, is_flat
 from fenchel.functional._learning import (
     N_COORDINATES,
     bounds_influence,
+    constant_of,
     coordinates_of,
     kernels_of_many_columns,
     loss_of_coordinates,
+    losses_of,
     unit_of_loss,
 )
 from fenchel.functional._representation import LossChoice, PreparedCurves
@@ -34,7 +36,7 @@ from fenchel.functional.curves import Curves
 from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
 from fenchel.learning import Data, Learned
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
-from fenchel.losses import parameters_of
+from fenchel.losses import Loss, parameters_of
 from fenchel.losses.registry import thresholds
 from fenchel.problem import Problem
 from fenchel.searchable import strengths
@@ -81,8 +83,11 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
     _: KW_ONLY
     level: float = 0.5
     output_kernel: Any = None
-    center: str | None = "mean"
+    center: str | None = "auto"
     quadrature: Any = "monte-carlo"
+
+    kappa_: float
+    epsilon_: float
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
         """Return the problem with the present parameters."""
@@ -124,7 +129,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
 
     def _centred(self, curves: Curves, weight: FloatArray) -> tuple[Curves, FloatArray]:
         """Curves without their center, and that."""
-        center = center_of(self.center, curves, weight)
+        center = center_of(self._to_center(), curves, weight)
         return replace(curves, values=curves.values - center), center
 
     def _output(self, grid: FloatArray) -> tuple[Any, FloatArray]:
@@ -146,7 +151,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         return kernels
 
     def _data(self, X: FloatArray, targets: Curves, weight: FloatArray) -> tuple[Data, float]:
-        curves = filled_in(self.center, targets, weight)
+        curves = filled_in(self._to_center(), targets, weight)
         count = N_COORDINATES if self._width is None else self._width.n_coordinates
         coordinates = coordinates_of(curves, self._output(curves.grid)[1], weight, count)
         choice = self._choice(self._spread(targets, weight))
@@ -178,7 +183,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
             return learned
         self._width = better_width(
             X,
-            filled_in(self.center, targets, weight),
+            filled_in(self._to_center(), targets, weight),
             weight,
             learned,
             n_points=float((~np.isnan(targets.values)).sum(axis=1).mean()),
@@ -229,6 +234,14 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         numbers = *thresholds(self.kappa, self.epsilon, spread), float(self.level)
         return LossChoice(self.loss, ORDER(self.norm, "norm"), *numbers)
 
+    def _judge(self) -> LossChoice:
+        """The loss of a fit."""
+        return self._choice(1.0)._replace(kappa=self.kappa_, epsilon=self.epsilon_)
+
+    def _to_center(self) -> str | Loss | None:
+        """What is taken off the curves."""
+        return constant_of(self._choice(1.0)) if self.center == "auto" else self.center
+
     def compared(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> tuple[Curves, FloatArray, FloatArray]:
@@ -266,9 +279,12 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         return unit_of_loss(choice, curves, inputs.weight) * (size or 1.0)
 
     def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return minus the weighted mean of ∫(y - h(x))² dμ, over what is observed."""
+        """Return minus the weighted mean of ∫(y - h(x))² dμ, over what is observed.
+
+        Of the loss, where that is not the same on both sides.
+        """
         curves, predicted, weight = self.compared(X, y, None, sample_weight)
-        errors = np.nansum(curves.measure * (curves.values - predicted) ** 2, axis=1)
+        errors = losses_of(self._judge(), curves, predicted)
         total = float(weight.sum())
         return -float(weight @ errors) / total if total > 0.0 else np.nan
 

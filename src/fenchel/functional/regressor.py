@@ -38,6 +38,7 @@ from fenchel.functional._inputs import (
     is_array,
     sentence_on_range,
 )
+from fenchel.functional._learning import constant_of, losses_of
 from fenchel.functional._preparation import CurvesFromRows
 from fenchel.functional._representation import (
     REPRESENTATIONS,
@@ -124,11 +125,12 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     output_kernel : None, str, kernel or callable, default=None
         k_Θ on the points θ. None is a Gaussian kernel, whose length scale is chosen where the
         input kernel or alpha is learned, see Notes, and else is a tenth of the grid's length.
-    center : {"mean", "median"} or None, default="mean"
+    center : {"auto", "mean", "median"} or None, default="auto"
         What is taken off the curves before the fit, point by point, and added to predictions,
-        interpolated linearly. None shrinks predictions to zero, as in the paper, so that they
-        depend on where the units of y have their zero. Curves with gaps, or on a part of the
-        range, enter it as they are continued, see Notes.
+        interpolated linearly. "auto" is the mean, but for a loss that is not the same on both
+        sides what has the least loss: with "pinball" the quantile. None shrinks predictions to
+        zero, as in the paper, so that they depend on where the units of y have their zero. Curves
+        with gaps, or on a part of the range, enter it as they are continued, see Notes.
     representation : {"auto", "spline", "eigen", "projected"}, default="auto"
         "spline": values at the points of the grid. "eigen": coefficients in the leading
         eigenfunctions of the output kernel, for the squared loss and ``norm=2`` on complete
@@ -186,8 +188,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     -----
     Kernel and alpha are learned from eight coordinates of the curves, those with the largest mean
     squares in the eigenfunctions of the output kernel, where the problem with the squared loss
-    falls apart into scalar ones. Huber's and the absolute loss judge each coordinate themselves,
-    so that outliers do not decide; for all other losses the squared one does.
+    falls apart into scalar ones. Losses with bounded slopes judge each coordinate themselves, so
+    that outliers do not decide: alike on both sides, and without a tube. For all other losses the
+    squared one does.
 
     Where a curve was not observed, it is continued about the trend that all have in common: what
     it has beside the trend is linear between its points, and constant beyond them. The trend is
@@ -210,7 +213,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     than :math:`2 \sqrt{\mathrm{gap}\, k(x, x)\, k_\Theta(\theta, \theta) / \alpha}`.
 
     Fits are equivariant: for y in units c times smaller, multiply ``kappa`` and ``epsilon`` by
-    c where they are given, and keep ``alpha``.
+    c where they are given, and keep a given ``alpha``; with "absolute", "pinball" and
+    "epsilon_insensitive" divide it by c.
 
     References
     ----------
@@ -242,7 +246,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         epsilon=NONE | NOT_NEGATIVE,
         kernel=as_kernel,
         output_kernel=as_kernel,
-        center=NONE | OneOf(("mean", "median")),
+        center=NONE | OneOf(("auto", "mean", "median")),
         representation=OneOf(("auto", *REPRESENTATIONS)),
         n_components=NONE | COUNT,
         quadrature=WITH_DATA,
@@ -463,18 +467,17 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         """Coefficient of determination of functions, at most 1.
 
         One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
-        observed. The arguments are those of :meth:`fit`; curves may be observed elsewhere. The
-        mean of curves with gaps or points of their own is found as the ``center`` of a fit. A
-        ``quadrature`` given as an array belongs to the training grid: curves at other points are
-        judged by "monte-carlo".
+        observed; with the loss itself and its best constant curve where that is not the same on
+        both sides, as "pinball". The arguments are those of :meth:`fit`; curves may be observed
+        elsewhere. The mean of curves with gaps or points of their own is found as the ``center``
+        of a fit. A ``quadrature`` given as an array belongs to the training grid: curves at other
+        points are judged by "monte-carlo".
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
-        mean = center_of("mean", curves, weight)
-        residual, spread = (
-            float(weight @ np.nansum(curves.measure * (curves.values - other) ** 2, axis=1))
-            for other in (predicted, mean)
-        )
-        return explained_share(residual, spread)
+        choice = self._judge()
+        constant = center_of(constant_of(choice), curves, weight)
+        losses = (losses_of(choice, curves, other) for other in (predicted, constant))
+        return explained_share(*(float(weight @ each) for each in losses))
 
     def compared(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
