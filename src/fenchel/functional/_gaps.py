@@ -190,7 +190,8 @@ def _middle(center: str | Loss, values: FloatArray, weight: FloatArray) -> Float
     total = share.sum(axis=0)
     if center == "mean":
         return _mean(values, share, total)
-    return _least(center if isinstance(center, Loss) else Absolute(), values, share, total)
+    loss = Absolute() if isinstance(center, str) else center
+    return _least(loss, values, share, total)
 
 
 def _mean(values: FloatArray, share: FloatArray, total: FloatArray) -> FloatArray:
