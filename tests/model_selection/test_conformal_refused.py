@@ -159,8 +159,7 @@ EMPTY = "cv must have rows to fit and rows to hold out in each split, got an emp
         (iter([]), "cv must have a split, got <.*> with none: an iterator is at its end after"),
         (
             GroupKFold(2),
-            r"cv must be a splitter that needs no groups, got GroupKFold\(.*\): give its splits, "
-            r"cv=list\(splitter.split\(X, y, groups\)\)$",
+            r"groups must be given to fit for a cv that splits by groups, GroupKFold\(.*\)$",
         ),
         (KFold(61), r"cv must be able to split the rows of X, got KFold\(.*\): Cannot have"),
     ],

@@ -43,7 +43,7 @@ from fenchel.model_selection._conformal_models import (
     settled_by,
 )
 from fenchel.model_selection._conformal_ranks import pool_quantile, score_quantile
-from fenchel.model_selection._folds import Fold, described, folds_of
+from fenchel.model_selection._folds import Fold, check_groups, check_held_out, described, folds_of
 from fenchel.model_selection._progress import Told
 
 METHODS = ("split", "cv+", "jackknife+")
@@ -90,7 +90,14 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         raise NotImplementedError
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit the estimator and calibrate its intervals.
 
         Parameters
@@ -102,6 +109,8 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for fitting and for calibration: how much more likely a row
             is among the new rows than among these, up to a factor. See Notes.
+        groups : array-like of shape (n_samples,), optional
+            Labels of the groups of rows, for a splitter ``cv`` that asks for them. See Notes.
 
         Returns
         -------
@@ -120,19 +129,28 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         self.check_parameters()
         plain = self._plain()
         X, y, weight = self._validated(plain, X, y, sample_weight)
+        labels = self._groups(groups, len(y))
         self._columns = self._ends(plain)
         self._held_out: HeldOut | None = None
         self._fold: IntArray | None = None
         self.learned_: Any = None
         if self.method == "split":
-            rows, ends = self._split(plain, X, y, weight)
+            rows, ends = self._split(plain, X, y, weight, labels)
         else:
-            rows, ends = self._leave_out(plain, X, y, weight)
+            rows, ends = self._leave_out(plain, X, y, weight, labels)
         self.conformity_scores_ = self._scores(y[rows], *ends)
         self.calibration_indices_ = rows
         self.n_calibration_ = len(rows)
         self._weight = None if weight is None else weight[rows]
         self._n_rows = len(y) if weight is None else int(np.count_nonzero(weight))
+        self._set_quantile()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _set_quantile(self) -> None:
+        """That of a new row of mean weight; an infinite one is warned of."""
         typical, which = None, "every interval is"
         if self._weight is not None:
             typical = np.atleast_1d(self._weight.mean())
@@ -140,11 +158,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         pool = self.conformity_scores_[None]
         self.quantile_ = float(pool_quantile(pool, self.coverage, *self._shares(typical))[0])
         if np.isinf(self.quantile_):
-            self._warn_of_infinity(self.coverage, which, typical, stacklevel=4)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-        return self
+            self._warn_of_infinity(self.coverage, which, typical, stacklevel=5)
 
     @property
     def models_(self) -> list[Any]:
@@ -232,7 +246,12 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return np.column_stack([low, high])
 
     def _split(
-        self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None
+        self,
+        plain: Any,
+        X: AnyArray,
+        y: FloatArray,
+        weight: FloatArray | None,
+        groups: AnyArray | None,
     ) -> tuple[IntArray, FloatArray]:
         """Fit to some rows; the others, and the ends there."""
         if self._prefit():
@@ -240,7 +259,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             self.estimator_ = plain
             rows, part = np.arange(len(y)), X
         else:
-            train, rows = self._folds(X, y)[0]
+            train, rows = self._folds(X, y, groups)[0]
             self.estimator_ = fit_part(plain, X, y, train, weight)
             part, _ = _safe_split(plain, X, None, rows, train)
         ends = np.stack(outputs(self.estimator_, part, self._columns))
@@ -254,7 +273,12 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return rows[positive], ends[:, positive]
 
     def _leave_out(
-        self, plain: Any, X: AnyArray, y: FloatArray, weight: FloatArray | None
+        self,
+        plain: Any,
+        X: AnyArray,
+        y: FloatArray,
+        weight: FloatArray | None,
+        groups: AnyArray | None,
     ) -> tuple[IntArray, FloatArray]:
         """Fit to all rows and without some; the rows that calibrate, and the ends there."""
         told = Told(type(self).__name__, bool(self.verbose))
@@ -265,7 +289,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 plain, X, y, weight, rows, self._columns, told
             )
         else:
-            folds = self._folds(X, y)
+            folds = self._folds(X, y, groups)
             whole = np.concatenate([fold for _, fold in folds])
             if not np.array_equal(np.sort(whole), np.arange(len(y))):
                 raise ValueError(
@@ -307,7 +331,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
                 parts.append((np.sort(np.append(train, held_out[seen])), held_out[~seen]))
         return whole, fold, np.setdiff1d(rows, few), parts
 
-    def _folds(self, X: AnyArray, y: FloatArray) -> list[Fold]:
+    def _folds(self, X: AnyArray, y: FloatArray, groups: AnyArray | None) -> list[Fold]:
         """Training and held-out rows, only the first of them for method="split"."""
         seed = random_of(self.random_state)
         n, splitter = _num_samples(X), self.cv
@@ -319,17 +343,22 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             number = min(_FOLDS, max(2, n)) if splitter is None else int(splitter)
             self._check_rows(n, number)
             splitter = KFold(number, shuffle=True, random_state=seed)
-        folds = folds_of(splitter, X, y, n)
-        for train, held_out in folds:
-            if np.isin(held_out, train).any():
-                raise ValueError(
-                    f"cv must not fit to the rows that it holds out, got {described(self.cv)}"
-                )
-            if len(np.unique(held_out)) < len(held_out):
-                raise ValueError(
-                    f"cv must not hold a row out twice in a split, got {described(self.cv)}"
-                )
+        folds = folds_of(splitter, X, y, n, groups)
+        check_held_out(folds, self.cv)
         return folds
+
+    def _groups(self, groups: ArrayLike | None, n: int) -> AnyArray | None:
+        """Labels for the splitter, which there must be one for."""
+        why = None
+        if self.method == "jackknife+":
+            why = "method='jackknife+', which leaves out one row at a time: 'cv+' can do groups"
+        elif self._prefit():
+            why = "cv='prefit', with which no rows are held out"
+        elif self.learn_share is not None:
+            why = "learn_share, which puts rows of each group into all fits"
+        if groups is not None and why is not None:
+            raise ValueError(f"groups must be None for {why}")
+        return check_groups(groups, self.cv, n)
 
     def _check_rows(self, n: int, least: int) -> None:
         """Refuse so few rows that none is left to fit to, or to calibrate on."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from fenchel._sentences import said_of
 from fenchel._threads import without_warnings
-from fenchel._typing import FloatArray, IntArray
+from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel._validation import check_length, check_weights
 from fenchel.model_selection._candidates import Grid
 from fenchel.model_selection._folds import Fold, folds_of
@@ -57,7 +57,12 @@ class Data(NamedTuple):
             weight = check_weights(X, weight)
         return self._replace(X=X, y=y, sample_weight=weight)
 
-    def folds(self, cv: Any) -> list[Fold]:
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, those of weight zero as well."""
+        return int(_num_samples(self.X))
+
+    def folds(self, cv: Any, groups: AnyArray | None = None) -> list[Fold]:
         """Numbers of the rows that are fitted, and of those that judge, for each fold.
 
         A number of folds deals the rows of positive weight only, as if there were no others;
@@ -65,8 +70,8 @@ class Data(NamedTuple):
         """
         if self.sample_weight is not None and _is_number(cv):
             return _dealt(np.flatnonzero(self.sample_weight), cv)
-        _check_number(cv, _num_samples(self.X))
-        return folds_of(cv, self.X, self.y, _num_samples(self.X))
+        _check_number(cv, self.n_rows)
+        return folds_of(cv, self.X, self.y, self.n_rows, groups)
 
     def n_jobs(self, asked: int | None) -> int:
         """Number of processes that may have them."""
@@ -89,12 +94,16 @@ class _Elsewhere(Data):
     def checked(self) -> Data:
         return self
 
-    def folds(self, cv: Any) -> list[Fold]:
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.n_rows)
+
+    def folds(self, cv: Any, groups: AnyArray | None = None) -> list[Fold]:
         """By the numbers of rows, and by targets where none are of weight zero."""
         if _is_number(cv):
             return _dealt(self.X.kept, cv)
-        y = self.y if len(self.y) == self.X.n_rows else None
-        return folds_of(cv, np.empty((self.X.n_rows, 0)), y, self.X.n_rows)
+        y = self.y if len(self.y) == self.n_rows else None
+        return folds_of(cv, np.empty((self.n_rows, 0)), y, self.n_rows, groups)
 
     def n_jobs(self, asked: int | None) -> int:
         """No other one: each fit makes use of all that there is."""

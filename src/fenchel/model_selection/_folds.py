@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from fenchel._typing import IntArray
-from fenchel._validation import shown
+from fenchel._typing import AnyArray, ArrayLike, IntArray
+from fenchel._validation import check_length, shown
 
 Fold = tuple[IntArray, IntArray]
 """Numbers of the rows that are fitted, and of those that are held out."""
 
 
-def folds_of(cv: Any, X: Any, y: Any, n_rows: int) -> list[Fold]:
+def folds_of(cv: Any, X: Any, y: Any, n_rows: int, groups: AnyArray | None = None) -> list[Fold]:
     """Folds by a splitter, by a number or as they are given: numbers of rows, none of them empty.
 
     Masks and numbers from the end become numbers from the beginning.
     """
     try:
-        splits = list(check_cv(cv).split(X, y))
+        splits = list(check_cv(cv).split(X, y, groups))
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(_refusal(cv, error)) from error
+        raise kind(_refusal(cv, error, groups is None)) from error
     if not splits:
         raise ValueError(
             f"cv must have a split, got {described(cv)} with none: an iterator is at its end "
@@ -33,6 +33,42 @@ def folds_of(cv: Any, X: Any, y: Any, n_rows: int) -> list[Fold]:
     return [(_numbered(rows, train, cv), _numbered(rows, out, cv)) for train, out in splits]
 
 
+def check_held_out(folds: list[Fold], cv: Any) -> None:
+    """Refuse rows that are held out twice in a split, or fitted as well."""
+    for train, held_out in folds:
+        if np.isin(held_out, train).any():
+            raise ValueError(f"cv must not fit to the rows that it holds out, got {described(cv)}")
+        if len(np.unique(held_out)) < len(held_out):
+            raise ValueError(f"cv must not hold a row out twice in a split, got {described(cv)}")
+
+
+def check_groups(groups: ArrayLike | None, cv: Any, n_rows: int) -> AnyArray | None:
+    """The group of each row, (n,), for a splitter that asks for groups; None if none are given."""
+    if groups is None:
+        return None
+    if not _asks_for_groups(cv):
+        raise ValueError(
+            "cv must be a splitter that takes groups, such as GroupKFold(), for groups to be "
+            f"given, got {described(cv)}"
+        )
+    if hasattr(groups, "compute") or hasattr(groups, "collect"):
+        raise TypeError(
+            f"groups must be an array in memory, got {type(groups).__name__}: compute it before"
+        )
+    try:
+        array = np.asarray(groups)
+    except ValueError as error:  # lists of several lengths
+        raise ValueError("groups must be an array of shape (n_samples,), got lists") from error
+    if array.ndim != 1:
+        given = shown(groups) if array.ndim == 0 else f"one of shape {array.shape}"
+        raise ValueError(f"groups must be an array of shape (n_samples,), got {given}")
+    check_length(len(array), n_rows, "groups")
+    loose = array.dtype.kind in "OfcmM"  # others have no sign for what is missing
+    if np.ma.is_masked(groups) or (loose and any(map(_is_missing, array))):
+        raise ValueError("groups must have no missing labels, got some: each row needs one")
+    return array
+
+
 def described(cv: Any) -> str:
     """What was given, splits without all their rows."""
     if isinstance(cv, (list, tuple)):
@@ -40,14 +76,27 @@ def described(cv: Any) -> str:
     return shown(cv)
 
 
-def _refusal(cv: Any, error: Exception) -> str:
+def _asks_for_groups(cv: Any) -> bool:
+    """Whether it is a splitter, and none of scikit-learn's that pay no heed to groups."""
+    if not (hasattr(cv, "split") and hasattr(cv, "get_n_splits")):
+        return False
+    if not type(cv).__module__.startswith("sklearn."):
+        return True
+    return "groups" in cv.get_metadata_routing().split.requests
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return bool(label is None or label != label)  # noqa: PLR0124  (NaN is not itself)
+    except TypeError:  # pandas.NA
+        return True
+
+
+def _refusal(cv: Any, error: Exception, without_groups: bool) -> str:
     """What a splitter says, in one sentence that says what to do where it asks for groups."""
     said = " ".join(str(error).split()).rstrip(".")
-    if "groups" in said:
-        return (
-            f"cv must be a splitter that needs no groups, got {described(cv)}: give its splits, "
-            "cv=list(splitter.split(X, y, groups))"
-        )
+    if without_groups and "groups" in said:
+        return f"groups must be given to fit for a cv that splits by groups, {described(cv)}"
     return f"cv must be able to split the rows of X, got {described(cv)}: {said}"
 
 

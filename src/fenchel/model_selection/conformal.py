@@ -53,7 +53,8 @@ class ConformalRegressor(Conformal):
         ``fit`` calibrate (inside of a search, which clones, wrap it in
         :class:`sklearn.frozen.FrozenEstimator`). With "cv+", folds that hold each row once,
         by default 10 (with fewer rows than that, as many as there are rows). Not used
-        with "jackknife+". A number stands for folds at random.
+        with "jackknife+". A number stands for folds at random. A splitter by groups, such as
+        GroupKFold, takes the ``groups`` of ``fit``, see Notes.
     learn_share : float, optional
         With "cv+", the share of rows, at random, from which an estimator of this library learns
         (length scales, alpha), once. They are in all fits, and only the others calibrate. By
@@ -126,6 +127,14 @@ class ConformalRegressor(Conformal):
     Weights of another kind, such as inverse variances, belong into an estimator that is fitted
     before (``cv="prefit"``).
 
+    *Groups*: with a splitter by groups and ``groups``, whole groups are held out, so that scores
+    are those of rows of groups that a model has not seen. The statements above are for rows
+    that are exchangeable, and rows of a group, which may depend on each other, are not: with few
+    groups, intervals hold less than that of the rows of a new one. Give weights of 1 over the
+    number of rows of the group, and of 1 for new rows. If groups are exchangeable, and the rows
+    within each, "split" then holds at least 1 - δ for a row of a new group: its shares are those
+    of [7]_. "cv+" holds at least 1 - 2δ, as each fold gives a p-value by [7]_.
+
     References
     ----------
     .. [1] Vovk, Gammerman, Shafer (2005), Algorithmic learning in a random world; split form:
@@ -140,6 +149,7 @@ class ConformalRegressor(Conformal):
     .. [5] Prinster, Liu, Saria (2022), JAWS: auditing predictive uncertainty under covariate
        shift.
     .. [6] Vovk, Wang (2020), Combining p-values via averaging.
+    .. [7] Lee, Foygel Barber, Willett (2023), Distribution-free inference with hierarchical data.
 
     Examples
     --------

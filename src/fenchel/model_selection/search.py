@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._bases import BaseEstimator, MetaEstimatorMixin
-from fenchel._typing import ArrayLike, FloatArray
+from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import (
     BOOLEAN,
     CALLABLE,
@@ -38,6 +38,7 @@ from fenchel.model_selection._fold_scores import (
     scores_of_rows,
     search_score,
 )
+from fenchel.model_selection._folds import check_groups
 from fenchel.model_selection._progress import Told
 from fenchel.positive import (
     DensityEstimator,
@@ -128,8 +129,9 @@ class PathSearchCV(
         grid: 20 strengths for regressors, for curves 10, each with 10 values of κ or ε if the
         loss reads it, for non-negative models 9, each with and without ``trace_penalty``.
     cv : int, splitter or iterable, default=5
-        Folds, as in GridSearchCV. A number deals the rows of positive weight only: those of
-        weight zero are as if they were not there.
+        Folds, as in GridSearchCV; a splitter by groups, such as GroupKFold, takes the ``groups``
+        of ``fit``. A number deals the rows of positive weight only: those of weight zero are as
+        if they were not there. A splitter sees all rows.
     scoring : str or callable, optional
         As in scikit-learn; or "loo", minus the ``loo_error_`` of :class:`fenchel.KernelRidge`,
         for all strengths from one eigendecomposition. With that ``cv`` and ``solver`` play no
@@ -237,7 +239,13 @@ class PathSearchCV(
     @all_or_nothing
     @with_callbacks
     def fit(
-        self, X: Any, y: Any = None, *, theta: Any = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        theta: Any = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Choose the parameters by cross-validation and refit on all rows.
 
@@ -252,6 +260,9 @@ class PathSearchCV(
             The grid of curves, see :meth:`fenchel.functional.FunctionalRegressor.fit`.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for fitting and for scoring.
+        groups : array-like of shape (n_samples,), optional
+            Labels of the groups of rows, for a splitter ``cv`` that asks for them; an array in
+            memory also where rows are in files or on a cluster.
 
         Returns
         -------
@@ -271,8 +282,9 @@ class PathSearchCV(
             )
         given = Data.of(estimator, X, y, sample_weight, options)
         data = given.checked()
+        labels = self._groups(groups, data.n_rows)
         grid = make_grid(estimator, self._candidates(), data.arguments)
-        tasks = self._tasks(estimator, grid, data)
+        tasks = self._tasks(estimator, grid, data, labels)
         report = Tasks.of(self, len(tasks) + bool(self.refit))
         self._choose(estimator, grid, self._scores(grid, tasks, data, report))
         self.alpha_ = self.best_params_.get("alpha", estimator.alpha)
@@ -304,14 +316,27 @@ class PathSearchCV(
         estimator.check_parameters()
         return estimator
 
-    def _tasks(self, estimator: Any, grid: Grid, data: Data) -> list[Any]:
+    def _leaves_one_out(self) -> bool:
+        scoring = self._scoring()
+        return isinstance(scoring, str) and scoring == "loo"
+
+    def _groups(self, groups: ArrayLike | None, n_rows: int) -> AnyArray | None:
+        """Labels for the splitter, which there must be one for."""
+        if groups is not None and self.cv is not None and self._leaves_one_out():
+            raise ValueError(
+                "groups must be None for scoring='loo', which leaves out one row at a time: "
+                "another scoring makes use of cv, and of groups"
+            )
+        return check_groups(groups, self.cv, n_rows)
+
+    def _tasks(self, estimator: Any, grid: Grid, data: Data, groups: AnyArray | None) -> list[Any]:
         """Delayed calls: the scores of one fold with one feature map each."""
         models = [estimator.with_parameters(**own) for own in grid.features]
-        scoring = self._scoring()
-        if isinstance(scoring, str) and scoring == "loo":
+        if self._leaves_one_out():
             return [delayed(scores_of_rows)(model, grid, data) for model in models]
+        scoring = self._scoring()
         scorer = search_score if scoring is None else check_scoring(estimator, scoring=scoring)
-        folds = data.folds(self.cv)
+        folds = data.folds(self.cv, groups)
         return [
             delayed(scores_of_fold)(model, grid, data, *fold, scorer)
             for model in models
