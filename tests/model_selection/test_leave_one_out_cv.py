@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import GroupKFold
 
 from fenchel import SVR, KernelRidge
 from fenchel.kernels import Decomposable, Gaussian, Laplacian
-from fenchel.model_selection import PathSearchCV
+from fenchel.model_selection import KernelRidgeCV, PathSearchCV
 from fenchel.solvers import leave_one_out
 from pairs import pairs
 
@@ -217,3 +218,19 @@ def test_couplings_share_the_feature_map(monkeypatch):
             alone.cv_results_["mean_test_score"],
             rtol=1e-12,
         )
+
+
+def test_rows_that_stand_twice():
+    """Left out, they leave a copy behind: their number as a weight, or groups, are as they say."""
+    random = np.random.default_rng(0)
+    rows = random.uniform(-2.0, 2.0, (40, 1))
+    y = np.sin(2.0 * rows[:, 0]) + 0.3 * random.normal(size=40)
+    twice, of_both, copies = np.tile(rows, (2, 1)), np.tile(y, 2), np.tile(np.arange(40), 2)
+    model = KernelRidgeCV(10, length_scales=[0.01, 1.0])
+    once = model.fit(rows, y).best_params_
+    assert once["length_scale"] == 1.0
+    assert model.fit(twice, of_both).best_params_["length_scale"] == 0.01
+    counted = model.fit(rows, y, sample_weight=np.full(40, 2.0)).best_params_
+    assert counted == pytest.approx(once)
+    model.set_params(cv=GroupKFold(5)).fit(twice, of_both, groups=copies)
+    assert model.best_params_["length_scale"] == 1.0

@@ -84,6 +84,14 @@ class KernelRidgeCV(_ByRows[KernelRidge]):
     alpha_, best_estimator_, best_params_, best_score_, cv_results_
         As in :class:`PathSearchCV`.
 
+    Notes
+    -----
+    Rows are taken to be independent. Of one that was copied, equal in X and y, a copy remains
+    where it is left out: where all rows stand twice, the choice comes to interpolate. Give each
+    row once, with the number of its copies as ``sample_weight``; or keep copies together by
+    ``cv=GroupKFold(5)`` and ``groups``. A number of folds is no remedy. Rows that happen to be
+    equal, such as those of factors, are no copies.
+
     Examples
     --------
     >>> from fenchel.datasets import make_sine_quantiles
@@ -138,6 +146,10 @@ class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
         As in :class:`PathSearchCV`.
     coef_, intercept_
         Those of ``best_estimator_``.
+
+    Notes
+    -----
+    Rows that were copied are too easy to predict from their copies, see :class:`KernelRidgeCV`.
 
     Examples
     --------

@@ -137,9 +137,12 @@ class PathSearchCV(
         for all strengths from one eigendecomposition. With that ``cv`` and ``solver`` play no
         part in the search, ``cv_results_`` has one split, and the standard error is that of the
         mean of the n squared residuals; strengths at which a residual is undefined have the
-        score NaN and rank last. By default the ``score`` of the estimator; the mean
-        log-likelihood for :class:`fenchel.HeteroscedasticRegressor`, and minus the mean squared
-        error of functions, ∫(y - h(x))² over what is observed, for curves.
+        score NaN and rank last. Of a row that stands in the table twice, a copy remains, so that
+        scores reward interpolation, as they do with folds that part copies: give such rows
+        once, with their number as ``sample_weight``, or fold by ``groups`` of copies. By
+        default the ``score`` of the estimator; the mean log-likelihood for
+        :class:`fenchel.HeteroscedasticRegressor`, and minus the mean squared error of
+        functions, ∫(y - h(x))² over what is observed, for curves.
     selection : {"auto", "min", "one_standard_error"}, default="auto"
         "min" is the best score, "one_standard_error" the largest alpha within one standard
         error of it, the other parameters being those of the best. "auto" is

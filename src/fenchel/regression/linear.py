@@ -141,8 +141,9 @@ class Ridge(Penalized):
         "primal" is the space of columns, "dual" that of rows.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         y_i minus the prediction at x_i of the model fitted without row i, as those of
-        :class:`KernelRidge`. Computed when asked for, at about the cost of the fit, from its
-        rows: a model keeps these until then, and files do not hold them.
+        :class:`KernelRidge`: copies of the row remain. Computed when asked for, at about the
+        cost of the fit, from its rows: a model keeps these until then, and files do not hold
+        them.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
     certificate_ : Certificate

@@ -90,7 +90,8 @@ class KernelRidge(KernelRegressor):
     coupling_ : ndarray of shape (n_outputs, n_outputs)
         The matrix B; the identity with an operator-valued kernel.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        y_i minus the prediction at x_i of the model fitted without row i, see Notes.
+        y_i minus the prediction at x_i of the model fitted without row i, see Notes. Copies
+        of the row in the table remain, and make it too small; weights are taken away whole.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
     weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_
