@@ -8,7 +8,7 @@ from scipy import sparse
 
 from fenchel import KernelRidge, QuantileRegressor
 from fenchel.kernels import SparsePoints
-from fenchel.learning.rows import effective_number, folds_by_content, rows_by_content
+from fenchel.learning.rows import are_codes, effective_number, folds_by_content, rows_by_content
 
 
 def table(n=300, d=3, p=2, seed=0):
@@ -174,10 +174,33 @@ def folds_of_groups(rows):
     return np.array([len(np.unique(fold[group == g])) for g in range(group.max() + 1)])
 
 
-def test_many_rows_with_equal_features_are_in_one_fold_or_in_all():
-    folds = folds_of_groups(rows_by_content(*replicated(60, 30, 3), 2000, 3))
-    assert set(folds.tolist()) == {1, 3}
-    assert 20 <= np.count_nonzero(folds == 1) <= 40
+@pytest.mark.parametrize("d", [1, 3])
+def test_rows_of_a_unit_are_in_one_fold(d):
+    assert folds_of_groups(rows_by_content(*replicated(60, 30, d), 2000, 3)).tolist() == [1] * 60
+
+
+def test_codes_are_told_from_measured_numbers():
+    rng = np.random.default_rng(0)
+    assert are_codes(np.arange(60.0)[:, None])
+    assert are_codes(0.25 * np.arange(24.0)[:, None] - 7.0)
+    assert are_codes(np.eye(30))
+    assert are_codes(rng.integers(0, 5, (200, 3)).astype(float))
+    assert not are_codes(rng.uniform(size=(60, 1)))
+    assert not are_codes(rng.uniform(size=(60, 1)).round(3))
+    assert not are_codes(rng.uniform(size=(60, 3)))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_intervals_are_for_units_that_were_not_seen(d):
+    """Of which each has a mean of its own."""
+    rng = np.random.default_rng(0)
+    rows, new = rng.uniform(size=(80, d)), rng.uniform(size=(600, d))
+    means, others = (np.sin(5.0 * Z[:, 0]) + rng.normal(size=len(Z)) for Z in (rows, new))
+    X, y = np.repeat(rows, 4, axis=0), np.repeat(means, 4) + 0.3 * rng.normal(size=320)
+    curves = QuantileRegressor([0.1, 0.9]).fit(X, y).predict(new)
+    y_new = others + 0.3 * rng.normal(size=600)
+    inside = (y_new >= curves[:, 0]) & (y_new <= curves[:, 1])
+    assert 0.7 < inside.mean() < 0.9
 
 
 @pytest.mark.parametrize("d", [1, 3])

@@ -11,12 +11,15 @@ precision, are other rows: they are dealt to other folds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design.content import Keys, distinct_rows, row_keys
 from fenchel.kernels import SparsePoints
+
+_MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Rows:
     weight: FloatArray
     starts: tuple[int, ...]
     """Where folds begin, and the number of rows."""
+    codes: bool = False
+    """Whether rows with equal features are in any fold, see :func:`are_codes`."""
 
     @property
     def n_folds(self) -> int:
@@ -40,15 +45,22 @@ class Rows:
 
     def first(self, n_rows: int, n_folds: int) -> Rows:
         """About so many of these rows, in so many folds."""
-        return rows_by_content(self.X, self.targets, self.weight, n_rows, n_folds)
+        known = self.X, self.targets, self.weight
+        return rows_by_content(*known, n_rows, n_folds, self.codes or None)
 
 
 def rows_by_content(
-    X: FloatArray, targets: FloatArray, weight: FloatArray, n_rows: int, n_folds: int
+    X: FloatArray,
+    targets: FloatArray,
+    weight: FloatArray,
+    n_rows: int,
+    n_folds: int,
+    codes: bool | None = None,
 ) -> Rows:
     """Choose at most ``n_rows`` distinct rows of positive weight, and deal them to folds.
 
-    Rows with equal features are in one fold, unless there are too few different ones.
+    Rows with equal features are in one fold, unless there are too few different ones, or features
+    are codes.
 
     Parameters
     ----------
@@ -57,17 +69,21 @@ def rows_by_content(
     weight : ndarray of shape (n,)
     n_rows : int
     n_folds : int
+    codes : bool, optional
+        What :func:`are_codes` says of all rows, where these are some of them.
 
     Returns
     -------
     Rows
     """
+    of_all = X
     table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
-    fold = _dealt(table, _to_learn_by(table, X), n_folds)
+    keys, codes = _groups(table, of_all, codes)
+    fold = _dealt(table, keys, n_folds)
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
     starts = tuple(np.concatenate([[0], np.cumsum(counts[counts > 0])]).tolist())
-    return Rows(X[order], targets[order], weight[order], starts)
+    return Rows(X[order], targets[order], weight[order], starts, codes)
 
 
 def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatArray:
@@ -87,7 +103,7 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
 def folds_by_content(X: FloatArray | SparsePoints, targets: FloatArray, n_folds: int) -> IntArray:
     """Fold of each row: equal rows are in one, and so are those with equal features.
 
-    Unless there are too few different ones.
+    Unless there are too few different ones, or features are codes.
 
     Examples
     --------
@@ -106,7 +122,7 @@ def held_out_folds(
 ) -> tuple[IntArray, int]:
     """The same, and the number of different rows."""
     distinct, place = _distinct(X, targets)
-    return _dealt(distinct, _to_judge_by(distinct), n_folds)[place], len(distinct)
+    return _dealt(distinct, _groups(distinct, X)[0], n_folds)[place], len(distinct)
 
 
 def effective_number(
@@ -151,23 +167,41 @@ def _dealt(table: Keys, keys: Keys, n_folds: int) -> IntArray:
     return fold_of[group]
 
 
-def _to_judge_by(table: Keys) -> Keys:
-    """Keys of groups whose held-out rows are as new rows will be."""
+def _groups(table: Keys, X: Any, codes: bool | None = None) -> tuple[Keys, bool]:
+    """Keys of the rows to hold out together, and whether features are codes, if that is known."""
     features, rows = table.T
-    return features if _few_share_features(features) else rows
-
-
-def _to_learn_by(table: Keys, X: FloatArray) -> Keys:
-    """Keys of groups whose held-out rows tell good kernels from bad ones."""
-    features, rows = table.T
-    if _few_share_features(features):
-        return features
     different = len(np.unique(features))
-    if X.shape[1] == 1 or max(len(np.unique(column)) for column in X.T) <= 0.5 * different:
-        return rows
-    return np.where(features & np.uint64(1), features, rows)  # every other group: keys are mixed
+    if 2 * different >= len(features):  # at most two rows with the same, on average
+        return features, bool(codes)
+    codes = are_codes(X) if codes is None else codes
+    return (rows if codes else features), codes
 
 
-def _few_share_features(features: Keys) -> bool:
-    """Whether there are, on average, at most two rows with the same features."""
-    return 2 * len(np.unique(features)) >= len(features)
+def are_codes(X: Any) -> bool:
+    """Whether equal features are those of a category, and not of a unit that was seen again.
+
+    Where one column has nearly all whole multiples of a step between its ends, as codes and hours
+    of the day, or all have at most half as many different values as there are different rows, as
+    in a table of factors. A measured number is seldom the same for two units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning.rows import are_codes
+    >>> are_codes(np.arange(24.0)[:, None]), are_codes(np.sqrt(np.arange(24.0))[:, None])
+    (True, False)
+    """
+    if isinstance(X, SparsePoints):
+        return True
+    columns = [np.unique(column) for column in np.asarray(X, dtype=np.float64).T]
+    if len(columns) == 1:
+        return _nearly_all_multiples(columns[0])
+    different = len(np.unique(X, axis=0))
+    return max(len(column) for column in columns) <= 0.5 * different
+
+
+def _nearly_all_multiples(values: FloatArray) -> bool:
+    """Whether sorted numbers are whole multiples of their least difference, most of them there."""
+    steps = (values - values[0]) / np.diff(values).min(initial=np.inf)
+    whole = np.abs(steps - np.rint(steps)) <= 1e-6 * np.maximum(steps, 1.0)
+    return bool(whole.all() and len(values) >= _MOST_THERE * (steps[-1] + 1.0))
