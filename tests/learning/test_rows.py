@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fenchel import KernelRidge, QuantileRegressor
+from fenchel import KernelRidge, NonNegativeRegressor, QuantileRegressor
 from fenchel.kernels import SparsePoints
 from fenchel.learning.rows import are_codes, effective_number, folds_by_content, rows_by_content
 
@@ -234,3 +234,45 @@ def test_what_is_learned_is_good_between_replicated_rows():
     y, truth = (np.sin(25.0 * Z[:, 0]) + Z[:, 2] for Z in (X, new))
     y = y + 0.1 * rng.normal(size=300)
     assert KernelRidge().fit(X, y).score(new, truth) > 0.8
+
+
+def cells(n_levels, n_each, seed=0):
+    """Targets 0 and 1 whose shares are those of levels of one factor."""
+    rng = np.random.default_rng(seed)
+    level = np.repeat(np.arange(n_levels), n_each)
+    share = 1.0 / (1.0 + np.exp(-2.0 * rng.normal(size=n_levels)))
+    return np.eye(n_levels)[level], (rng.random(len(level)) < share[level]).astype(float)
+
+
+@pytest.mark.parametrize("n_levels", [5, 20])
+@pytest.mark.parametrize("make", [KernelRidge, lambda: NonNegativeRegressor("poisson")])
+def test_shares_of_levels_are_learned(make, n_levels):
+    """Where all rows that are equal are held out at once, they are in no other fold."""
+    X, y = cells(n_levels, 60)
+    found = make().fit(X, y).predict(np.eye(n_levels))
+    means = y.reshape(n_levels, 60).mean(axis=1)
+    assert np.mean((found - means) ** 2) < 0.2 * np.var(means)
+
+
+def test_cells_are_in_several_folds_by_their_weight():
+    X, y = cells(6, 50)
+    rows = rows_by_content(X, y[:, None], np.ones(300), 1000, 3)
+    counts = np.bincount(X.argmax(axis=1) * 2 + y.astype(int), minlength=12)
+    assert rows.weight.sum() == pytest.approx(300.0)
+    assert len(rows.X) == np.minimum(counts, 3).sum()
+    for k in range(3):
+        fold = rows.fold(k)
+        assert len(np.unique(np.hstack([rows.X, rows.targets])[fold], axis=0)) == len(rows.X[fold])
+    few = rows_by_content(X, y[:, None], np.ones(300), 10, 3)
+    assert 8 <= len(few.X) <= 10
+    table = np.unique(np.column_stack([X, y]), axis=0)
+    weight = counts[counts > 0].astype(float)
+    order = np.lexsort(np.column_stack([table[:, :6].argmax(axis=1), table[:, 6]]).T[::-1])
+    merged = rows_by_content(table[order][:, :6], table[order][:, 6:], weight, 1000, 3)
+    assert_same(rows, merged)
+
+
+def test_cells_with_one_row_each_are_no_repetitions():
+    X = cells(20, 40)[0]
+    rows = rows_by_content(X, np.arange(800.0)[:, None], np.ones(800), 1000, 3)
+    assert len(rows.X) == 800

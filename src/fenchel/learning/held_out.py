@@ -40,7 +40,7 @@ def held_out_shift(
     outside of F; of more than 2000 different rows F is one of the five. Levels of training rows
     are too near to each other where a function can come near to these rows. A fold without
     residuals is left out; None where that is so for all. Where all rows are in one fold, being
-    equal, there is nothing to add.
+    equal, or several in each cell of a table of factors and few targets, there is nothing to add.
 
     Quantiles are those for new rows, which are a little farther out where rows are few: see
     :meth:`fenchel.losses.Pinball.offset_for_new_rows`. Their number is that of distinct rows,
@@ -48,7 +48,7 @@ def held_out_shift(
 
     ``rows`` and ``targets`` are what folds are told by, and ``loss`` is the one to minimize.
     """
-    fold_of, n_different = held_out_folds(rows, targets, _FOLDS)
+    fold_of, n_different = held_out_folds(rows, targets, _FOLDS, weight)
     n_used = 1 if n_different > _ALL_FOLDS else _FOLDS
     inside, found, n_fits = [], [], 0
     for k in range(n_used):

@@ -11,7 +11,7 @@ precision, are other rows: they are dealt to other folds.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fenchel._typing import FloatArray, IntArray
 from fenchel.design.content import Keys, distinct_rows, row_keys
 from fenchel.kernels import SparsePoints
 
+_ROUNDING = 1e-9  # of weights
 _MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
 
 
@@ -76,14 +77,19 @@ def rows_by_content(
     -------
     Rows
     """
-    of_all = X
+    of_all, unit = X, _unit(weight)
     table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
-    keys, codes = _groups(table, of_all, codes)
-    fold = _dealt(table, keys, n_folds)
+    times = _repetitions(weight, unit)
+    groups = _Groups.of(table, of_all, times, n_folds, codes)
+    if groups.repeat(targets, times):
+        some, fold, share = _in_parts(times, n_folds, n_rows)
+        X, targets, weight = X[some], targets[some], share * weight[some]
+    else:
+        fold = groups.folds(n_folds)
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
     starts = tuple(np.concatenate([[0], np.cumsum(counts[counts > 0])]).tolist())
-    return Rows(X[order], targets[order], weight[order], starts, codes)
+    return Rows(X[order], targets[order], weight[order], starts, groups.codes)
 
 
 def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatArray:
@@ -118,11 +124,23 @@ def folds_by_content(X: FloatArray | SparsePoints, targets: FloatArray, n_folds:
 
 
 def held_out_folds(
-    X: FloatArray | SparsePoints, targets: FloatArray, n_folds: int
+    X: FloatArray | SparsePoints,
+    targets: FloatArray,
+    n_folds: int,
+    weight: FloatArray | None = None,
 ) -> tuple[IntArray, int]:
-    """The same, and the number of different rows."""
+    """The same, and the number of different rows.
+
+    All in one fold where rows are cells of a table with several rows each.
+    """
     distinct, place = _distinct(X, targets)
-    return _dealt(distinct, _groups(distinct, X)[0], n_folds)[place], len(distinct)
+    weight = np.ones(len(place)) if weight is None else weight
+    total = np.bincount(place, weights=weight).astype(np.float64)
+    times = _repetitions(total, _unit(weight))
+    groups = _Groups.of(distinct, X, times, n_folds)
+    if groups.repeat(targets, times):
+        return np.zeros(len(place), dtype=np.intp), len(distinct)
+    return groups.folds(n_folds)[place], len(distinct)
 
 
 def effective_number(
@@ -149,32 +167,77 @@ def _distinct(X: FloatArray | SparsePoints, targets: FloatArray) -> tuple[Keys, 
     return distinct, place.ravel()  # numpy 2.0 gives it a second axis
 
 
-def _dealt(table: Keys, keys: Keys, n_folds: int) -> IntArray:
-    """Fold of each row: groups of equal keys, in their order, to the fold with the fewest rows.
+def _repetitions(weight: FloatArray, unit: float) -> FloatArray:
+    """How often each row is there, from its weight and that of a single row."""
+    return np.maximum(np.floor((1.0 + _ROUNDING) * weight / unit), 1.0)
 
-    But rows by themselves where that makes few groups, or one that does not fit into a fold.
+
+def _unit(weight: FloatArray) -> float:
+    """The weight of a single row: whole numbers are counts."""
+    whole = bool(np.all(weight == np.rint(weight)))
+    return 1.0 if whole else float(weight[weight > 0.0].min(initial=np.inf))
+
+
+class _Groups(NamedTuple):
+    """Which rows are held out together."""
+
+    keys: Keys
+    """The same for these."""
+    codes: bool
+    """Whether features are codes, if they had to be looked at."""
+    by_rows: bool
+    """Whether each row is held out by itself."""
+
+    @classmethod
+    def of(
+        cls, table: Keys, X: Any, times: FloatArray, n_folds: int, codes: bool | None = None
+    ) -> Self:
+        """Those of different rows, each of which is there so many ``times``."""
+        features, rows = table.T
+        sizes = np.unique(features, return_counts=True)[1]
+        if len(sizes) < 4 * n_folds or sizes.max() * n_folds > len(table):
+            return cls(rows, bool(codes), True)
+        if 2 * len(sizes) >= times.sum():  # at most two rows with the same features, on average
+            return cls(features, bool(codes), False)
+        codes = are_codes(X) if codes is None else codes
+        return cls(rows if codes else features, codes, codes)
+
+    def folds(self, n_folds: int) -> IntArray:
+        """Fold of each row: groups in the order of keys, to the fold with the fewest rows."""
+        _, group, counts = np.unique(self.keys, return_inverse=True, return_counts=True)
+        fold_of = np.zeros(len(counts), dtype=np.intp)
+        sizes = [0] * n_folds
+        for number, count in enumerate(counts.tolist()):
+            fold = sizes.index(min(sizes))
+            fold_of[number] = fold
+            sizes[fold] += count
+        return fold_of[group]
+
+    def repeat(self, targets: FloatArray, times: FloatArray) -> bool:
+        """Whether rows are cells of a table, of factors and few targets, with several rows each.
+
+        To hold out all rows of a cell is to ask for what is not in the others.
+        """
+        few = 2 * len(np.unique(targets, axis=0)) <= len(targets)
+        return bool(self.by_rows and few and times.sum() >= 2 * len(times))
+
+
+def _in_parts(
+    times: FloatArray, n_folds: int, n_rows: int
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """At most so many parts of rows: which row, its fold, and its share of the weight.
+
+    What is there several times is in several folds.
     """
-    counts = np.unique(keys, return_counts=True)[1]
-    if len(counts) < 4 * n_folds or counts.max() * n_folds > len(table):
-        keys = table[:, 1]
-    _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    fold_of = np.zeros(len(counts), dtype=np.intp)
-    sizes = [0] * n_folds
-    for number, count in enumerate(counts.tolist()):
-        fold = sizes.index(min(sizes))
-        fold_of[number] = fold
-        sizes[fold] += count
-    return fold_of[group]
-
-
-def _groups(table: Keys, X: Any, codes: bool | None = None) -> tuple[Keys, bool]:
-    """Keys of the rows to hold out together, and whether features are codes, if that is known."""
-    features, rows = table.T
-    different = len(np.unique(features))
-    if 2 * different >= len(features):  # at most two rows with the same, on average
-        return features, bool(codes)
-    codes = are_codes(X) if codes is None else codes
-    return (rows if codes else features), codes
+    parts = np.minimum(times, n_folds).astype(np.intp)
+    parts = parts[: max(np.searchsorted(np.cumsum(parts), n_rows, side="right"), 1)]
+    rows = np.repeat(np.arange(len(parts)), parts)
+    sizes, folds = np.zeros(n_folds), []
+    for count in parts.tolist():
+        chosen = np.argsort(sizes, kind="stable")[:count]
+        sizes[chosen] += 1
+        folds.append(chosen)
+    return rows, np.concatenate(folds), 1.0 / parts[rows]
 
 
 def are_codes(X: Any) -> bool:
