@@ -148,10 +148,29 @@ def test_importances_by_column_of_the_table(steps, wrap):
     model = make_pipeline(*steps, wrap(KernelRidge(alpha=1e-3, kernel="gaussian", learn=False)))
     found = importances_of(model.fit(frame, y))
     made = list(model[0].get_feature_names_out())
-    shares = certified_model(model).feature_importances_
+    shares = certified_model(model).importances_of_groups([[0], [1], [2, 3]])
     assert made == ["a", "b", "town=Bonn", "town=Trier"]
     assert found.names == ["a", "b", "town"]
-    np.testing.assert_allclose(found.shares, [shares[0], shares[1], shares[2] + shares[3]])
+    np.testing.assert_allclose(found.shares, shares)
+
+
+@pytest.mark.parametrize("n_labels", [2, 5, 12])
+def test_labels_of_a_column_change_together(n_labels):
+    """One indicator alone makes rows with two labels or none, which are no rows of the table."""
+    rng = np.random.default_rng(0)
+    label, effect = rng.integers(0, n_labels, 400), rng.normal(size=n_labels)
+    effect = (effect - effect[label].mean()) / effect[label].std()
+    number = np.sqrt(3.0) * rng.uniform(-1.0, 1.0, 400)
+    frame = pd.DataFrame({"label": [f"of {k}" for k in label], "number": number})
+    y = effect[label] + number + 0.1 * rng.normal(size=400)
+    model = make_pipeline(TableEncoder(), KernelRidge()).fit(frame, y)
+    found = importances_of(model)
+    squares = []
+    for name in found.names:
+        changed = [frame.assign(**{name: rng.permutation(frame[name])}) for _ in range(20)]
+        moved = [model.predict(each) - model.predict(frame) for each in changed]
+        squares.append(np.mean(np.square(moved)))
+    np.testing.assert_allclose(found.shares, squares / np.sum(squares), atol=0.06)
 
 
 def test_importances_of_columns_without_names():

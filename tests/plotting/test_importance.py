@@ -59,12 +59,12 @@ def test_columns_of_a_table_have_one_bar_each(ax):
     y = frame["a"].fillna(0.0) + 2.0 * (frame["town"] == "Bonn")
     pipeline = make_pipeline(TableEncoder(), QuantileRegressor()).fit(frame, y)
     display = ImportanceDisplay.from_estimator(pipeline, ax=ax)
-    shares = pipeline[-1].feature_importances_
+    shares = pipeline[-1].importances_of_groups([[0, 2], [1], [3, 4, 5]])
     made = list(pipeline[0].get_feature_names_out())
     assert made == ["a", "b", "a=missing", "town=Bonn", "town=Köln", "town=Trier"]
     drawn = dict(zip(*_drawn(display), strict=True))
-    assert drawn["a"] == pytest.approx(shares[[0, 2]].sum())
-    assert drawn["town"] == pytest.approx(shares[3:].sum())
+    assert drawn["a"] == pytest.approx(shares[0])
+    assert drawn["town"] == pytest.approx(shares[2])
 
 
 def test_constant_predictions_read_nothing(ax):

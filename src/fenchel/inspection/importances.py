@@ -71,17 +71,21 @@ def importances_of(estimator: Any) -> Importances | None:
     >>> importances_of(SVR().fit(X, X[:, 1])).idle
     ['x0']
     """
-    shares = getattr(certified_model(estimator), "feature_importances_", None)
-    if shares is None:
+    model: Any = certified_model(estimator)
+    number = getattr(model, "n_features_in_", None)
+    if number is None or not hasattr(model, "importances_of_groups"):
         return None
     names, sources = _names(estimator, None, {})
-    if names is None or len(names) != len(shares):
-        names = [f"x{j}" for j in range(len(shares))]
-    whole: dict[str, float] = {}
-    for name, share in zip(names, shares, strict=True):
-        source = sources.get(name, name)
-        whole[source] = whole.get(source, 0.0) + float(share)
-    return Importances(list(whole), np.array(list(whole.values())))
+    if names is None or len(names) != number:
+        names = [f"x{j}" for j in range(number)]
+    columns: dict[str, list[int]] = {}
+    for j, name in enumerate(names):
+        columns.setdefault(sources.get(name, name), []).append(j)
+    try:
+        shares = model.importances_of_groups(list(columns.values()))
+    except AttributeError:  # of kernel values, or sparse rows
+        return None
+    return Importances(list(columns), shares)
 
 
 def _names(

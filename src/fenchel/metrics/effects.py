@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,7 +15,11 @@ IDLE = 1e-3
 """Share of the importance below which a feature counts as not read."""
 
 
-def total_effects(predict: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
+def total_effects(
+    predict: Callable[[FloatArray], FloatArray],
+    X: FloatArray,
+    groups: Sequence[Sequence[int]] | None = None,
+) -> FloatArray:
     r"""Share of the variance of predictions that features make, alone or with others.
 
     .. math:: T_j = \frac{\mathrm{E}\, (f(x) - f(x_{-j}, x'_j))^2}{2 \operatorname{Var} f(x)}
@@ -30,10 +34,13 @@ def total_effects(predict: Callable[[FloatArray], FloatArray], X: FloatArray) ->
         From rows (n, d) to predictions (n,) or (n, p).
     X : ndarray of shape (n, d)
         Rows in an order that says nothing, such as random rows: others are those that follow.
+    groups : sequence of sequences of int, optional
+        Numbers of columns that are taken from another row together, such as the indicators of one
+        category; by default each column by itself.
 
     Returns
     -------
-    ndarray of shape (d,)
+    ndarray of shape (d,) or (n_groups,)
 
     References
     ----------
@@ -46,19 +53,22 @@ def total_effects(predict: Callable[[FloatArray], FloatArray], X: FloatArray) ->
     >>> X = np.random.default_rng(0).normal(size=(500, 3))
     >>> total_effects(lambda X: 2.0 * X[:, 0] + X[:, 1], X).round(1)
     array([0.8, 0.2, 0. ])
+    >>> total_effects(lambda X: 2.0 * X[:, 0] + X[:, 1], X, [[0, 1], [2]]).round(1)
+    array([1., 0.])
     """
     check_dense(X)
     n, d = X.shape
+    together = [[j] for j in range(d)] if groups is None else [list(group) for group in groups]
     whole = np.reshape(predict(X), (n, -1))
     variance = whole.var(axis=0)
     shifts = range(1, 1 + min(_SHIFTS, n - 1))
-    squares = np.zeros((d, whole.shape[1]))
-    for j in range(d):
-        if (X[:, j] == X[0, j]).all():
+    squares = np.zeros((len(together), whole.shape[1]))
+    for place, group in enumerate(together):
+        if (X[:, group] == X[0, group]).all():
             continue
         changed = np.concatenate([X] * len(shifts))
-        changed[:, j] = np.concatenate([np.roll(X[:, j], k) for k in shifts])
+        changed[:, group] = np.concatenate([np.roll(X[:, group], k, axis=0) for k in shifts])
         moved = np.reshape(predict(changed), (len(shifts), n, -1)) - whole
-        squares[j] = 0.5 * np.mean(moved**2, axis=(0, 1))
+        squares[place] = 0.5 * np.mean(moved**2, axis=(0, 1))
     shares = np.divide(squares, variance, out=np.zeros_like(squares), where=variance > 0.0)
     return np.asarray(shares.mean(axis=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,23 @@ class Importances:
         when it is asked for. All zeros where predictions are constant. Features that the model
         does not read are named by :attr:`idle_features_`.
         """
+        return self.importances_of_groups(None)
+
+    def importances_of_groups(self, groups: Sequence[Sequence[int]] | None) -> FloatArray:
+        """Importances of columns together, summing to 1, (n_groups,).
+
+        Indicators of one category change together: one by one they make rows with two labels or
+        none, of which a model knows nothing.
+
+        Parameters
+        ----------
+        groups : sequence of sequences of int or None
+            Numbers of columns; None for each by itself.
+
+        Returns
+        -------
+        ndarray of shape (n_groups,)
+        """
         check_is_fitted(self)
         if self._sample is None:
             raise AttributeError(
@@ -52,7 +70,7 @@ class Importances:
         sample = self._sample[0]
         if len(self._sample) > 1:
             sample = sample_by_content(sample, self._sample[1], _SAMPLE)
-        effects = total_effects(self._evaluate, sample)
+        effects = total_effects(self._evaluate, sample, groups)
         return effects / (effects.sum() or 1.0)
 
     @property
