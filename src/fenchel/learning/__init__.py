@@ -9,8 +9,8 @@ from fenchel.learning.learning import (
     Learned,
     Learning,
     learn,
-    unit_of_strength,
 )
+from fenchel.learning.reach import unit_of_strength
 from fenchel.learning.rows import folds_by_content, sample_by_content
 
 __all__ = [

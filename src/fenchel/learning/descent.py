@@ -102,6 +102,20 @@ class Descent:
             pass
         return True
 
+    def look(self, criterion: Criterion, points: FloatArray, share: float) -> bool:
+        """Take the best of other points, if it is better by a share; whether there is one."""
+        assert self.best is not None
+        known = self.best
+        for theta in points:
+            value, _ = criterion(theta)
+            self.history.append(value)
+            whole = value + self.penalty(theta)[0]
+            if value < (1.0 - share) * known[1] and whole < self.best[0]:
+                self.best = whole, value, theta.copy()
+            if self.watch is not None and self.watch(value):
+                return False
+        return self.best is not known
+
 
 class _Ended(Stopped):
     """From outside."""

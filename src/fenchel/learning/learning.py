@@ -30,7 +30,7 @@ from fenchel.learning.early_end import HALF, EarlyEnd
 from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
-from fenchel.learning.reach import within_reach
+from fenchel.learning.reach import around_constant, unit_of_strength
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.losses import Absolute, Loss
 
@@ -52,6 +52,9 @@ _UNKNOWNS = 1500  # of smooth losses of coupled outputs, where each row counts w
 _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matters
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0  # and the variance of that prior
+_LITTLE = 0.9  # of the loss of a constant
+_SHORTER, _ALONE = (4.0, 16.0, 64.0), 32.0  # times: the usual scale is that of all rows
+_MOST_ALONE = 12
 _GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
 GROWTH = 0.6
 """Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
@@ -236,30 +239,6 @@ LEARNING = That("a Learning", lambda value: isinstance(value, Learning))
 """What the parameter ``learn`` may be, beside True and False."""
 
 
-def _around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
-    """Residuals of the best constant, (n, p)."""
-    shape = (len(targets), loss.n_outputs or targets.shape[1])
-    targets = np.broadcast_to(targets, shape)
-    return np.asarray(targets - loss.minimizing_offset(targets, weight))
-
-
-def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
-    """Mean loss over mean square around the best constant: units of alpha over the kernel's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fenchel.learning import unit_of_strength
-    >>> from fenchel.losses import Squared
-    >>> unit_of_strength(Squared(), np.array([[1.0], [3.0]]), np.ones(2))
-    0.5
-    """
-    centred = _around_constant(loss, within_reach(loss, targets, weight), weight)
-    value = float(np.average(loss.value(centred), weights=weight))
-    square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
-    return value / square if value > 0.0 and square > 0.0 else 1.0
-
-
 def learn(
     data: Data,
     kernels: Sequence[Any],
@@ -336,7 +315,7 @@ def _perfect_constant(loss: Loss, rows: Rows) -> bool:
     """Whether there is nothing to explain: targets are constant, or all within a tube."""
     if np.ptp(rows.targets, axis=0).max() == 0.0:
         return True
-    residual = _around_constant(loss, rows.targets, rows.weight)
+    residual = around_constant(loss, rows.targets, rows.weight)
     return not float(rows.weight @ loss.value(residual)) > 0.0
 
 
@@ -386,8 +365,29 @@ class _Try:
         return self.options.prior * len(self.rows.X) ** -1.5 / _SPREAD
 
     def first(self) -> None:
-        """Descend on few rows, from the smooth side."""
-        self.descent.run(self._criterion(self.few, 1.0), 12, 3.0 * self.options.tol)
+        """Descend on few rows, from the smooth side.
+
+        And from shorter scales where next to nothing was explained: functions that change fast
+        look like noise from there.
+        """
+        criterion, tol = self._criterion(self.few, 1.0), 3.0 * self.options.tol
+        if not self.descent.run(criterion, 12, tol) or not _LITTLE < self.held_out < np.inf:
+            return
+        share = _GAIN / np.sqrt(len(self.few.X))
+        if self.descent.look(criterion, self._shorter(), share):
+            self.descent.run(criterion, 12, tol)
+
+    def _shorter(self) -> FloatArray:
+        """Points with all scales shorter, and with one of them."""
+        start, bounds = self.descent.start, self.descent.bounds
+        scales = np.flatnonzero(self.prior.scales)
+        moves = [(scales, times) for times in _SHORTER]
+        if 1 < len(scales) <= _MOST_ALONE:
+            moves += [(scales[[j]], _ALONE) for j in range(len(scales))]
+        points = np.tile(start, (len(moves), 1))
+        for point, (which, times) in zip(points, moves, strict=True):
+            point[which] -= np.log(times)
+        return np.clip(points, bounds[:, 0], bounds[:, 1])
 
     def _criterion(self, rows: Rows, left: float) -> HeldOut:
         tasks, smoothing = _tasks(self.data, rows.targets), self._smoothing(left)

@@ -81,3 +81,27 @@ def _quantile(distance: FloatArray, weight: FloatArray, share: float) -> float:
     if single <= _SINGLE * total:
         share = max(share, single / total)
     return least_quantile(distance, weight, 1.0 - share)
+
+
+def around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
+    """Residuals of the best constant, (n, p)."""
+    shape = (len(targets), loss.n_outputs or targets.shape[1])
+    targets = np.broadcast_to(targets, shape)
+    return np.asarray(targets - loss.minimizing_offset(targets, weight))
+
+
+def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
+    """Mean loss over mean square around the best constant: units of alpha over the kernel's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.learning import unit_of_strength
+    >>> from fenchel.losses import Squared
+    >>> unit_of_strength(Squared(), np.array([[1.0], [3.0]]), np.ones(2))
+    0.5
+    """
+    centred = around_constant(loss, within_reach(loss, targets, weight), weight)
+    value = float(np.average(loss.value(centred), weights=weight))
+    square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
+    return value / square if value > 0.0 and square > 0.0 else 1.0
