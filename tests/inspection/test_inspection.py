@@ -271,3 +271,18 @@ def test_a_frame_of_polars_is_read_as_one_of_pandas():
         frame.iloc[[2, 0]].reset_index(drop=True),
         check_dtype=False,
     )
+
+
+@pytest.mark.parametrize("n", [1000, 4000])
+def test_a_rare_indicator_that_is_read_is_not_idle(n):
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=n), np.arange(n) < n // 100])
+    y = rows[:, 0] + 30.0 * rows[:, 1] + 0.2 * rng.normal(size=n)
+    model = KernelRidge(learn=False).fit(rows, y)
+    assert len(model.idle_features_) == 0
+    squares = []
+    for j in range(2):
+        changed = np.repeat(rows, 5, axis=0)
+        changed[:, j] = rng.permutation(changed[:, j])
+        squares.append(np.mean((model.predict(changed) - np.repeat(model.predict(rows), 5)) ** 2))
+    np.testing.assert_allclose(model.feature_importances_, squares / np.sum(squares), atol=0.2)

@@ -10,6 +10,7 @@ from fenchel._typing import FloatArray
 from fenchel._validation import check_dense
 
 _SHIFTS = 4
+_PAIRS = 512  # of rows, that are enough
 
 IDLE = 1e-3
 """Share of the importance below which a feature counts as not read."""
@@ -61,7 +62,7 @@ def total_effects(
     together = [[j] for j in range(d)] if groups is None else [list(group) for group in groups]
     whole = np.reshape(predict(X), (n, -1))
     variance = whole.var(axis=0)
-    shifts = range(1, 1 + min(_SHIFTS, n - 1))
+    shifts = range(1, 1 + min(_SHIFTS, n - 1, max(_PAIRS // max(n, 1), 1)))
     squares = np.zeros((len(together), whole.shape[1]))
     for place, group in enumerate(together):
         if (X[:, group] == X[0, group]).all():

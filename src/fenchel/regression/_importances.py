@@ -13,7 +13,8 @@ from fenchel.learning import sample_by_content
 from fenchel.metrics import total_effects
 from fenchel.metrics.effects import IDLE
 
-_SAMPLE = 128
+_SAMPLE = 1000  # what one row in two hundred has is then missed once in 150 samples
+_NUMBERS, _LEAST = 2**17, 128  # of many columns fewer rows, as they are kept with the model
 
 
 class Importances:
@@ -32,16 +33,16 @@ class Importances:
         """
         if rows is None:
             self._sample = None
-        elif len(rows) <= _SAMPLE:
+        elif len(rows) <= (most := _most_rows(rows)):
             self._sample = rows.copy(), targets.copy()
         else:
-            self._sample = (sample_by_content(rows, targets, _SAMPLE),)
+            self._sample = (sample_by_content(rows, targets, most),)
 
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of the variance of predictions due to each feature, summing to 1, (d,).
 
-        See :func:`fenchel.metrics.total_effects`, on at most 128 of the training rows; computed
+        See :func:`fenchel.metrics.total_effects`, on at most 1000 of the training rows; computed
         when it is asked for. All zeros where predictions are constant. Features that the model
         does not read are named by :attr:`idle_features_`.
         """
@@ -69,7 +70,7 @@ class Importances:
             )
         sample = self._sample[0]
         if len(self._sample) > 1:
-            sample = sample_by_content(sample, self._sample[1], _SAMPLE)
+            sample = sample_by_content(sample, self._sample[1], _most_rows(sample))
         effects = total_effects(self._evaluate, sample, groups)
         return effects / (effects.sum() or 1.0)
 
@@ -79,3 +80,8 @@ class Importances:
         idle = np.flatnonzero(self.feature_importances_ < IDLE)
         names = getattr(self, "feature_names_in_", None)
         return idle if names is None else names[idle]
+
+
+def _most_rows(rows: FloatArray) -> int:
+    """How many rows are looked at."""
+    return max(_LEAST, min(_SAMPLE, _NUMBERS // max(rows.shape[1], 1)))
