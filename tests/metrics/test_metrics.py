@@ -263,3 +263,8 @@ def test_scores_of_estimators_are_metrics(data):
 def test_bad_input(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_a_width_of_ends_that_are_no_numbers_is_refused():
+    with pytest.raises(ValueError, match="intervals must be numbers, .* got NaN in row 1"):
+        mean_interval_width([[0.0, 1.0], [np.nan, 2.0]])

@@ -67,6 +67,9 @@ def mean_interval_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None
     2.0
     """
     ends = _ends(intervals)
+    if np.isnan(ends).any():
+        row = int(np.flatnonzero(np.isnan(ends).any(axis=1))[0])
+        raise ValueError(f"intervals must be numbers, which may be infinite, got NaN in row {row}")
     weight = check_weights(ends, sample_weight)
     return float(np.average(ends[:, 1] - ends[:, 0], weights=weight))
 
