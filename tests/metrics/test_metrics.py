@@ -266,5 +266,5 @@ def test_bad_input(call, sentence):
 
 
 def test_a_width_of_ends_that_are_no_numbers_is_refused():
-    with pytest.raises(ValueError, match="intervals must be numbers, .* got NaN in row 1"):
+    with pytest.raises(ValueError, match=r"intervals must be numbers, .* got NaN in row 1"):
         mean_interval_width([[0.0, 1.0], [np.nan, 2.0]])
