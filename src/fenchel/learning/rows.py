@@ -20,6 +20,7 @@ from fenchel.design.content import Keys, distinct_rows, row_keys
 from fenchel.kernels import SparsePoints
 
 _ROUNDING = 1e-9  # of weights
+_LOOKED_AT = 20_000  # different rows
 _MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
 
 
@@ -256,11 +257,12 @@ def are_codes(X: Any) -> bool:
     """
     if isinstance(X, SparsePoints):
         return True
-    columns = [np.unique(column) for column in np.asarray(X, dtype=np.float64).T]
+    X = np.asarray(X, dtype=np.float64)
+    rows = distinct_rows(X, X[:, :0], np.ones(len(X)), _LOOKED_AT, exact=False)[1]
+    columns = [np.unique(column) for column in rows.T]
     if len(columns) == 1:
         return _nearly_all_multiples(columns[0])
-    different = len(np.unique(X, axis=0))
-    return max(len(column) for column in columns) <= 0.5 * different
+    return max(len(column) for column in columns) <= 0.5 * len(rows)
 
 
 def _nearly_all_multiples(values: FloatArray) -> bool:
