@@ -18,7 +18,16 @@ from fenchel.dask._collections import OnWorkers, is_collection, lazily
 from fenchel.regression import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.regression.elsewhere import Source, check_elsewhere
 
-_OF_ROWS = ("support_", "dual_coef_", "_kept", "_last", "_train", "_train_weight", "_idle")
+_OF_ROWS = (
+    "_sample",
+    "support_",
+    "dual_coef_",
+    "_kept",
+    "_last",
+    "_train",
+    "_train_weight",
+    "_idle",
+)
 
 
 @parameters

@@ -20,6 +20,7 @@ from fenchel.design.content import Keys, distinct_rows, row_keys
 from fenchel.kernels import SparsePoints
 
 _ROUNDING = 1e-9  # of weights
+_FEWER = 0.75  # different features than cells of a table: most have several targets
 _LOOKED_AT = 20_000  # different rows
 _MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
 
@@ -188,6 +189,8 @@ class _Groups(NamedTuple):
     """Whether features are codes, if they had to be looked at."""
     by_rows: bool
     """Whether each row is held out by itself."""
+    different: int
+    """How many features there are."""
 
     @classmethod
     def of(
@@ -197,11 +200,11 @@ class _Groups(NamedTuple):
         features, rows = table.T
         sizes = np.unique(features, return_counts=True)[1]
         if len(sizes) < 4 * n_folds or sizes.max() * n_folds > len(table):
-            return cls(rows, bool(codes), True)
+            return cls(rows, bool(codes), True, len(sizes))
         if 2 * len(sizes) >= times.sum():  # at most two rows with the same features, on average
-            return cls(features, bool(codes), False)
+            return cls(features, bool(codes), False, len(sizes))
         codes = are_codes(X) if codes is None else codes
-        return cls(rows if codes else features, codes, codes)
+        return cls(rows if codes else features, codes, codes, len(sizes))
 
     def folds(self, n_folds: int) -> IntArray:
         """Fold of each row: groups in the order of keys, to the fold with the fewest rows."""
@@ -219,8 +222,10 @@ class _Groups(NamedTuple):
 
         To hold out all rows of a cell is to ask for what is not in the others.
         """
-        few = 2 * len(np.unique(targets, axis=0)) <= len(targets)
-        return bool(self.by_rows and few and times.sum() >= 2 * len(times))
+        cells = len(times)
+        if not (self.by_rows and self.different <= _FEWER * cells and times.sum() >= 2 * cells):
+            return False
+        return 2 * len(np.unique(targets, axis=0)) <= cells
 
 
 def _in_parts(
