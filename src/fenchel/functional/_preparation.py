@@ -30,10 +30,11 @@ from fenchel.functional._learning import (
     losses_of,
     unit_of_loss,
 )
+from fenchel.functional._observed import POINTS, Choice, Pairs, are_short, better_choice
 from fenchel.functional._representation import LossChoice, PreparedCurves
-from fenchel.functional._width import OutputWidth, better_width
+from fenchel.functional._width import OutputWidth, better_width, widths_to_try
 from fenchel.functional.curves import Curves
-from fenchel.kernels import Gaussian, Precomputed, as_kernel, resolve
+from fenchel.kernels import Gaussian, Precomputed, as_kernel, is_open, resolve
 from fenchel.learning import Data, Learned
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import Loss, parameters_of
@@ -175,10 +176,24 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         kernels: list[Any],
         watch: Callback | None,
     ) -> Learned | None:
-        """With the usual output kernel, and again where curves left out ask for another width."""
-        learned = super()._learn(X, targets, weight, kernels, watch)
+        """From continued curves; short ones are judged where they are observed, too."""
         if targets.observed is not None and np.median(targets.observed.sum(axis=1)) < _FEW_POINTS:
             warnings.warn(_ALONE, UserWarning, stacklevel=6)
+        learned = self._learn_continued(X, targets, weight, kernels, watch)
+        if learned is None or learned.ended_early or not are_short(targets, weight):
+            return learned
+        return self._judged(X, targets, weight, kernels, learned)
+
+    def _learn_continued(
+        self,
+        X: FloatArray,
+        targets: Curves,
+        weight: FloatArray,
+        kernels: list[Any],
+        watch: Callback | None,
+    ) -> Learned | None:
+        """With the usual output kernel, and again where curves left out ask for another width."""
+        learned = super()._learn(X, targets, weight, kernels, watch)
         if learned is None or learned.ended_early or self.output_kernel is not None:
             return learned
         self._width = better_width(
@@ -194,6 +209,51 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
             return learned
         kernel = kernels[learned.choice]
         return super()._learn(X, targets, weight, [kernel], watch) or learned
+
+    def _judged(
+        self,
+        X: FloatArray,
+        targets: Curves,
+        weight: FloatArray,
+        kernels: list[Any],
+        learned: Learned,
+    ) -> Learned:
+        """What was learned, or what is better where curves that are left out are observed."""
+        curves, _ = self._centred(targets, weight)
+        pairs, output = Pairs.of(X, curves, weight), self._output(curves.grid)[0]
+        widths: list[float] = []
+        if self.output_kernel is None:
+            counts = np.minimum((~np.isnan(targets.values)).sum(axis=1), POINTS)
+            widths = widths_to_try(curves.grid, float(counts.mean()))
+            if self._width is not None:
+                widths.append(usual_width(curves.grid))
+        if pairs.apart > 0.0 and (not widths or output.length_scale < pairs.apart):
+            return learned  # groups of neighbours say nothing of such details
+        if self.kernel is None and self._learning().kernels is None:
+            kernels = [*kernels, as_kernel(None)]  # the one without learning
+        choice = self._choice(self._spread(targets, weight))
+        found = better_choice(
+            pairs,
+            Choice(learned.kernel, output, learned.alpha, learned.choice),
+            [kernel for kernel in kernels if is_open(kernel)],
+            widths,
+            any_alpha=self.alpha is None,
+            unit=2.0 * unit_of_loss(choice, curves, weight),  # one for the squared loss
+            robust=bounds_influence(choice),
+        )
+        if found is None:
+            return learned
+        if widths:
+            self._width = OutputWidth(float(found.output.length_scale), N_COORDINATES)
+        message = f"{learned.message}, and then by curves left out where they are observed"
+        return replace(
+            learned,
+            kernel=found.kernel,
+            alpha=found.alpha if self.alpha is None else learned.alpha,
+            criterion=found.criterion,
+            choice=found.number,
+            message=message,
+        )
 
     def _learned_and_prepared(
         self, X: FloatArray, targets: Curves, sample_weight: Any, watch: Callback | None

@@ -109,7 +109,7 @@ def better_width(
         Whether curves that are far from what the others predict do not count.
     """
     points = _points(curves)
-    others = _widths(points.grid, n_points)
+    others = widths_to_try(points.grid, n_points)
     known, middle = usual_width(points.grid), np.array([learned.alpha])
     chosen = rows_by_content(X, points.values, weight, _ROWS, 1)
     rows = _Rows.of(chosen.X, chosen.targets, chosen.weight, learned.kernel)
@@ -148,8 +148,11 @@ def _points(curves: Curves) -> Points:
     )
 
 
-def _widths(grid: FloatArray, n_points: float) -> list[float]:
-    """Those to try, none below the distance of a curve's points: nothing is known in between."""
+def widths_to_try(grid: FloatArray, n_points: float) -> list[float]:
+    """Those beside the usual one, none below the distance of a curve's points.
+
+    Nothing is known in between.
+    """
     if len(grid) == 1:
         return []
     length = float(grid[-1] - grid[0])
