@@ -25,7 +25,7 @@ POINTS = 8
 """Of a curve: groups of neighbours where there are more."""
 _STRENGTHS = 10.0 ** np.arange(-6.0, 1.1, 0.5)  # times the trace
 _FACTORS = (1.0, 0.5, 2.0, 4.0)  # of length scales
-_OUTLYING = 3.0  # times the median length of residuals
+_FAR = 5.0  # times the median length of residuals
 
 
 class Choice(NamedTuple):
@@ -86,15 +86,12 @@ def better_choice(
     unit : float
         Alpha in units of the loss over that of the squared loss.
     robust : bool
-        Whether curves that are far from what the others predict do not count.
+        Whether the loss bounds the influence of curves: with some that are far from what the
+        others predict, its fit is not that of the squared loss, and what was learned stays.
     """
     alpha = learned.alpha / unit / pairs.share**GROWTH
     given = np.array([alpha])
     usual = pairs.left_out(learned, given)
-    if robust:
-        size = usual.losses / pairs.weight
-        pairs = pairs.some(size <= _OUTLYING**2 * np.median(size))
-        usual = pairs.left_out(learned, given)
     alphas = None if any_alpha else given
     best = min(
         (pairs.left_out(each, alphas) for each in (learned, *pairs.started(learned, kernels))),
@@ -102,6 +99,8 @@ def better_choice(
     )
     others = [best.choice._replace(output=Gaussian(width)) for width in widths]
     best = min((best, *(pairs.left_out(each, alphas) for each in others)), key=_total)
+    if robust and (pairs.outlying(usual) or pairs.outlying(best)):
+        return None
     gains = usual.losses - best.losses
     if not gains.sum() > np.sqrt(len(gains)) * gains.std():
         return None
@@ -147,13 +146,10 @@ class Pairs(NamedTuple):
         apart = float(np.median(gaps)) if np.median((measure > 0.0).sum(axis=1)) > POINTS else 0.0
         return cls(chosen.X, chosen.weight, lengths, points, heights, root, share, apart)
 
-    def some(self, kept: Any) -> Self:
-        """Some of the curves."""
-        each = np.repeat(kept, self.lengths)
-        share = self.share * float(self.weight[kept].sum() / self.weight.sum())
-        rows = self.X[kept], self.weight[kept], self.lengths[kept]
-        own = self.points[each], self.values[each], self.root[each]
-        return type(self)(*rows, *own, share, self.apart)
+    def outlying(self, tried: _Tried) -> bool:
+        """Whether any curve is far from what the others predict."""
+        squares = tried.losses / self.weight
+        return bool(np.any(squares > _FAR**2 * np.median(squares)))
 
     def started(self, learned: Choice, kernels: Sequence[Any]) -> list[Choice]:
         """Kernels where their learning begins, and with multiples of their length scales."""
