@@ -223,8 +223,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         pairs, output = Pairs.of(X, curves, weight), self._output(curves.grid)[0]
         widths: list[float] = []
         if self.output_kernel is None:
-            counts = np.minimum((~np.isnan(targets.values)).sum(axis=1), POINTS)
-            widths = widths_to_try(curves.grid, float(counts.mean()))
+            widths = widths_to_try(curves.grid, POINTS)
             if self._width is not None:
                 widths.append(usual_width(curves.grid))
         if pairs.apart > 0.0 and (not widths or output.length_scale < pairs.apart):
