@@ -207,6 +207,13 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     explains, 8 to 32. For losses that bound the influence of outliers, curves three times as far
     from what the others predict as the median do not count, and no length scale is larger.
 
+    Where curves reach over less than nine tenths of the range on average, all this is judged by
+    curves that are left out, where these are observed: by the residuals of ridge regression of
+    about 500 pairs, at most 8 of a curve. Tried are the kernel as learned, those that learning
+    began with and a Gaussian one, at four scales, alphas over seven decades, and length scales of
+    the output kernel from a seventh of the range up. What was learned stays unless the best gains
+    more than the standard error; and, for losses that bound influence, beside outlying curves.
+
     The function of ``dual_coef_`` and the fitted one may be different points of the same
     certificate. Their distances from the optimum in the norm of the space are at most
     :math:`\sqrt{2 g / \alpha}`, each with its part g of the gap, so their values differ by no more
