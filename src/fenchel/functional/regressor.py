@@ -173,10 +173,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         What was taken off the curves.
     kernel_, output_kernel_ : kernel
         The kernels with numbers in them.
-    alpha_ : float
-        As given, or as learned.
-    kappa_, epsilon_ : float
-        As given, or as read off the curves.
+    alpha_, kappa_, epsilon_ : float
+        As given, or as learned or read off the curves.
     learned_ : Learned or None
         What was learned, and how; None where nothing was left open.
     kernel_error_ : float
@@ -188,9 +186,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     -----
     Kernel and alpha are learned from eight coordinates of the curves, those with the largest mean
     squares in the eigenfunctions of the output kernel, where the problem with the squared loss
-    falls apart into scalar ones. Losses with bounded slopes judge each coordinate themselves, so
-    that outliers do not decide: alike on both sides, and without a tube. For all other losses the
-    squared one does.
+    falls apart into scalar ones. Losses with bounded slopes judge each coordinate themselves,
+    alike on both sides and without a tube, so that outliers do not decide; else the squared does.
 
     Where a curve was not observed, it is continued about the trend that all have in common: what
     it has beside the trend is linear between its points, and constant beyond them. The trend is
