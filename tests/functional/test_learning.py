@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from fenchel import KernelRidge
 from fenchel.datasets import make_functional
 from fenchel.functional import FunctionalRegressor
 from fenchel.functional._gaps import center_of
@@ -320,12 +321,21 @@ def test_where_the_points_begin_does_not_matter(moved):
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
-def test_curves_of_one_point_are_warned_of():
+@pytest.mark.parametrize("n_points", [1, 2])
+def test_curves_of_one_or_two_points_are_learned(n_points):
+    """As well as by a fit to rows that hold the points as well, or nearly."""
     random = np.random.default_rng(0)
-    X, theta = random.uniform(size=(30, 1)), random.uniform(size=(30, 1))
-    curves = [(points, np.sin(6.0 * (points + x))) for points, x in zip(theta, X, strict=True)]
-    with pytest.warns(UserWarning, match="most curves have one or two points"):
-        FunctionalRegressor().fit(X, curves)
+    X, new, grid = random.uniform(size=(150, 1)), random.uniform(size=(100, 1)), THETA / 2.0
+    theta = np.sort(random.uniform(size=(150, n_points)), axis=1)
+    values = np.sin(2.0 * np.pi * (theta + X)) + 0.1 * random.normal(size=theta.shape)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        FunctionalRegressor(learn=False).fit(X, curves)
+        model = FunctionalRegressor().fit(X, list(zip(theta, values, strict=True)))
+    rows = np.column_stack([np.repeat(X, n_points, axis=0), theta.ravel()])
+    plain = KernelRidge().fit(rows, values.ravel())
+    expected = np.sin(2.0 * np.pi * (grid + new))
+    both = np.column_stack([np.repeat(new, len(grid)), np.tile(grid, len(new))])
+    other = plain.predict(both).reshape(expected.shape)
+    error, usual = (np.mean((each - expected) ** 2) for each in (model.predict(new, grid), other))
+    assert error < 3.0 * usual
+    assert error < 0.05 * np.var(expected)

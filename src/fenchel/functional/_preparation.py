@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
 
@@ -44,12 +43,6 @@ from fenchel.searchable import strengths
 from fenchel.solvers import Solver
 
 _SMALLEST = 1e-3  # of the κ and ε that are tried, in units of the curves
-
-_FEW_POINTS = 3
-_ALONE = (
-    "most curves have one or two points, of which the fit can learn little: give alpha, kernel "
-    "and output_kernel, or fit KernelRidge to rows that hold theta as well"
-)
 
 
 class _OfFits:
@@ -177,8 +170,6 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         watch: Callback | None,
     ) -> Learned | None:
         """From continued curves; short ones are judged where they are observed, too."""
-        if targets.observed is not None and np.median(targets.observed.sum(axis=1)) < _FEW_POINTS:
-            warnings.warn(_ALONE, UserWarning, stacklevel=6)
         learned = self._learn_continued(X, targets, weight, kernels, watch)
         if learned is None or learned.ended_early or not are_short(targets, weight):
             return learned
