@@ -381,7 +381,7 @@ class _Try:
         """Points with all scales shorter, and with one of them."""
         start, bounds = self.descent.start, self.descent.bounds
         scales = np.flatnonzero(self.prior.scales)
-        moves = [(scales, times) for times in _SHORTER]
+        moves = [(scales, times) for times in _SHORTER if len(scales)]
         if 1 < len(scales) <= _MOST_ALONE:
             moves += [(scales[[j]], _ALONE) for j in range(len(scales))]
         points = np.tile(start, (len(moves), 1))
