@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -185,14 +183,12 @@ def test_points_that_are_not_observed_do_not_count_for_alpha():
 
 
 @pytest.mark.slow
-def test_many_pairs_take_no_time():
+def test_many_pairs():
     random = np.random.default_rng(0)
     starts = random.integers(0, 500, 10_000)
     y = np.full((10_000, 600), np.nan)
     for row, start in zip(y, starts, strict=True):
         own = start + random.choice(100, 10, replace=False)
         row[own] = 10.0 * own
-    begin = time.process_time()
     found = center_of("mean", as_curves(y, np.arange(600.0)), np.ones(10_000))
-    assert time.process_time() - begin < 20.0
     np.testing.assert_allclose(found[20:580], 10.0 * np.arange(20, 580), atol=5.0)
