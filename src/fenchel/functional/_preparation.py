@@ -284,7 +284,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         numbers = *thresholds(self.kappa, self.epsilon, spread), float(self.level)
         return LossChoice(self.loss, ORDER(self.norm, "norm"), *numbers)
 
-    def _judge(self) -> LossChoice:
+    def _fitted_choice(self) -> LossChoice:
         """The loss of a fit."""
         return self._choice(1.0)._replace(kappa=self.kappa_, epsilon=self.epsilon_)
 
@@ -334,7 +334,7 @@ class CurvesFromRows(KernelParameters, LearningEstimator, _OfFits):
         Of the loss, where that is not the same on both sides.
         """
         curves, predicted, weight = self.compared(X, y, None, sample_weight)
-        errors = losses_of(self._judge(), curves, predicted)
+        errors = losses_of(self._fitted_choice(), curves, predicted)
         total = float(weight.sum())
         return -float(weight @ errors) / total if total > 0.0 else np.nan
 

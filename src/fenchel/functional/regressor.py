@@ -478,7 +478,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         points are judged by "monte-carlo".
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
-        choice = self._judge()
+        choice = self._fitted_choice()
         constant = center_of(constant_of(choice), curves, weight)
         losses = (losses_of(choice, curves, other) for other in (predicted, constant))
         return explained_share(*(float(weight @ each) for each in losses))

@@ -1,4 +1,4 @@
-"""Quantiles of many values at once."""
+"""Quantiles of many values at once; those with weights are in :mod:`fenchel._quantiles`."""
 
 from __future__ import annotations
 
