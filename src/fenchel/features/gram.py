@@ -59,6 +59,16 @@ class Gram:
         values = kernel(own[rows], own[pivots])
         return np.require(values, dtype=np.float64, requirements="W")
 
+    def write_column(self, rows: slice, pivot: int, out: FloatArray) -> None:
+        """Write k(X[rows], X[pivot]) into an array (m,), where values may be made in pieces."""
+        own, kernel = self._reduced
+        if isinstance(kernel, ScalarKernel):
+            kernel.fill(own[pivot : pivot + 1], own[rows], out[None, :])
+        else:
+            out[...] = kernel(own[rows], own[pivot : pivot + 1])[:, 0]
+        if rows.start <= pivot < rows.stop:
+            self.check_own(out[pivot - rows.start, None], np.array([pivot]))
+
     def columns(self, pivots: IntArray) -> FloatArray:
         """k(X, X[pivots]), writeable, with the diagonal entries where they belong."""
         values = self.block(slice(None), pivots)

@@ -19,7 +19,7 @@ from fenchel.design import RowBlocks
 from fenchel.design.tiled import solve_rows
 from fenchel.features.base import FeatureMap
 from fenchel.features.gram import ROUNDING, UNEXPLAINED, Gram, not_positive, residual_diagonal
-from fenchel.features.pivots import candidates, largest, slack
+from fenchel.features.pivots import candidates, extremes, largest, slack
 from fenchel.kernels import OperatorKernel, Precomputed, stacked
 
 BLOCK = 64
@@ -259,27 +259,35 @@ def greedy(
     pivots = np.empty(cap, dtype=np.intp)
     # what a step reads beside rows streams by; smaller blocks cost more in calls
     rank, blocks = 0, RowBlocks(n, gram.X.shape[1] + 1)
+    ends = blocks.map(lambda rows: extremes(left, level, rows))
 
-    def step(rows: slice) -> float:
+    def step(rows: slice) -> tuple[float, float]:
         column = columns[rank, rows]
-        column[...] = kernel_values(rows)[:, 0]
+        if whole is None:
+            gram.write_column(rows, pivot, column)
+        else:
+            column[...] = whole[rows, 0]
         if first is not None:
             column -= np.dot(first[rows], first[pivot])
         _next_column(columns, rank, before, root, left, rows.start, rows.stop)
-        return float(left[rows].min())  # NaN stays
+        chosen = pivots[: rank + 1]
+        left[chosen[(rows.start <= chosen) & (chosen < rows.stop)]] = 0.0
+        return extremes(left, level, rows)
 
     while rank < cap:
-        pivot = largest(gram, left, level, blocks)
-        if pivot is None:
+        next_one = largest(gram, left, level, blocks, [most for _, most in ends])
+        if next_one is None:
             break
+        pivot = next_one
         root, before = np.sqrt(left[pivot]), columns[:rank, pivot].copy()
-        kernel_values = _columns(gram, np.array([pivot]), in_pieces=n > blocks.block_rows)
-        gram.check(np.array(blocks.map(step)))
+        in_pieces = gram.in_pieces and n > blocks.block_rows
+        whole = None if in_pieces else gram.columns(np.array([pivot]))
+        pivots[rank] = pivot
+        ends = blocks.map(step)
+        gram.check(np.array([least for least, _ in ends]))
         columns[rank, pivots[:rank]] = 0.0
         columns[rank, pivot] = root
-        pivots[rank] = pivot
         rank += 1
-        left[pivots[:rank]] = 0.0
     features = np.empty((n, rank))
 
     def turn(rows: slice) -> None:
@@ -327,11 +335,9 @@ def _further(
     return blocked(gram, cap, level, found) if len(found[1]) == BLOCK else found
 
 
-def _columns(
-    gram: Gram, pivots: IntArray, in_pieces: bool = True
-) -> Callable[[slice], FloatArray]:
-    """What gives columns of kernel values for some rows: all at once if it has to be, or may."""
-    if not (in_pieces and gram.in_pieces):
+def _columns(gram: Gram, pivots: IntArray) -> Callable[[slice], FloatArray]:
+    """What gives columns of kernel values for some rows: all at once if it has to be."""
+    if not gram.in_pieces:
         whole = gram.columns(pivots)
         return lambda rows: whole[rows]
 
@@ -458,7 +464,9 @@ def _dense(gram: Gram, K: FloatArray, level: float) -> tuple[FloatArray, IntArra
     """The whole matrix at once, by LAPACK, whose first pivot is the first of equal ones."""
     diagonal, n = K.diagonal(), len(K)
     given = np.arange(n)
-    swapped = [0, largest(gram, diagonal, level, RowBlocks(n, 1)) or 0]
+    every = slice(0, n)
+    most = extremes(diagonal, level, every)[1]
+    swapped = [0, largest(gram, diagonal, level, [every], [most]) or 0]
     given[swapped] = given[swapped[::-1]]
     work = np.array(K.T, order="F")  # leaves K alone
     work[swapped] = work[swapped[::-1]]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design import RowBlocks
 from fenchel.features.gram import Gram
 
 _EQUAL = 1e-12  # of the largest diagonal entry; sums of a few hundred squares are off by less
@@ -17,19 +18,34 @@ def slack(gram: Gram, size: float) -> float:
     return min(_EQUAL * gram.largest, _SHARE * size)
 
 
+def extremes(left: FloatArray, level: float | FloatArray, rows: slice) -> tuple[float, float]:
+    """Least residual of some rows, NaN if one is, and the largest of those above the level."""
+    here = left[rows]
+    return float(here.min()), float(_above(here, level, rows).max())
+
+
+def _above(here: FloatArray, level: float | FloatArray, rows: slice) -> FloatArray:
+    """Residuals of some rows, 0 where they are not above a level of their own."""
+    return here if isinstance(level, float) else np.where(here > level[rows], here, 0.0)
+
+
 def largest(
-    gram: Gram, left: FloatArray, level: float | FloatArray, blocks: RowBlocks
+    gram: Gram,
+    left: FloatArray,
+    level: float | FloatArray,
+    blocks: Iterable[slice],
+    sizes: Sequence[float],
 ) -> int | None:
-    """Row of the largest residual above ``level``, of equal ones that in the middle."""
-    least = float(level) if np.ndim(level) == 0 else 0.0
-    large = left if np.ndim(level) == 0 else np.where(left > level, left, 0.0)
-    sizes = blocks.map(lambda rows: float(large[rows].max()))
-    size = max(sizes)
+    """Row of the largest residual above ``level``, of equal ones that in the middle.
+
+    ``sizes`` are the largest ones of blocks of rows, as :func:`extremes` has them.
+    """
+    least, size = level if isinstance(level, float) else 0.0, max(sizes)
     if size <= least:
         return None
     cut = size - min(slack(gram, size), 0.5 * (size - least))  # no residual below the level
     near = [
-        rows.start + np.flatnonzero(large[rows] >= cut)
+        rows.start + np.flatnonzero(_above(left[rows], level, rows) >= cut)
         for rows, most in zip(blocks, sizes, strict=True)
         if most >= cut
     ]
