@@ -13,7 +13,7 @@ import fenchel
 # From the ground up. Rooms on one floor do not know each other. A new room gets its floor here.
 FLOORS: list[set[str]] = [
     {"_clock", "_compiling", "_folders", "_parameters", "_sentences", "_typing"},
-    {"_bases", "_grids", "_quantiles", "_threads", "_validation"},
+    {"_bases", "_grids", "_memory", "_quantiles", "_threads", "_validation"},
     {"spool"},
     {"files"},
     {"certificate", "datasets", "design", "norms", "tables"},
@@ -42,6 +42,7 @@ SHARED = {
     "_compiling",
     "_folders",
     "_grids",
+    "_memory",
     "_parameters",
     "_quantiles",
     "_sentences",

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fenchel._memory import empty
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import shown
 from fenchel.certificate import Certificate, Certified
@@ -381,7 +382,7 @@ class Problem:
         if not self.fit_intercept:
             return np.zeros(self.n_outputs)
         design, none = self.design, np.zeros(self.n_outputs)
-        residual, directions = np.empty((self.n_rows, len(none))), design.directions(weights)
+        residual, directions = empty((self.n_rows, len(none))), design.directions(weights)
 
         def task(rows: slice) -> None:
             design.predict(rows, directions, out=residual[rows])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fenchel._memory import empty
 from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import NOT_NEGATIVE
 from fenchel.design import RowBlocks
@@ -235,7 +236,7 @@ class Loss(ConvexFunction):
         smaller = np.minimum(positive, negative)
         up = np.divide(smaller, positive, out=np.ones_like(smaller), where=positive > 0)
         down = np.divide(smaller, negative, out=np.ones_like(smaller), where=negative > 0)
-        balanced = np.empty_like(dual)
+        balanced = empty(dual.shape)
         blocks.map(lambda rows: scale_by_sign(dual[rows], up, down, balanced[rows]))
         return balanced
 

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fenchel._memory import reused_memory
 from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel.certificate import Callback, Certified
@@ -92,7 +93,7 @@ class Newton:
         ``loop`` is one that has begun before this call.
         """
         loop = Loop(self.tol, callback) if loop is None else loop
-        with threads_for(problem):
+        with reused_memory(), threads_for(problem):
             if loop.best is None and warm_start is None:
                 first_of_few(problem, loop)
             run = _Run(self, problem, loop)
@@ -154,13 +155,12 @@ class _Run:
             try:
                 budget = self.solver.max_iter - self.steps
                 point, used = inner.minimize(
-                    inner.at(function, offset), tolerance, budget, self.loop, keep=False
+                    inner.at(function, offset), tolerance, budget, self.loop
                 )
             except np.linalg.LinAlgError:
                 self.loop.reason = _ROUNDED
                 return
             self.steps += used
-            inner.spare.clear()
             self._last = inner, point, tolerance
             before_gap = self.loop.gap
             new = problem.certify(point.dual, point.offset, space.weights(point.function))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fenchel._clock import OutOfTime, within
+from fenchel._memory import empty
 from fenchel._typing import FloatArray, IntArray
 from fenchel.certificate import Certified
 from fenchel.design import multiply_rows, subtract_from
@@ -79,8 +80,6 @@ class Inner:
     centre: FloatArray
     step: float
     ridge: float
-    spare: list[FloatArray] = field(default_factory=list)
-    """An array (n, p) of a point that is passed: memory that is touched already."""
 
     def at(
         self,
@@ -96,7 +95,7 @@ class Inner:
         directions = None
         if residual is None:
             directions = design.directions(self.space.weights(function))
-        dual = self._room()
+        dual = empty((problem.n_rows, problem.n_outputs))
         kinks: dict[int, tuple[IntArray, FloatArray]] = {}
         made: FloatArray | None = None
 
@@ -127,11 +126,6 @@ class Inner:
         pulled = pull[0] if pull else None
         return Point(function, offset, residual, dual, objective, found, pushed, pulled, made)
 
-    def _room(self) -> FloatArray:
-        if self.spare:
-            return self.spare.pop()
-        return np.empty((self.problem.n_rows, self.problem.n_outputs))
-
     def _residual(self, rows: slice, directions: Any, offset: FloatArray) -> FloatArray:
         """Residuals of some rows."""
         mine = np.empty((rows.stop - rows.start, self.problem.n_outputs))
@@ -155,12 +149,10 @@ class Inner:
         tolerance: float,
         budget: int,
         loop: Loop[Certified] | None = None,
-        keep: bool = True,
     ) -> tuple[Point, int]:
         """Newton until the gradient is worth less than ``tolerance``; counts its steps.
 
-        Or until the time of a loop is over. Unless the caller is to ``keep`` the point given,
-        its memory is used again.
+        Or until the time of a loop is over.
         """
         full_steps = True
         gradient = self.gradient(point)
@@ -188,14 +180,13 @@ class Inner:
             else:
                 full_steps = trial.value <= point.value + 1e-4 * slope
                 if not full_steps:
-                    self.spare[:] = [trial.dual]
-                    del trial
-                    size = self._size(point, move, slope, self.spare[0])
+                    end = trial.dual
+                    del trial  # of many rows, each array is memory
+                    size = self._size(point, move, slope, end)
+                    del end
                     trial = self._moved(point, move, size)
                     if not trial.value < point.value:
                         return point, steps
-            if steps > 0 or not keep:
-                self.spare[:] = [point.dual]
             point = trial
             gradient = self.gradient(point) if new is None else new
         return point, budget
@@ -259,8 +250,9 @@ class Inner:
             return point.residual, move.prediction
         problem, design = self.problem, self.problem.design
         known = point.made is not None
-        here = np.empty((problem.n_rows, problem.n_outputs)) if point.made is None else point.made
-        change = np.empty_like(here)
+        shape = problem.n_rows, problem.n_outputs
+        here = empty(shape) if point.made is None else point.made
+        change = empty(shape)
         at = None if known else design.directions(self.space.weights(point.function))
         to = design.directions(self.space.weights(move.function))
 
