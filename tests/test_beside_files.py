@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from decimal import Decimal
 
 import numpy as np
@@ -111,13 +112,15 @@ def test_views_of_strings(tmp_path):
     views, plain = (
         TABLE.append_column("c", town.cast(kind)) for kind in ("string_view", "string")
     )
-    parquet.write_table(views, tmp_path / "t.parquet")
-    found = [
-        make_pipeline(TableEncoder(), ridge()).fit(table, "y").predict(table)
-        for table in (plain, views, tmp_path / "t.parquet")
-    ]
-    np.testing.assert_array_equal(found[1], found[0])
-    np.testing.assert_array_equal(found[2], found[0])
+    tables = [plain, views]
+    with suppress(pa.ArrowNotImplementedError):  # of old versions, which write none
+        parquet.write_table(views, tmp_path / "t.parquet")
+        tables.append(tmp_path / "t.parquet")
+    first, *others = (
+        make_pipeline(TableEncoder(), ridge()).fit(table, "y").predict(table) for table in tables
+    )
+    for found in others:
+        np.testing.assert_array_equal(found, first)
 
 
 def test_decimals_in_one_file_and_whole_numbers_in_another(tmp_path):

@@ -62,6 +62,7 @@ def test_numbers_that_are_written_in_an_odd_way_are_warned_of(name):
         encoded(words)
 
 
+@pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 2 has years from 1677")
 def test_dates_may_be_years_apart():
     words = ["0001-01-01", "9999-12-31", "2020-01-01"] * 20
     assert encoded(words).kinds_["word"] == "date"

@@ -74,9 +74,15 @@ def test_whole_numbers_are_the_same_labels_in_all_types(kind):
 
 
 def test_decimals_are_labels_as_other_numbers():
-    cells = [Decimal("1.0"), Decimal("2.50"), Decimal("1E+1"), Fraction(4, 1), 10**400, True]
+    cells = [Decimal("1.0"), Decimal("2.50"), Decimal("1E+1"), Fraction(4, 1), True, True]
     names = TableEncoder().fit(table(pd.Categorical(cells))).get_feature_names_out()
-    assert set(names[1:]) == {"w=1", "w=2.5", "w=10", "w=4", f"w={10**400}"}
+    assert set(names[1:]) == {"w=1", "w=2.5", "w=10", "w=4"}
+
+
+@pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 2 takes no such numbers")
+def test_numbers_that_are_too_large_are_labels():
+    names = TableEncoder().fit(table(pd.Categorical([1, 2, 10**400] * 2))).get_feature_names_out()
+    assert set(names[1:]) == {"w=1", "w=2", f"w={10**400}"}
 
 
 @pytest.mark.parametrize("labels", [list("xy"), [1, 2]])
@@ -104,7 +110,7 @@ def test_numbers_that_are_too_large_are_named(cell, shown):
     said = f"^the column 'n' of X must be finite, and {shown} in row 2 is not$"
     cell = 10**5000 if cell == "10**5000" else cell  # which has no name as a parameter
     with pytest.raises(ValueError, match=said):
-        TableEncoder().fit(pd.DataFrame({"n": [1, cell, 2]}))
+        TableEncoder().fit(pd.DataFrame({"n": pd.Series([1, cell, 2], dtype=object)}))
 
 
 def test_long_doubles_that_are_too_large_are_named():

@@ -49,12 +49,12 @@ def _joined(label: str, batches: list[Any]) -> Any:
     """One table of batches, in which a column may be of several kinds of numbers."""
     pa = arrow()
     tables = [pa.Table.from_batches([batch]) for batch in batches]
+    first = tables[0].schema
     try:
-        if len({table.schema for table in tables}) > 1:
+        if any(table.schema != first for table in tables):
             tables = [with_doubles(table) for table in tables]
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        first = tables[0].schema
         for schema in (table.schema for table in tables):
             for mine, other in zip(first, schema, strict=True):
                 try:
