@@ -42,6 +42,8 @@ def frame_of(X: Any) -> pd.DataFrame:
         frame = frame.infer_objects()
     except UnicodeEncodeError as error:
         raise TableError(_no_text(frame)) from error
+    except OverflowError:  # of pandas 2: a number too large, which is named later
+        frame = frame.copy()
     frame.columns = frame.columns.map(str)
     twice = list(frame.columns[frame.columns.duplicated()])
     if twice:
