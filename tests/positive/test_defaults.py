@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_poisson_deviance, r2_score
 
+from fenchel import KernelRidge
 from fenchel.datasets import load
+from fenchel.kernels import Gaussian
 from fenchel.positive import (
     Condition,
     ConeRegressor,
@@ -140,3 +142,16 @@ def test_so_do_those_in_a_cone(cone):
     Y = np.stack([y, y + 10.0, y + 20.0], axis=1)
     found = ConeRegressor(cone).fit(X, Y).predict(X).mean(axis=0)
     np.testing.assert_allclose(found, Y.mean(axis=0), rtol=2e-3)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson"])
+@pytest.mark.parametrize("wave", [0.0, 3.0])
+def test_levels_are_kept_within_a_small_part_of_the_spread(loss, wave):
+    """A thousandth of the level is as much as the whole spread here."""
+    random = np.random.default_rng(0)
+    X, noise = random.uniform(-2.0, 2.0, (100, 2)), random.normal(size=100)
+    y = 1.0 + 1e-3 * (wave * np.sin(2.0 * X[:, 0]) + noise)
+    model = NonNegativeRegressor(loss).fit(X, y)
+    assert model.score(X, y) > (0.6 if wave else -1e-3)
+    rough = KernelRidge(kernel=Gaussian("learned")).fit(X, y).predict(X)
+    assert np.sqrt(np.mean((model.predict(X) - rough) ** 2)) < 0.5 * y.std()

@@ -8,6 +8,7 @@ from sklearn import config_context
 
 from fenchel.kernels import Gaussian
 from fenchel.positive import (
+    ConeRegressor,
     DensityEstimator,
     HeteroscedasticRegressor,
     NonCrossingQuantileRegressor,
@@ -96,3 +97,20 @@ def test_learned_widths_do_not_depend_on_where_zero_is():
     np.testing.assert_allclose(
         near.kernel_.length_scale, far.kernel_.length_scale, rtol=1e-5, atol=0.0
     )
+
+
+@pytest.mark.parametrize("size", [1e-6, 3.0, 1e6])
+@pytest.mark.parametrize("loss", ["squared", "huber", "poisson", "epsilon_insensitive"])
+def test_constant_targets_are_predicted_in_all_units(loss, size):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    predicted = NonNegativeRegressor(loss).fit(X, np.full(40, size)).predict(X)
+    np.testing.assert_allclose(predicted, size, rtol=2e-3)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e6])
+def test_so_are_constant_targets_in_a_cone(size):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    Y = size * np.tile([1.0, 2.0, 3.0], (40, 1))
+    for loss in ("huber", "squared_epsilon_insensitive"):
+        predicted = ConeRegressor("monotone", loss=loss).fit(X, Y).predict(X)
+        np.testing.assert_allclose(predicted, Y, rtol=0.02)

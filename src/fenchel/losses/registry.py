@@ -120,12 +120,17 @@ def thresholds(kappa: float | None, epsilon: float | None, spread: float) -> tup
 def measured_thresholds(
     kappa: float | None, epsilon: float | None, targets: FloatArray, weight: FloatArray
 ) -> tuple[float, float]:
-    """Return κ and ε: as given, or half and a tenth of the spread of these targets (n, p)."""
-    spread = 1.0
-    if None in (kappa, epsilon):
-        away = np.abs(targets - Absolute().minimizing_offset(targets, weight))
-        spread = spread_of(away, weight)
-    return thresholds(kappa, epsilon, spread)
+    """Return κ and ε: as given, or half and a tenth of the spread of these targets (n, p).
+
+    Constant targets have no spread: ε is zero, and κ half of their size.
+    """
+    if None not in (kappa, epsilon):
+        return thresholds(kappa, epsilon, 1.0)
+    away = np.abs(targets - Absolute().minimizing_offset(targets, weight))
+    if away.any():
+        return thresholds(kappa, epsilon, spread_of(away, weight))
+    size = float(np.average(np.abs(targets).mean(axis=1), weights=weight))
+    return thresholds(kappa, 0.0 if epsilon is None else epsilon, size or 1.0)
 
 
 def make_loss(

@@ -24,6 +24,7 @@ from fenchel.features import (
 )
 from fenchel.kernels import Precomputed, as_kernel, resolve
 from fenchel.learning import Data, Learned, Learning
+from fenchel.learning.reach import around_constant
 from fenchel.learning_estimator import KernelParameters, LearningEstimator
 from fenchel.losses import Loss, Squared
 from fenchel.positive._few_rows import FewRows
@@ -35,7 +36,9 @@ from fenchel.positive.solvers import SOLVER_CHOICE, make_solver, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
-_COST_OF_LEVEL = 1e-3  # alpha / constant² at which a level falls short by a thousandth
+# alpha / constant² at which a level falls short by a thousandth, and by two thousandths of a
+# deviation of r times the level, over the slope of the loss: of squares it is r / 2
+_COST_OF_LEVEL, _COST_OVER_SLOPE = 1e-3, 4e-3
 _STRONGEST, _WEAKEST = 1.0, 1e-8
 
 
@@ -376,20 +379,30 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         """The variance of the constant that makes a level, where it is to be as good as free."""
         return 0.0
 
-    def _learn(self, *known: Any) -> Learned | None:
+    def _learn(
+        self, X: FloatArray, targets: FloatArray, weight: FloatArray, *more: Any
+    ) -> Learned | None:
         """With a larger constant where alpha is so large that a level would fall short.
 
         With a constant and a strength that are s times as large, waves around a level cost what
         they did, and the level an s-th: little beside its loss, as nothing in the linear model.
         """
-        learned, constant = super()._learn(*known), self._free_level
+        learned, constant = super()._learn(X, targets, weight, *more), self._free_level
         if learned is None or self.alpha is not None or constant == 0.0:
             return learned
-        times = learned.alpha / (_COST_OF_LEVEL * constant**2)
+        slope = _slope_of(self._data(X, targets, weight)[0])
+        most = min(_COST_OF_LEVEL, _COST_OVER_SLOPE * slope)
+        times = learned.alpha / (most * constant**2)
         if times <= 1.0:
             return learned
-        more = ConstantKernel((times - 1.0) * constant, "fixed")
-        return replace(learned, kernel=learned.kernel + more, alpha=times * learned.alpha)
+        larger = ConstantKernel((times - 1.0) * constant, "fixed")
+        return replace(learned, kernel=learned.kernel + larger, alpha=times * learned.alpha)
+
+    def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
+        """With a level where nothing could be learned too: of constants, of one or two rows."""
+        if self._learned is not None or not (self._was_open and self._level):
+            return super()._resolved_kernel(rows, weight)
+        return resolve(self._default_kernels(rows)[0], rows, weight, self.random_state)
 
     def _linear_loss(self, scale: float) -> tuple[Loss, bool]:
         """The loss of a linear model of standardized targets, and whether it has an offset."""
@@ -420,6 +433,13 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         """What to subtract and divide targets by, (t,) each: nothing, and their mean size."""
         size = np.average(np.abs(targets), axis=0, weights=weight)
         return np.zeros(targets.shape[1]), np.where(size > 0.0, size, 1.0)
+
+
+def _slope_of(data: Data) -> float:
+    """Mean loss over mean residual of the best constant: how steep the loss is there."""
+    residual = around_constant(data.loss, data.targets, data.weight)
+    loss = float(np.average(data.loss.value(residual), weights=data.weight))
+    return loss / float(np.average(np.abs(residual).max(axis=1), weights=data.weight))
 
 
 def with_constant(features: FloatArray) -> FloatArray:
