@@ -9,12 +9,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 from scipy.integrate import quad
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 
 from contract_cases import with_checks
 from fenchel.kernels import Gaussian, Laplacian, Polynomial
+from fenchel.model_selection import PathSearchCV
 from fenchel.positive import DensityEstimator
 
 
@@ -156,3 +158,40 @@ def test_bad_input():
         DensityEstimator().fit(X, sample_weight=np.zeros(50))
     with pytest.warns(ConvergenceWarning, match="increase max_iter"):
         DensityEstimator(max_iter=1).fit(X)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_log_likelihoods_are_finite_where_densities_are_no_numbers(d):
+    density = DensityEstimator(learn=False).fit(mixture(60, d=d))
+    features = density.feature_map_
+    X = np.array([[50.0], [90.0], [-1e4]]) * np.ones(d)
+    inner = features.coefficients(density.model_.factor_)
+    Z, scale = features.landmarks_, features.kernel_.length_scale
+    for x, found in zip(X, density.score_samples(X), strict=True):
+        logs = -0.5 * np.sum(np.square((x - Z) / scale), axis=1)
+        expected = logsumexp(logs[:, None] + logs, b=inner @ inner.T)
+        assert density.model_(x[None])[0] == 0.0
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_search_is_not_decided_by_one_row_far_away():
+    X = mixture(60)
+    X[0] = 100.0
+    candidates = {"length_scale": [0.01, 1.0]}
+    search = PathSearchCV(DensityEstimator(kernel=Gaussian(1.0), learn=False), candidates, cv=3)
+    assert search.fit(X).best_params_ == {"length_scale": 1.0}
+    assert np.isfinite(search.best_score_)
+
+
+def test_conditional_densities_far_out_are_those_of_the_nearest_rows():
+    X = mixture(100, d=2)
+    X[:, 1] += 2.0 * X[:, 0]
+    density = DensityEstimator(kernel=Gaussian(0.3), learn=False).fit(X)
+    far = density.predict_distribution([[0.0], [40.0]])
+    grid = np.linspace(-6.0, 10.0, 4001)
+    rows = np.stack([np.full(len(grid), 40.0), grid], axis=1)
+    logs = density.score_samples(rows)
+    share = np.exp(logs - logs.max())
+    assert far.mean()[1] == pytest.approx(share @ grid / share.sum(), rel=1e-3)
+    with pytest.raises(ValueError, match="where the density of the fit is positive"):
+        density.predict_distribution([[1e12]])

@@ -114,6 +114,10 @@ class ScalarKernel(CheckedParameters, Kernel):
         """
         return 0.0
 
+    def log_values(self, X: FloatArray, Z: FloatArray) -> FloatArray | None:
+        """Logarithms of kernel values too small to be numbers, (n, m), None if not known."""
+        return None
+
     def gradient(self, X: FloatArray, Z: FloatArray, weights: FloatArray) -> FloatArray | None:
         r"""Gradients of combinations of kernel values, None if they are not known.
 

@@ -212,6 +212,10 @@ class Gaussian(_Radial):
     def _degrees_of_freedom(self) -> float:
         return np.inf
 
+    def log_values(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+        """Return minus half the squared distances, (n, m), in units of the length scales."""
+        return np.asarray(-0.5 * squared_distances(*self._scaled(X, Z)))
+
     def product_integrals(self, Z: FloatArray, measure: Box | Normal) -> FloatArray:
         """Integrals of products: over any box and against any normal density."""
         return gaussian_products(Z, self._widths(Z.shape[1]), measure)

@@ -17,6 +17,8 @@ from fenchel.positive.model import PSDModel
 
 _SHARE = 1.0 / 32.0  # of a length scale from a point to the next
 _EQUAL = 1024  # cells where there is no length scale
+_SMALL = 1e-200  # densities of a row all below it are compared by their logarithms
+_LARGE = 1e12  # logarithms beyond it have errors of a thousandth and more
 _AT_ONCE = 2**14  # rows of the grid whose features are made at once
 
 
@@ -50,6 +52,9 @@ def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistr
         rows = given[start : start + size]
         density[start : start + size] = _along(model, rows, grid, place)
     gaps = np.cumsum([len(each) for each in cells])[:-1]
+    far = np.flatnonzero(density.max(axis=1) < _SMALL)
+    for row in far:
+        density[row] = _far_along(model, given[row : row + 1], grid, place)
     density[:, gaps - 1] = density[:, gaps] = 0.0  # what is left there would fill the gap
     nowhere = np.flatnonzero(~(density.max(axis=1) > 0.0))
     if len(nowhere):
@@ -61,6 +66,18 @@ def conditional_density(model: PSDModel, X: ArrayLike, column: Any) -> GridDistr
 
 def _along(model: PSDModel, rows: FloatArray, grid: FloatArray, place: int) -> FloatArray:
     """Values of the model at each row with each point of the grid put in, (n, m)."""
+    return model(_with_points(rows, grid, place)).reshape(len(rows), len(grid))
+
+
+def _far_along(model: PSDModel, row: FloatArray, grid: FloatArray, place: int) -> FloatArray:
+    """The same of one row over the largest value, which may be too small to be a number, (m,)."""
+    logs = model.log_values(_with_points(row, grid, place))
+    largest = logs.max()
+    return np.exp(logs - largest) if largest > -_LARGE else np.zeros(len(grid))
+
+
+def _with_points(rows: FloatArray, grid: FloatArray, place: int) -> FloatArray:
+    """Each row with each point of the grid put in."""
     whole = np.insert(np.repeat(rows, len(grid), axis=0), place, 0.0, axis=1)
     whole[:, place] = np.tile(grid, len(rows))
-    return model(whole).reshape(len(rows), len(grid))
+    return whole

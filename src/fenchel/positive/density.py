@@ -319,8 +319,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         """
         check_is_fitted(self)
         rows = self._new_rows(_as_column(X) if self.n_features_in_ == 1 else X)
-        values = self.model_(rows)
-        return np.log(values, out=np.full(len(values), -np.inf), where=values > 0.0)
+        return self.model_.log_values(rows)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-likelihood of rows X."""

@@ -12,7 +12,7 @@ from fenchel._threads import threads_that_pay
 from fenchel._typing import FloatArray
 from fenchel._validation import shown
 from fenchel.features import FeatureMap
-from fenchel.kernels import as_box, as_measure
+from fenchel.kernels import as_box, as_measure, as_scalar_kernel
 from fenchel.positive._differences import gradient_by_differences
 from fenchel.positive._forms import product_form, root_of
 from fenchel.positive._row_sums import quadratic_forms
@@ -20,6 +20,7 @@ from fenchel.positive._sampling import sample_by_conditionals
 from fenchel.positive.integrals import moment, on_support
 
 _NO_RANK = 1e-9
+_SMALL = 1e-280  # squares of kernel values below it are no normal numbers
 _NEGATIVE = 1e-10
 
 
@@ -129,6 +130,34 @@ class PSDModel:
         with threads_that_pay(len(self.factor_)):
             values = quadratic_forms(self.feature_map_.transform(X), self.factor_)
         return np.where(self.support_.contains(X), values, 0.0)
+
+    def log_values(self, X: npt.ArrayLike) -> FloatArray:
+        """Logarithms of f at rows X (n, d), (n,), -inf where f is zero.
+
+        With a Gaussian kernel also where f is too small to be a number, far from all landmarks.
+        """
+        X = np.asarray(X, dtype=np.float64)
+        values = self(X)
+        found = np.log(values, out=np.full(len(values), -np.inf), where=values > 0.0)
+        far = np.flatnonzero((values < _SMALL) & self.support_.contains(X))
+        if len(far):
+            found[far] = self._far_out(X[far], found[far])
+        return found
+
+    def _far_out(self, X: FloatArray, instead: FloatArray) -> FloatArray:
+        """Logarithms by kernel values over the largest of each row, where these are known."""
+        landmarks = getattr(self.feature_map_, "landmarks_", None)
+        kernel = as_scalar_kernel(self.feature_map_.kernel_)
+        logs = None if landmarks is None else kernel.log_values(X, landmarks)
+        if logs is None:
+            return instead
+        largest = logs.max(axis=1, keepdims=True)
+        known = np.isfinite(largest[:, 0])
+        over = np.exp(logs[known] - largest[known])
+        values = quadratic_forms(self.feature_map_.from_kernel_values(over), self.factor_)
+        with np.errstate(divide="ignore"):
+            instead[known] = np.log(values) + 2.0 * largest[known, 0]
+        return instead
 
     def gradient(self, X: npt.ArrayLike) -> FloatArray:
         """Gradient of f at rows X (n, d), (n, d).

@@ -121,6 +121,9 @@ def _check(kernel: Any, X: FloatArray) -> None:
     same(kernel(X), gram, "k(X) must be the same each time")
     whole = KernelFunctions(kernel, X[some]).combined(X, np.eye(len(some)))
     same(whole, gram[:, some], "reduced and fill must write what k(X, Z) returns")
+    logs = as_scalar_kernel(kernel).log_values(X, X[some])
+    if logs is not None:
+        same(np.exp(logs), gram[:, some], "log_values(X, Z) must be logarithms of k(X, Z)")
     require(np.array_equal(X, before), "the kernel changes the rows that it is given")
 
 
