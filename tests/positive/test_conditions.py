@@ -124,3 +124,20 @@ def test_refused_at_fit():
         fit(Condition("value", equals=0.0, at=[0.0, 1.0]))
     with pytest.raises(ValueError, match="constraints must not contradict one another"):
         fit(Condition("value", equals=-1.0, at=[0.0]))
+
+
+def test_steps_go_on_where_conditions_nearly_contradict_each_other():
+    random = np.random.default_rng(0)
+    X = random.uniform(-2.0, 2.0, (100, 1))
+    y = np.abs(np.sin(2.0 * X[:, 0])) + 0.1 * random.normal(size=100)
+    near = [Condition("value", equals=v, at=[t]) for v, t in ((1.0, 0.0), (2.0, 0.02))]
+    model = NonNegativeRegressor("huber", conditions=near, kernel=Gaussian(0.5), alpha=1e-4)
+    assert model.fit(X, y).status_.converged
+    np.testing.assert_allclose(model.predict([[0.0], [0.02]]), [1.0, 2.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["pinball", "absolute", "epsilon_insensitive"])
+def test_so_they_do_on_one_row(loss):
+    model = NonNegativeRegressor(loss).fit(X[:1], [3.0])
+    assert model.status_.converged
+    assert model.predict(X[:1]) == pytest.approx(3.0, rel=1e-5)

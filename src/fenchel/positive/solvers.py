@@ -43,6 +43,7 @@ from fenchel.solvers.loop import Iterate
 # goes on: 524, 494 and 674
 _LAST, _LAST_PROX = 0.5, 0.1
 _ROUGH = 1e-4  # a tolerance that does not need the kinks
+_PATIENCE = 20  # steps of the prox in which the gap must halve
 _REFINEMENTS = 2  # of a Newton step without conditions: those of pinball losses need them
 _REFINED = 1e-12  # share of the squared residual of a step that is left alone
 # share of a dual point with kinks where a barrier begins: within the unit of its gap, and beyond
@@ -245,6 +246,7 @@ class BarrierFirst(ProximalNewton):
     """A barrier as far as the kinks do not matter, or rounding lets it, and the prox from there.
 
     A barrier is several times as fast to a rough solution; the prox ends at the kinks themselves.
+    Where it does not come nearer, as with conditions that nearly contradict, the barrier goes on.
     """
 
     def _joint(self, problem: PSDProblem) -> bool:
@@ -257,22 +259,39 @@ class BarrierFirst(ProximalNewton):
         if warm_start is not None and self.tol < _ROUGH:  # what is precise already stays so
             yield from super()._iterates(record, warm_start)
             return
-        done = 0
-        with closing(self._barrier()._iterates(record, warm_start)) as first:
-            for iterate in first:
-                yield iterate
-                done = iterate.n_iter
-                if record.loop.gap <= _ROUGH:
-                    break
-        best = record.loop.best
+        joint, done, others = record.joint, 0, 0
+        with closing(self._barrier()._iterates(record, warm_start)) as barrier:
+            for step, found in barrier:
+                done = others + step
+                yield Iterate(done, found)
+                if done >= self.max_iter:
+                    return
+                if record.loop.gap <= _ROUGH and not others:
+                    others = (yield from self._at_kinks(record, done, _PATIENCE)) - done
+                    record.joint = joint
+                if record.loop.stopped:
+                    return
+        yield from self._at_kinks(record, done, self.max_iter)
+
+    def _at_kinks(
+        self, record: Record, done: int, patience: int
+    ) -> Generator[Iterate[Certified], None, int]:
+        """The prox from the best point on, as long as the gap halves; returns all steps."""
+        best, before, count = record.loop.best, record.loop.gap, done
         if best is None or done >= self.max_iter:
-            return
+            return done
         start = Start(best.point.dual, best.point.spectra.multipliers)
         record.joint = False
         rest = replace(self, max_iter=self.max_iter - done)
         with closing(ProximalNewton._iterates(rest, record, start)) as last:
             for step, found in last:
-                yield Iterate(done + step, found)
+                count = done + step
+                yield Iterate(count, found)
+                if step and step % patience == 0:
+                    if record.loop.gap > 0.5 * before:
+                        break
+                    before = record.loop.gap
+        return count
 
 
 def _proposed(
