@@ -101,10 +101,11 @@ def _scaled(kernel: Any, scale: Any) -> Any:
     raise ValueError(f"length_scale is for kernels that have one, got {shown(kernel)}")
 
 
-def strengths(n: int) -> FloatArray:
+def strengths(n: int, least: float = 1.0) -> FloatArray:
     """Strengths on a geometric grid, largest first, where all units are one.
 
-    From nearly constant models to nearly interpolating ones.
+    From nearly constant models to nearly interpolating ones, in all directions with squares of
+    at least ``least``.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def strengths(n: int) -> FloatArray:
     >>> strengths(3)
     array([1.00000000e+01, 3.16227766e-03, 1.00000000e-06])
     """
-    return np.geomspace(_STRONGEST, _WEAKEST, n)
+    return np.geomspace(_STRONGEST, _WEAKEST * least, n)
 
 
 __all__ = ["Searchable", "strengths"]

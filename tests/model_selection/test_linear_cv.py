@@ -129,6 +129,18 @@ def test_ridge_of_scikit_learn():
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9)
 
 
+def test_strengths_of_ridge_reach_columns_in_small_units():
+    """A column in large units that says nothing leaves the others to be found."""
+    large = np.random.default_rng(1).normal(size=60) * 1e4
+    alone, beside = RidgeCV().fit(X, Y), RidgeCV().fit(np.column_stack([X, large]), Y)
+    assert beside.best_score_ == pytest.approx(alone.best_score_, rel=0.1)
+    weakest = min(params["alpha"] for params in beside.cv_results_["params"])
+    columns = np.column_stack([X, large])
+    assert weakest == pytest.approx(1e-6 * 9 * columns.var(axis=0).min())
+    same = [params["alpha"] for params in RidgeCV(3).fit(X[:, :1], Y).cv_results_["params"]]
+    np.testing.assert_allclose(same, X[:, 0].var() * np.array([10.0, 10**-2.5, 1e-6]))
+
+
 def test_radii_along_a_path():
     search = PathSearchCV(Lasso(), {"radius": [0.1, 1.0, 3.0, 10.0]}, cv=FOLDS).fit(X, Y)
     theirs = GridSearchCV(Lasso(), {"radius": [0.1, 1.0, 3.0, 10.0]}, cv=FOLDS).fit(X, Y)

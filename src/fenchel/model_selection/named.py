@@ -131,7 +131,8 @@ class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
     Parameters
     ----------
     alphas : int or sequence of float, default=50
-        Strengths, or how many of them on a geometric grid in the units of the problem. That of
+        Strengths, or how many of them on a geometric grid in the units of the problem, which
+        reaches down to where columns of small deviations are free as well. That of
         :class:`sklearn.linear_model.RidgeCV` is n_samples times this.
     fit_intercept : bool, default=True
         Whether each output has a free offset.
@@ -178,8 +179,8 @@ class LassoCV(_Linear[Lasso]):
     ----------
     alphas : int or sequence of float, default=50
         Strengths, or how many of them on a geometric grid, from that at which all coefficients
-        are zero to a thousandth of it. Those of :class:`sklearn.linear_model.LassoCV` are the
-        same.
+        are zero to a thousandth of it: standardize columns, or those of small deviations may be
+        out of reach. Those of :class:`sklearn.linear_model.LassoCV` are the same.
     fit_intercept : bool, default=True
         Whether each output has a free offset.
     tol, max_iter

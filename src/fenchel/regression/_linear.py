@@ -31,6 +31,7 @@ from fenchel.solvers import LeastSquares, Solution, judged_again
 _DEFAULT_ALPHA = 1e-3
 _LARGEST_ARRAY = 2**27  # numbers: 1 GiB
 _WEAKEST = 1e-3  # of the strength at which all coefficients become zero, as elsewhere
+_LEAST = 1e-10  # mean square of a column, of the mean of all, that a grid goes down for
 
 
 class LinearModel(CheckedRegressor, CertifiedEstimator):
@@ -145,10 +146,14 @@ class Penalized(Searchable, LinearModel):
     def path_grid(self, prepared: CentredRows, name: str, n: int) -> FloatArray:
         """Return n strengths on a geometric grid in the units of the problem, largest first.
 
-        Squares have the curvature of the mean squared length of the rows.
+        Squares have the curvature of the mean squared length of the rows. The weakest leaves
+        columns of small deviations free as well, whatever the units of the others.
         """
-        lengths = np.einsum("ij,ij->i", prepared.features, prepared.features)
-        return strengths(n) * float(np.average(lengths, weights=prepared.weight) or 1.0)
+        share = prepared.weight / prepared.weight.sum()
+        squares = np.einsum("ij,ij,i->j", prepared.features, prepared.features, share)
+        varying = squares[squares > 0.0]
+        least = max(varying.min() / varying.mean(), _LEAST) if len(varying) else 1.0
+        return strengths(n, float(least)) * float(squares.sum() or 1.0)
 
 
 @parameters
