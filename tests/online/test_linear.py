@@ -33,27 +33,37 @@ def eta(step, schedule, delay, t):
 
 
 def plain(kind, X, y, weight, step, schedule="constant", delay=1.0, alpha=0.0, ones=True):
-    """All iterates, (T + 1, d + 1) with the offset last; the sign of Figure 11.7 put right."""
+    """All iterates, (T + 1, d + 1) with the offset last; the sign of Figure 11.7 put right.
+
+    Without a step the column of the offset has the size of the entries so far in place of 1, so
+    that its weight moves by the square of that, and the first row moves no other weight.
+    """
+    sizes = np.cumsum((X**2).mean(axis=1)) / np.arange(1, len(X) + 1)
     X = np.column_stack([X, np.ones(len(X)) if ones else np.zeros(len(X))])
     penalized = np.r_[np.ones(X.shape[1] - 1), 0.0]
     w, plus, minus = (np.zeros(X.shape[1]) for _ in range(3))
     iterates = [w]
     longest = 0.0
     for t, (x, target, s) in enumerate(zip(X, y, weight, strict=True), 1):
-        longest = max(longest, s * (x @ x + (alpha if kind is OnlineRidge else 0.0)))
+        along = x.copy()
+        if step is None and ones:
+            along[-1] = sizes[t - 1]
+            along[:-1] *= t > 1
+        square = x[:-1] @ x[:-1] + along[-1] + (alpha if kind is OnlineRidge else 0.0)
+        longest = max(longest, s * square)
         base = 0.5 / longest if step is None else step
         n = eta(base, schedule, delay, t) * s
         if kind is OnlineLasso:
             residual = target - (plus - minus) @ x
             new_plus, new_minus = np.zeros_like(w), np.zeros_like(w)
             for j in range(len(w) - 1):
-                new_plus[j] = max(0.0, plus[j] - n * (alpha - residual * x[j]))
-                new_minus[j] = max(0.0, minus[j] - n * (alpha + residual * x[j]))
-            new_plus[-1] = plus[-1] + n * residual * x[-1]  # the offset has any sign
+                new_plus[j] = max(0.0, plus[j] - n * (alpha - residual * along[j]))
+                new_minus[j] = max(0.0, minus[j] - n * (alpha + residual * along[j]))
+            new_plus[-1] = plus[-1] + n * residual * along[-1]  # the offset has any sign
             plus, minus = new_plus, new_minus
             w = plus - minus
         else:
-            w = w - 2 * n * ((w @ x - target) * x + alpha * penalized * w)
+            w = w - 2 * n * ((w @ x - target) * along + alpha * penalized * w)
         iterates.append(w)
     return np.array(iterates)
 
@@ -258,6 +268,30 @@ def test_the_step_below_the_advice_does_not_diverge(kind, scale):
     assert np.abs(model.predict(X)).max() < 1e3
     automatic = make(kind).partial_fit(X, y)
     assert np.abs(automatic.predict(X)).max() < 1e3
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+@pytest.mark.parametrize("unit", [1e-6, 1e3])
+def test_units_are_of_no_matter_without_a_step(kind, unit, data):
+    X, y, weight = data
+    model = make(kind).partial_fit(X, y, weight)
+    assert model.score(X, y) > 0.5  # something was learned
+    for part, size in ((X * unit, 1.0), (X, unit)):
+        other = make(kind).partial_fit(part, y * size, weight)
+        np.testing.assert_allclose(other.predict(part) / size, model.predict(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_rows_of_zeros_move_the_offset(kind, data):
+    X, y, _ = data
+    model = make(kind).partial_fit(np.zeros((40, 4)), np.full(40, 3.0))
+    assert model.intercept_ == pytest.approx(3.0)
+    assert model.partial_fit(X, y).score(X, y) > 0.5
+
+
+def test_a_short_first_row_says_nothing_of_slopes():
+    model = WidrowHoff().partial_fit([[1e-6], [1.0]], [3.0, 3.0])
+    assert abs(model.coef_[0]) < 3.0
 
 
 def test_overflow_is_reported_without_a_step():

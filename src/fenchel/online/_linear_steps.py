@@ -10,9 +10,25 @@ import numpy as np
 
 from fenchel._compiling import njit
 from fenchel._typing import FloatArray, IntArray
-from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, next_step
+from fenchel.online._pace import ABSURD, AVERAGED, LARGEST_TARGET, ROWS, SQUARES, next_step
 
 Three = tuple[FloatArray, FloatArray, FloatArray]
+_LEAST = 1e-100  # square of the column of the offset where all rows so far are zero
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _column(
+    track: FloatArray, pace: FloatArray, offset: float, square: float, d: int
+) -> tuple[float, float]:
+    """The square that the column of the offset has, and 0 where a row moves the offset alone.
+
+    1 with a step. Without one it has the unit of the rows: it is the mean square of the entries
+    so far, and a first row, which says nothing of slopes or of the size of the next, moves none.
+    """
+    track[SQUARES] += (square / d - track[SQUARES]) / (track[ROWS] + 1.0)
+    if offset == 0.0 or not np.isnan(pace[0]):
+        return offset, 1.0
+    return max(track[SQUARES], _LEAST), 0.0 if track[ROWS] == 0.0 else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -29,19 +45,20 @@ def squared_steps(
     d = X.shape[1]
     for k in range(order.size):
         x, s = X[order[k]], weight[order[k]]
-        guess, size = offset * w[0, d], offset + alpha
+        guess, square = offset * w[0, d], 0.0
         for j in range(d):
             guess += w[0, j] * x[j]
-            size += x[j] * x[j]
-        size *= s
+            square += x[j] * x[j]
+        one, moves = _column(track, pace, offset, square, d)
+        size = (square + one + alpha) * s
         error = guess - y[order[k]]
         eta = next_step(track, pace, size, y[order[k]], False)
         if _diverged(error, eta * size > 1.0, track):
             return k
         gain, shrink = 2.0 * eta * s * error, 1.0 - 2.0 * eta * s * alpha
         for j in range(d):
-            w[0, j] = shrink * w[0, j] - gain * x[j]
-        w[0, d] -= offset * gain
+            w[0, j] = shrink * w[0, j] - moves * gain * x[j]
+        w[0, d] -= one * gain
         if track[ROWS] >= pace[3]:
             track[AVERAGED] += 1.0
             for j in range(d + 1):
@@ -58,18 +75,19 @@ def lasso_steps(
     d = X.shape[1]
     for k in range(order.size):
         x, s = X[order[k]], weight[order[k]]
-        guess, size = offset * w[0, d], offset
+        guess, square = offset * w[0, d], 0.0
         for j in range(d):
             guess += (w[0, j] - w[1, j]) * x[j]
-            size += x[j] * x[j]
+            square += x[j] * x[j]
+        one, moves = _column(track, pace, offset, square, d)
         error = guess - y[order[k]]
-        eta = next_step(track, pace, s * size, y[order[k]], False)
-        if _diverged(error, eta * s * (2.0 * size - offset) > 2.0, track):
+        eta = next_step(track, pace, s * (square + one), y[order[k]], False)
+        if _diverged(error, eta * s * (2.0 * square + one) > 2.0, track):
             return k
         for j in range(d):
-            w[0, j] = max(0.0, w[0, j] - eta * s * (alpha + error * x[j]))
-            w[1, j] = max(0.0, w[1, j] - eta * s * (alpha - error * x[j]))
-        w[0, d] -= offset * eta * s * error
+            w[0, j] = max(0.0, w[0, j] - eta * s * (alpha + moves * error * x[j]))
+            w[1, j] = max(0.0, w[1, j] - eta * s * (alpha - moves * error * x[j]))
+        w[0, d] -= one * eta * s * error
         if track[ROWS] >= pace[3]:
             track[AVERAGED] += 1.0
             for j in range(d + 1):

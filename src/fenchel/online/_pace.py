@@ -8,7 +8,7 @@ from fenchel._compiling import njit
 from fenchel._typing import FloatArray
 
 SCHEDULES = ("constant", "inverse_sqrt", "inverse")
-ROWS, AVERAGED, LARGEST_CURVATURE, LARGEST_TARGET = 0, 1, 2, 3  # places in ``track``
+ROWS, AVERAGED, LARGEST_CURVATURE, LARGEST_TARGET, SQUARES = range(5)  # places in ``track``
 ABSURD = 1e3  # errors of so many times the largest target are no predictions
 
 

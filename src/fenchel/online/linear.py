@@ -26,7 +26,7 @@ class _Linear(OnlineRegressor):
     def _begin(self, X: FloatArray, weight: FloatArray) -> None:
         self._state = np.zeros((len(self._signs), X.shape[1] + 1))
         self._mean = np.zeros(X.shape[1] + 1)
-        self._track = np.zeros(4)
+        self._track = np.zeros(5)
 
     def _learn(
         self, X: FloatArray, y: FloatArray, weight: FloatArray, orders: Iterable[IntArray]
@@ -74,7 +74,9 @@ class WidrowHoff(_Linear):
     step : float, optional
         η > 0; below 1 / max s‖x‖² (with intercept: s(‖x‖² + 1)) no row can make the distance
         to a perfect solution grow. None, the default, is half of that bound for the rows
-        seen so far, so that it never diverges and needs no scaling of the columns as a whole.
+        seen so far, so that it never diverges. The column of the offset then is not one but c, c²
+        the mean square of all entries so far, and the first row moves the offset alone: in
+        another unit of X or y the model is the same. Columns still need deviations of one size.
     schedule : {"constant", "inverse_sqrt", "inverse"}, default="constant"
         See the table.
     delay : float, default=1.0
@@ -83,7 +85,8 @@ class WidrowHoff(_Linear):
         Whether the model is the mean of the iterates w₂, …, w_{t+1} (Polyak and Ruppert) in place
         of the last one; an integer n leaves out those before row n. The iteration is the same.
     fit_intercept : bool, default=True
-        Whether there is an offset: the weight of a column of ones. The textbook has none.
+        Whether there is an offset: the weight of a column of ones, see ``step``. The textbook
+        has none.
     n_epochs : int, default=10
         How often ``fit`` goes through the rows; ``partial_fit`` does once.
     shuffle : bool, default=True
@@ -163,7 +166,7 @@ class OnlineRidge(_Penalized):
         of rows.
     step : float, optional
         η > 0, safe below 1 / max s(‖x‖² + α), with intercept s(‖x‖² + 1 + α). None is half of that
-        bound for the rows seen so far.
+        bound for the rows seen so far, as in :class:`WidrowHoff`.
     schedule, delay, average, fit_intercept, n_epochs, shuffle, random_state
         As in :class:`WidrowHoff`.
 
@@ -213,7 +216,7 @@ class OnlineLasso(_Penalized):
         carries no ½ and no mean, is 2 * alpha times the number of rows.
     step : float, optional
         η > 0, safe below 1 / max s‖x‖², with intercept s(‖x‖² + 1). None is half of that bound for
-        the rows seen so far.
+        the rows seen so far, as in :class:`WidrowHoff`.
     schedule, delay, average, fit_intercept, n_epochs, shuffle, random_state
         As in :class:`WidrowHoff`. The mean of iterates has fewer zeros than the last one.
 
