@@ -27,6 +27,8 @@ NO_DOUBTS = {
     "types": [f"Typ {k % 5}" for k in range(N)],
     "half": [f"{k % 9} km" if k % 2 else "far" for k in range(N)],
     "one value": ["1 km" if k % 2 else "1 km " for k in range(N)],
+    "versions": [f"{1 + k % 3}.{k % 60}.{60 + k % 40}" for k in range(N)],
+    "quarters alone": [f"Q{1 + k % 4}" for k in range(N)],
     "scales": [f"1/{1000 * (1 + k % 5)}" for k in range(N)],
 }
 ODD_NUMBERS = {
@@ -35,7 +37,20 @@ ODD_NUMBERS = {
     "minus": [f"\u2212{k}" for k in range(N)],
     "half of them": [f"{k}" if k % 2 else f"({k})" for k in range(N)],
     "underscores": [f"1_{k:03}" for k in range(N)],
+    "spaces": [f"{1 + k % 9} {k:03},5" for k in range(N)],
+    "times of day": [f"{k % 24}:{k % 60:02}" for k in range(N)],
     "Fortran": [f"{k}.25D0" for k in range(N)],
+}
+DAYS = pd.Timestamp("2018-01-05") + pd.to_timedelta(31 * np.arange(N), "D")
+SHORT_DATES = {
+    "day first": DAYS.strftime("%d.%m.%y"),
+    "month first": DAYS.strftime("%m/%d/%y"),
+    "year first": DAYS.strftime("%y-%m-%d"),
+    "with hours": DAYS.strftime("%d.%m.%y 08:30"),
+    "month in letters": DAYS.strftime("%d-%b-%y"),
+    "months": DAYS.strftime("%b %Y"),
+    "whole names of months": DAYS.strftime("%B %Y"),
+    "quarters": [f"{day.year}-Q{day.quarter}" for day in DAYS],
 }
 
 
@@ -60,6 +75,14 @@ def test_numbers_that_are_written_in_an_odd_way_are_warned_of(name):
     said = f"the column 'word' holds numbers such as {words[0]!r} in row 1, and is not read as"
     with pytest.warns(UserWarning, match=re.escape(said)):
         encoded(words)
+
+
+@pytest.mark.parametrize("name", SHORT_DATES)
+def test_dates_without_a_day_or_a_whole_year_are_warned_of(name):
+    words = list(SHORT_DATES[name])
+    said = f"the column 'word' holds dates such as {words[0]!r} in row 1, and is not read as dates"
+    with pytest.warns(UserWarning, match=re.escape(said)):
+        assert encoded(words).kinds_.get("word") != "date"
 
 
 @pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 2 has years from 1677")

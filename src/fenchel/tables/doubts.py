@@ -14,11 +14,19 @@ _LEAST = 3  # values with the same unit
 # 5 EUR and 1.250,5 km/h and 12kg: a number and one word or mark
 _WITH_UNIT = r"\s*[-+]?\d+(?:[.,']\d+)*\s*([^\W\d_][^\s\d]{0,11}|[°%‰²³]\S{0,3})\s*"
 
-# −5 with a sign that is no hyphen, (5) and 5- of accounts, 1_000, and 1.5D0 of Fortran
+# −5 with a sign that is no hyphen, (5) and 5- of accounts, 1_000, 1 000, 12:30, 1.5D0 of Fortran
 _ODD_NUMBER = (
     r"\s*(?:[\u2212\u2013]\s*\d[\d.,]*|\(\s*\d[\d.,]*\s*\)|\d[\d.,]*\s*[-\u2212\u2013]"
-    r"|[-+]?\d+(?:_\d+)+(?:\.\d+)?|[-+]?\d+(?:\.\d*)?[dD][-+]?\d+)\s*"
+    r"|[-+]?\d+(?:_\d+)+(?:\.\d+)?"
+    r"|[-+]?\d{1,3}(?: \d{3})+(?:[.,]\d+)?|\d+(?::\d\d){1,2}|[-+]?\d+(?:\.\d*)?[dD][-+]?\d+)\s*"
 )
+
+# 24.12.21 and 24-Dec-21, which do not say which part is the year, and months in words
+_SHORT_DATES = ("%d %m %y", "%m %d %y", "%y %m %d", "%d %b %y", "%b %y", "%b %Y", "%B %Y")
+_QUARTER = r"(?:\d{4}[- ]?Q[1-4]|Q[1-4][- /]?\d{4})"
+_CLOCK = r"(?:[ T]\d{1,2}:\d\d(?::\d\d)?)?"
+_MARK = r"[-./ ]"
+_LIKE_A_DATE = rf"(?:\d{{1,2}}{_MARK}+)?(?:\d{{1,2}}|[^\W\d_]{{3,9}}){_MARK}+\d{{2,4}}"
 
 
 def doubt_of(column: pd.Series[Any], name: str) -> str | None:
@@ -40,6 +48,12 @@ def doubt_of(column: pd.Series[Any], name: str) -> str | None:
         return (
             f"the column {name!r} holds numbers such as {cells.first(words, odd)}, and is not "
             "read as numbers: write them like -1234.5 for that"
+        )
+    short = _short_dates(words)
+    if short is not None:
+        return (
+            f"the column {name!r} holds dates such as {cells.first(words, short)}, and is not "
+            "read as dates: write them like 2021-12-24, or 2021-12 for months, for that"
         )
     several = dates.several_formats(words)
     if several is None:
@@ -74,3 +88,22 @@ def _odd_numbers(words: pd.Series[Any]) -> Any:
     if not odd.any() or (odd | ~cells.not_numbers(found))[codes].mean() < _NEARLY_ALL:
         return None
     return words.isin(labels[odd]).to_numpy(dtype=np.bool_)
+
+
+def _short_dates(words: pd.Series[Any]) -> Any:
+    """Which cells are dates without a day or without a whole year, if nearly all are."""
+    codes, labels = pd.factorize(words.dropna())
+    found = pd.Series(labels, dtype=object).astype(str).str.strip()
+    quarters = found.str.fullmatch(_QUARTER).to_numpy(dtype=np.bool_)
+    like = quarters | found.str.fullmatch(_LIKE_A_DATE + _CLOCK).to_numpy(dtype=np.bool_)
+    if np.sum(like[codes]) < max(_LEAST, _NEARLY_ALL * len(codes)):
+        return None
+    days = found.str.replace(f"{_CLOCK}$", "", regex=True).str.replace(
+        f"{_MARK}+", " ", regex=True
+    )
+    parsed = [pd.to_datetime(days, format=form, errors="coerce") for form in _SHORT_DATES]
+    ways = [quarters, *(each.notna().to_numpy(dtype=np.bool_) for each in parsed)]
+    short = max(ways, key=lambda each: int(each[codes].sum()))
+    if short[codes].mean() < _NEARLY_ALL:
+        return None
+    return words.isin(labels[short]).to_numpy(dtype=np.bool_)
