@@ -103,6 +103,19 @@ def test_rows_by_sign_and_size(mcycle, ax):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("times", "accel")
 
 
+def test_marks_of_many_rows_leave_others_to_be_seen(ax):
+    random = np.random.default_rng(0)
+    values, targets = random.normal(size=(2, 400))
+    coefficients = np.where(np.arange(400) % 4 == 0, 0.0, random.choice([-1.0, 1.0], 400))
+    few = SupportDisplay(values[:40], targets[:40], coefficients[:40]).plot(ax=ax)
+    many = SupportDisplay(values, targets, coefficients).plot(ax=ax)
+    largest = [max(part.get_sizes().max() for part in each.carrying_) for each in (few, many)]
+    assert largest[0] == 90.0
+    assert largest[1] * np.count_nonzero(coefficients) <= 5000.0
+    for each in (few, many):
+        assert each.idle_.get_zorder() > max(part.get_zorder() for part in each.carrying_)
+
+
 @pytest.mark.slow
 def test_several_levels_together_or_one(mcycle, ax):
     X, y = mcycle

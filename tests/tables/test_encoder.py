@@ -201,7 +201,8 @@ def test_months_have_no_weekday(form):
 
 
 def test_years_of_two_digits_are_no_dates():
-    encoder, _ = column(["03.01.21", "10.01.21", "03.02.22"])
+    with pytest.warns(UserWarning, match="holds dates such as '03.01.21' in row 1"):
+        encoder, _ = column(["03.01.21", "10.01.21", "03.02.22"])
     assert encoder.kinds_["c"] == "category"
 
 

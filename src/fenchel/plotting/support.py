@@ -14,6 +14,7 @@ from fenchel.plotting._checks import check_output, column, matrix
 from fenchel.plotting._display import Display
 
 _LARGEST, _SMALLEST = 90.0, 6.0  # areas of markers, in points²
+_ROOM = 5000.0  # what the largest of all rows may take together: more rows have smaller marks
 
 
 @dataclass(eq=False, repr=False)
@@ -23,8 +24,8 @@ class SupportDisplay(Display):
     The fitted function is a sum over these rows, h(x) = Σ_i k(x, x_i) c_i: a row with
     c_i > 0 (triangle up) pulls it up towards its target, one with c_i < 0 (triangle down) pulls
     it down, and the larger \|c_i\|, the larger the mark: its area is proportional, but for a
-    least one that can be seen. Rows without coefficient are hollow circles: without them the
-    model would be the same.
+    least one that can be seen, and smaller where there are many rows. Rows without coefficient
+    are hollow circles: without them the model would be the same.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ class SupportDisplay(Display):
             facecolors="none",
             edgecolors=_style.GREY,
             linewidths=0.6,
-            zorder=2,
+            zorder=4,  # small, and else under the marks
             rasterized=many,
         )
         up, down = coefficients > 0.0, coefficients < 0.0
@@ -161,14 +162,17 @@ class SupportDisplay(Display):
 
     def _marks(self, rows: Any, marker: str, color: str) -> Any:
         sizes = np.abs(self.coefficients[rows])
-        largest = float(np.abs(self.coefficients).max()) or 1.0
+        unit = float(np.abs(self.coefficients).max()) or 1.0
+        carrying = max(int(np.count_nonzero(self.coefficients)), 1)
+        largest = min(max(_ROOM / carrying, 2.0 * _SMALLEST), _LARGEST)
         return self.ax_.scatter(
             self.values[rows],
             self.targets[rows],
-            s=np.maximum(_LARGEST * sizes / largest, _SMALLEST),
+            s=np.maximum(largest * sizes / unit, _SMALLEST),
             marker=marker,
             color=color,
-            alpha=0.6,
-            linewidths=0,
+            alpha=0.7,
+            linewidths=0.3,
+            edgecolors="white",
             zorder=3,
         )
