@@ -68,6 +68,18 @@ def test_tables_are_converted_as_the_error_says(here, houses, capsys):
         pd.testing.assert_frame_equal(pd.read_csv("new.csv"), houses)
 
 
+def test_packed_tables_and_sheets_are_converted_as_the_error_says(here, houses, capsys):
+    houses.to_csv("houses.csv.gz", index=False)
+    assert main(["fit", "houses.csv.gz", "--target", "price"]) == 2
+    code = re.search(r"pandas\.(read_csv.*False\)) converts", capsys.readouterr().err)[1]
+    eval(code, dict(vars(pd)))
+    pd.testing.assert_frame_equal(pd.read_csv("new.csv"), houses)
+    (here / "houses.xlsx").write_bytes(b"PK")
+    assert main(["fit", "houses.xlsx", "--target", "price"]) == 2
+    said = "houses.xlsx must end in .csv or .parquet, and ends in '.xlsx'; in Python, pandas.read_"
+    assert_one_sentence(capsys.readouterr().err, f"{said}excel('houses.xlsx').to_csv(")
+
+
 def test_marks_are_named_where_the_heading_has_commas_of_its_own(here, capsys):
     rows = [f"{x};{x / 2:.2f}".replace(".", ",") for x in range(30)]
     (here / "semi.csv").write_text("\n".join(["area, m2;price", *rows]))

@@ -15,6 +15,7 @@ from fenchel.cli.errors import InputError
 from fenchel.cli.places import place_of
 
 _TABLES = (".csv", ".parquet")
+_SHEETS, _PACKED = (".xlsx", ".xls", ".ods"), (".gz", ".zip", ".bz2", ".xz", ".zst")
 _FIRST_LINES = 20  # which tell what columns end in
 _TAB = "\t"
 _MARKS = (",", ";", _TAB)
@@ -141,9 +142,9 @@ def heading_of(data: str) -> Heading:
         return Heading(data, None)
     suffix = path.suffix.lower()
     if suffix not in _TABLES:
-        convert = f"; {_to_commas(path, _TAB)}" if suffix == ".tsv" else ""
         raise InputError(
-            f"{path} must end in {' or '.join(_TABLES)}, and ends in {suffix!r}{convert}"
+            f"{path} must end in {' or '.join(_TABLES)}, and ends in {suffix!r}"
+            f"{_converted(path, suffix)}"
         )
     if suffix == ".csv":
         _check_commas(path)
@@ -179,6 +180,15 @@ def _check_commas(path: Path) -> None:
                 f"{path} must have commas between its columns, and has "
                 f"{'tabs' if mark == _TAB else repr(mark)}; {_to_commas(path, mark)}"
             )
+
+
+def _converted(path: Path, suffix: str) -> str:
+    """How to make a table that is read of a file of another kind, where pandas can."""
+    if suffix == ".tsv":
+        return f"; {_to_commas(path, _TAB)}"
+    reader = "read_excel" * (suffix in _SHEETS) or "read_csv" * (suffix in _PACKED)
+    code = f"pandas.{reader}({str(path)!r}).to_csv('new.csv', index=False)"
+    return f"; in Python, {code} converts it" if reader else ""
 
 
 def _to_commas(path: Path, mark: str, skipped: int = 0) -> str:
