@@ -14,6 +14,7 @@ import fenchel
 from fenchel import QuantileRegressor
 from fenchel.cli import main
 from fenchel.persistence import load_metadata
+from fenchel.plotting import FanDisplay
 from fenchel.tables import table_encoder
 
 FIT = ["fit", "homes.csv", "--target", "price", "--alpha", "1e-3", "--out", "m.skops"]
@@ -166,3 +167,21 @@ def test_ids_of_the_name_of_a_prediction_are_refused(here, capsys):
     assert main([*FIT, "--ids", "q0.5", "--quiet"]) == 0
     assert main(["predict", "m.skops", "homes.csv"]) == 2
     assert "'q0.5' is the name of a column of predictions" in capsys.readouterr().err
+
+
+def test_the_picture_is_along_the_number_that_is_read_most(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"number": range(60), "area": random.uniform(20, 200, 60)})
+    frame.assign(price=2 * frame["area"]).to_csv("homes.csv", index=False)
+    drawn, whole = [], FanDisplay.from_estimator
+
+    def noted(*arguments, feature, **more):
+        drawn.append(feature)
+        return whole(*arguments, feature=feature, **more)
+
+    monkeypatch.setattr(FanDisplay, "from_estimator", noted)
+    fit = [*FIT, "--no-learn", "--plot", "m.png", "--quiet"]
+    assert main(fit) == 0
+    assert main([*fit, "--plot-feature", "number"]) == 0
+    assert drawn == ["area", "number"]

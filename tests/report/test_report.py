@@ -67,6 +67,16 @@ def test_scores_are_mean_losses_beside_constants_of_the_fit(held_out, quantiles,
         assert explained == pytest.approx(1 - mine.mean() / theirs.mean(), rel=1e-9)
 
 
+def test_pictures_are_along_the_columns_that_are_read_most():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    y = X[:, 4] + 0.5 * X[:, 2]
+    model = KernelRidge(kernel=Gaussian(3.0), alpha=1e-3).fit(X, y)
+    page = Page(make_report(model, X, y).html)
+    along = re.findall(r"along (x\d), over", " ".join(image["alt"] for image in page.images))
+    assert along[:2] == ["x4", "x2"]
+    assert len(along) == 3
+
+
 def test_calibration_is_shares_with_the_binomial_band(held_out, quantiles, rows):
     _, page = held_out
     X, y = rows[1]

@@ -204,7 +204,7 @@ _Out = Annotated[str | None, typer.Option(help="Where to write the model (.skops
 _Plot = Annotated[str | None, typer.Option(help="Where to write a picture (.png, .pdf, .svg).")]
 _PlotFeature = Annotated[
     str | None,
-    typer.Option(help="Column to draw along.", show_default="the first that is a number"),
+    typer.Option(help="Column to draw along.", show_default="the number that is read most"),
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but warnings.")]
 

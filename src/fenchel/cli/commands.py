@@ -22,7 +22,7 @@ from fenchel.cli.roles import Roles
 from fenchel.cli.settings import DENSITY, EXPECTILE, Settings
 from fenchel.cli.warned import warn
 from fenchel.datasets import list_datasets
-from fenchel.inspection import certified_model, levels_of
+from fenchel.inspection import certified_model, importances_of, levels_of
 from fenchel.report import Training
 from fenchel.tables.describing import Notice, joined
 
@@ -87,7 +87,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
                 training = Training.of(fitted.pipeline, X, y, table.label)
             models.save_model(fitted, used, place, training)
         if picture is not None:
-            draw(fitted.pipeline, X, y, picture, outputs.plot_feature)
+            draw(fitted.pipeline, X, y, picture, outputs.plot_feature, columns.numeric)
         told(fitted, measured, table.label, targets, outputs)
 
 
@@ -355,8 +355,10 @@ def unused(saved: models.Saved, names: list[str], label: str, beside: list[str])
     return [one_line(said)] * bool(others)
 
 
-def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None:
-    """Write the picture of a model."""
+def draw(
+    pipeline: Any, X: Any, y: Any, path: Path, feature: str | None, numeric: list[str]
+) -> None:
+    """Write the picture of a model, along the column of numbers that it reads most by default."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (an optional dependency)
     from matplotlib.figure import Figure  # noqa: PLC0415  (the same)
 
@@ -366,7 +368,9 @@ def draw(pipeline: Any, X: Any, y: Any, path: Path, feature: str | None) -> None
     more = 0 if levels is None else max(len(levels) - 9, 0)  # lines that the legend has more
     figure = Figure(figsize=(6.4 + 0.2 * more, 4.2 + 0.5 * more), layout="constrained")
     FigureCanvasAgg(figure)
-    FanDisplay.from_estimator(pipeline, X, y, feature=feature, ax=figure.add_subplot())
+    found = importances_of(pipeline)
+    along = feature or (numeric if found is None else found.ordered(numeric))[0]
+    FanDisplay.from_estimator(pipeline, X, y, feature=along, ax=figure.add_subplot())
     content = io.BytesIO()
     figure.savefig(content, format=path.suffix.lower()[1:], dpi=200)
     places.write_output(path, content.getvalue())

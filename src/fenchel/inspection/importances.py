@@ -40,6 +40,11 @@ class Importances:
         order = np.argsort(-self.shares, kind="stable")[:number]
         return [(self.names[j], float(self.shares[j])) for j in order if self.shares[j] >= IDLE]
 
+    def ordered(self, names: list[str]) -> list[str]:
+        """Some names of features by their shares, the largest first."""
+        shares = dict(zip(self.names, self.shares, strict=True))
+        return sorted(names, key=lambda name: -shares.get(name, 0.0))
+
     @property
     def idle(self) -> list[str]:
         """Features with less than a thousandth of the importance."""

@@ -119,9 +119,13 @@ def _spread(facts: Facts) -> str:
 
 
 def _numeric(facts: Facts) -> list[int]:
-    """Columns of numbers that differ."""
-    numbers = [column.numbers for column in facts.columns]
-    return [j for j, each in enumerate(numbers) if each is not None and each[0] < each[2]]
+    """Columns of numbers that differ, those first that the model reads most."""
+    columns = {column.name: j for j, column in enumerate(facts.columns)}
+    numbers = {name: facts.columns[j].numbers for name, j in columns.items()}
+    names = [name for name, each in numbers.items() if each is not None and each[0] < each[2]]
+    if facts.importances is not None:
+        names = facts.importances.ordered(names)
+    return [columns[name] for name in names]
 
 
 def _calibration(facts: Facts) -> Iterator[Picture]:
