@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.model_selection import (
     BaseCrossValidator,
+    GridSearchCV,
     GroupKFold,
     GroupShuffleSplit,
     KFold,
@@ -76,6 +78,23 @@ def test_calibration_is_that_of_the_splits(model, weight):
     expected = model.set_params(cv=SPLITS).fit(X, Y, weight)
     np.testing.assert_array_equal(scores, expected.conformity_scores_)
     np.testing.assert_array_equal(rows, expected.calibration_indices_)
+
+
+@pytest.mark.parametrize(
+    "inner", [PathSearchCV(SMOOTH, GRID, cv=BY_GROUPS), GridSearchCV(SMOOTH, GRID, cv=BY_GROUPS)]
+)
+def test_a_search_in_a_wrapper_has_the_groups_of_its_rows(inner):
+    """Of the rows that it is fitted to, in each of the fits."""
+    model = ConformalRegressor(inner, method="cv+", coverage=0.8, cv=BY_GROUPS)
+    model.fit(X, Y, groups=GROUPS)
+    parts = [np.arange(60), *(train for train, _ in SPLITS)]
+    for fitted, rows in zip(model.models_, parts, strict=True):
+        expected = clone(inner).fit(X[rows], Y[rows], groups=GROUPS[rows])
+        for k in range(3):
+            scores = (each.cv_results_[f"split{k}_test_score"] for each in (fitted, expected))
+            np.testing.assert_array_equal(*scores)
+    split = ConformalRegressor(inner, cv=BY_GROUPS, coverage=0.8).fit(X, Y, groups=GROUPS)
+    np.testing.assert_array_equal(split.predict(NEW), model.models_[1].predict(NEW))
 
 
 def test_weights_of_groups_are_those_of_the_paper():

@@ -110,7 +110,8 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             Non-negative weights, for fitting and for calibration: how much more likely a row
             is among the new rows than among these, up to a factor. See Notes.
         groups : array-like of shape (n_samples,), optional
-            Labels of the groups of rows, for a splitter ``cv`` that asks for them. See Notes.
+            Labels of the groups of rows, for a splitter ``cv`` that asks for them, and for that
+            of a search in the place of the estimator. See Notes.
 
         Returns
         -------
@@ -260,7 +261,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             rows, part = np.arange(len(y)), X
         else:
             train, rows = self._folds(X, y, groups)[0]
-            self.estimator_ = fit_part(plain, X, y, train, weight)
+            self.estimator_ = fit_part(plain, X, y, train, weight, groups)
             part, _ = _safe_split(plain, X, None, rows, train)
         ends = np.stack(outputs(self.estimator_, part, self._columns))
         if weight is None:
@@ -298,9 +299,9 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             each = plain
             if self.learn_share is not None:
                 plain, each, rows, folds = self._learned_once(plain, X, y, weight, rows, folds)
-            held_out = FoldModels(each, X, y, weight, folds, rows, self._columns, told)
+            held_out = FoldModels(each, X, y, weight, folds, rows, self._columns, told, groups)
             self._fold = held_out.member
-            self.estimator_ = fit_part(plain, X, y, np.arange(len(y)), weight)
+            self.estimator_ = fit_part(plain, X, y, np.arange(len(y)), weight, groups)
         self._held_out = held_out
         return rows, held_out.own
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
 from fenchel.kernels import Precomputed
+from fenchel.model_selection._folds import asks_for_groups
 from fenchel.model_selection._progress import SILENT, Told
 from fenchel.solvers import WarmStart
 from fenchel.solvers.leave_one_out import ridge_smoother
@@ -52,11 +53,21 @@ def outputs(model: Any, X: AnyArray, columns: Columns) -> Ends:
 
 
 def fit_part(
-    estimator: Any, X: AnyArray, y: FloatArray, rows: IntArray, weight: FloatArray | None
+    estimator: Any,
+    X: AnyArray,
+    y: FloatArray,
+    rows: IntArray,
+    weight: FloatArray | None,
+    groups: AnyArray | None = None,
 ) -> Any:
-    """A copy of the estimator fitted to some rows."""
+    """A copy of the estimator fitted to some rows.
+
+    With their groups, where it is a search whose ``cv`` splits by groups.
+    """
     part, targets = _safe_split(estimator, X, y, rows)
-    options = {} if weight is None else {"sample_weight": weight[rows]}
+    options: dict[str, Any] = {} if weight is None else {"sample_weight": weight[rows]}
+    if groups is not None and asks_for_groups(getattr(estimator, "cv", None)):
+        options["groups"] = groups[rows]
     return clone(estimator).fit(part, targets, **options)
 
 
@@ -77,13 +88,14 @@ class FoldModels:
         rows: IntArray,
         columns: Columns,
         told: Told = SILENT,
+        groups: AnyArray | None = None,
     ) -> None:
         self.columns = columns
         self.models = []
         own = np.empty((2, len(y)))
         member = np.empty(len(y), dtype=np.intp)
         for k, (train, held_out) in enumerate(told(folds, "fold")):
-            model = fit_part(estimator, X, y, train, weight)
+            model = fit_part(estimator, X, y, train, weight, groups)
             part, _ = _safe_split(estimator, X, None, held_out, train)
             own[:, held_out] = outputs(model, part, columns)
             member[held_out] = k

@@ -46,7 +46,7 @@ def check_groups(groups: ArrayLike | None, cv: Any, n_rows: int) -> AnyArray | N
     """The group of each row, (n,), for a splitter that asks for groups; None if none are given."""
     if groups is None:
         return None
-    if not _asks_for_groups(cv):
+    if not asks_for_groups(cv):
         raise ValueError(
             "cv must be a splitter that takes groups, such as GroupKFold(), for groups to be "
             f"given, got {described(cv)}"
@@ -76,7 +76,7 @@ def described(cv: Any) -> str:
     return shown(cv)
 
 
-def _asks_for_groups(cv: Any) -> bool:
+def asks_for_groups(cv: Any) -> bool:
     """Whether it is a splitter, and none of scikit-learn's that pay no heed to groups."""
     if not (hasattr(cv, "split") and hasattr(cv, "get_n_splits")):
         return False

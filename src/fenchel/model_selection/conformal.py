@@ -128,12 +128,14 @@ class ConformalRegressor(Conformal):
     before (``cv="prefit"``).
 
     *Groups*: with a splitter by groups and ``groups``, whole groups are held out, so that scores
-    are those of rows of groups that a model has not seen. The statements above are for rows
-    that are exchangeable, and rows of a group, which may depend on each other, are not: with few
-    groups, intervals hold less than that of the rows of a new one. Give weights of 1 over the
-    number of rows of the group, and of 1 for new rows. If groups are exchangeable, and the rows
-    within each, "split" then holds at least 1 - δ for a row of a new group: its shares are those
-    of [7]_. "cv+" holds at least 1 - 2δ, as each fold gives a p-value by [7]_.
+    are those of rows of groups that a model has not seen. A search in the place of the estimator
+    whose own ``cv`` splits by groups is given those of its rows; what estimators learn by
+    themselves they learn from rows whose groups they do not know. The statements above are for
+    rows that are exchangeable, and rows of a group, which may depend on each other, are not:
+    with few groups, intervals hold less than that of the rows of a new one. Give weights of 1
+    over the number of rows of the group, and of 1 for new rows. If groups are exchangeable, and
+    the rows within each, "split" then holds at least 1 - δ for a row of a new group: its shares
+    are those of [7]_. "cv+" holds at least 1 - 2δ, as each fold gives a p-value by [7]_.
 
     References
     ----------
