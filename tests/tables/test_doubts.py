@@ -26,7 +26,7 @@ NO_DOUBTS = {
     "house numbers": [f"{k}{'abc'[k % 3]}" for k in range(N)],
     "types": [f"Typ {k % 5}" for k in range(N)],
     "half": [f"{k % 9} km" if k % 2 else "far" for k in range(N)],
-    "one value": ["1 km" if k % 2 else "1 km " for k in range(N)],
+    "two values": ["1 km" if k % 2 else "2 km" for k in range(N)],
     "versions": [f"{1 + k % 3}.{k % 60}.{60 + k % 40}" for k in range(N)],
     "quarters alone": [f"Q{1 + k % 4}" for k in range(N)],
     "scales": [f"1/{1000 * (1 + k % 5)}" for k in range(N)],
@@ -83,6 +83,18 @@ def test_dates_without_a_day_or_a_whole_year_are_warned_of(name):
     said = f"the column 'word' holds dates such as {words[0]!r} in row 1, and is not read as dates"
     with pytest.warns(UserWarning, match=re.escape(said)):
         assert encoded(words).kinds_.get("word") != "date"
+
+
+@pytest.mark.parametrize(("one", "other"), [("Bonn", "Bonn "), ("yes", "Yes"), (" a", "A")])
+def test_labels_that_may_be_the_same_are_warned_of(one, other):
+    words = [one if k % 3 else "x" if k % 2 else other for k in range(N)]
+    said = f"the column 'word' holds {words[0]!r} and {one!r}, which are different labels"
+    with pytest.warns(UserWarning, match=re.escape(said)):
+        assert encoded(words).kinds_["word"] == "category"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoded([f"{word} {k % 50}" for k, word in enumerate(words)])  # read by their letters
+        encoded([f"{'Rr'[k % 2]}{k // 2}" for k in range(N)])  # names of rows
 
 
 @pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 2 has years from 1677")

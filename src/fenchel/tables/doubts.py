@@ -29,10 +29,11 @@ _MARK = r"[-./ ]"
 _LIKE_A_DATE = rf"(?:\d{{1,2}}{_MARK}+)?(?:\d{{1,2}}|[^\W\d_]{{3,9}}){_MARK}+\d{{2,4}}"
 
 
-def doubt_of(column: pd.Series[Any], name: str) -> str | None:
+def doubt_of(column: pd.Series[Any], name: str, are_labels: bool) -> str | None:
     """A sentence on a column of words that looks like another kind of column, if it does.
 
-    A column of type category is one of labels, whatever they look like.
+    Or, where words are taken as labels, on labels that may be meant to be the same. A column of
+    type category is one of labels, whatever they look like.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return None
@@ -57,11 +58,25 @@ def doubt_of(column: pd.Series[Any], name: str) -> str | None:
         )
     several = dates.several_formats(words)
     if several is None:
-        return None
+        return _same_labels(words, name) if are_labels else None
     one, other = (cells.first(words, mask) for mask in several)
     return (
         f"the column {name!r} holds dates in several formats, such as {one} and {other}, and is "
         "not read as dates: write all of them in the same way for that"
+    )
+
+
+def _same_labels(words: pd.Series[Any], name: str) -> str | None:
+    """A sentence on labels that differ only in capitals or in blanks around them, if there are."""
+    labels = pd.Series(words.dropna().unique(), dtype=object).astype(str)
+    plain = labels.str.strip().str.casefold()
+    again = plain.duplicated()
+    if not again.any():
+        return None
+    one, other = labels[plain == plain[again].iloc[0]].iloc[:2]
+    return (
+        f"the column {name!r} holds {one!r} and {other!r}, which are different labels: write them "
+        "in the same way if they are the same"
     )
 
 

@@ -111,8 +111,9 @@ def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
     for name, column in frame.items():
         what = f"the column {name!r} of {label}"
         kind, form, reason = _kind_of(column, what, most)
-        if kind in (CATEGORY, TEXT) and (doubt := doubt_of(column, str(name))) is not None:
-            kinds.doubts.append(doubt)
+        if kind in (CATEGORY, TEXT):
+            doubt = doubt_of(column, str(name), kind == CATEGORY and not reason)
+            kinds.doubts.extend([] if doubt is None else [doubt])
         if reason and not as_it_is:
             kinds.left_out[str(name)] = reason
             continue
