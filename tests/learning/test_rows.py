@@ -187,7 +187,12 @@ def test_codes_are_told_from_measured_numbers():
     assert are_codes(rng.integers(0, 5, (200, 3)).astype(float))
     assert not are_codes(rng.uniform(size=(60, 1)))
     assert not are_codes(rng.uniform(size=(60, 1)).round(3))
-    assert not are_codes(rng.uniform(size=(60, 3)))
+    measured = rng.uniform(size=(60, 3))
+    assert not are_codes(measured)
+    assert are_codes(np.column_stack([measured, rng.permutation(60)]))  # each unit has a number
+    assert not are_codes(np.column_stack([measured, rng.integers(20, 40, 60)]))  # or an age
+    assert are_codes(np.arange(60.0)[:, None], few=True)
+    assert not are_codes(rng.integers(0, 5, (200, 3)).astype(float), few=True)
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -226,6 +231,16 @@ def test_means_of_levels_are_learned():
     inside = (new >= curves[:, 0]) & (new <= curves[:, 2])
     assert 0.7 < inside.mean() < 0.9
     assert np.std(curves[:, 1]) > 1.5
+
+
+def test_means_of_levels_with_two_rows_are_learned():
+    rng = np.random.default_rng(0)
+    code, means = np.repeat(np.arange(100.0), 2), 2.0 * rng.normal(size=100)
+    y = means[code.astype(int)] + rng.normal(size=200)
+    new = means + rng.normal(size=(40, 100))
+    model = KernelRidge().fit(code[:, None], y)
+    explained = [model.score(code[::2, None], each) for each in new]
+    assert np.mean(explained) > 0.6  # 4 / (4 + 1), less what two rows do not tell
 
 
 def test_what_is_learned_is_good_between_replicated_rows():

@@ -201,9 +201,10 @@ class _Groups(NamedTuple):
         sizes = np.unique(features, return_counts=True)[1]
         if len(sizes) < 4 * n_folds or sizes.max() * n_folds > len(table):
             return cls(rows, bool(codes), True, len(sizes))
-        if 2 * len(sizes) >= times.sum():  # at most two rows with the same features, on average
+        if len(sizes) == len(table):
             return cls(features, bool(codes), False, len(sizes))
-        codes = are_codes(X) if codes is None else codes
+        few = 2 * len(sizes) >= times.sum()  # at most two rows with the same features, on average
+        codes = are_codes(X, few) if codes is None else codes
         return cls(rows if codes else features, codes, codes, len(sizes))
 
     def folds(self, n_folds: int) -> IntArray:
@@ -246,12 +247,13 @@ def _in_parts(
     return rows, np.concatenate(folds), 1.0 / parts[rows]
 
 
-def are_codes(X: Any) -> bool:
+def are_codes(X: Any, few: bool = False) -> bool:
     """Whether equal features are those of a category, and not of a unit that was seen again.
 
-    Where one column has nearly all whole multiples of a step between its ends, as codes and hours
-    of the day, or all have at most half as many different values as there are different rows, as
-    in a table of factors. A measured number is seldom the same for two units.
+    Where a column that is another for each different row has nearly all whole multiples of a step
+    between its ends, as codes and hours of the day; or, unless ``few`` rows are equal, where all
+    columns have at most half as many different values as there are different rows, as in a table
+    of factors. A measured number is seldom the same for two units.
 
     Examples
     --------
@@ -261,13 +263,13 @@ def are_codes(X: Any) -> bool:
     (True, False)
     """
     if isinstance(X, SparsePoints):
-        return True
+        return not few
     X = np.asarray(X, dtype=np.float64)
     rows = distinct_rows(X, X[:, :0], np.ones(len(X)), _LOOKED_AT, exact=False)[1]
     columns = [np.unique(column) for column in rows.T]
-    if len(columns) == 1:
-        return _nearly_all_multiples(columns[0])
-    return max(len(column) for column in columns) <= 0.5 * len(rows)
+    if any(len(column) == len(rows) and _nearly_all_multiples(column) for column in columns):
+        return True
+    return not few and max(len(column) for column in columns) <= 0.5 * len(rows)
 
 
 def _nearly_all_multiples(values: FloatArray) -> bool:
