@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
 
 from fenchel import KernelRidge, NonNegativeRegressor, QuantileRegressor
 from fenchel.kernels import SparsePoints
 from fenchel.learning.rows import are_codes, effective_number, folds_by_content, rows_by_content
+from fenchel.tables import table_encoder
 
 
 def table(n=300, d=3, p=2, seed=0):
@@ -241,6 +244,20 @@ def test_means_of_levels_with_two_rows_are_learned():
     model = KernelRidge().fit(code[:, None], y)
     explained = [model.score(code[::2, None], each) for each in new]
     assert np.mean(explained) > 0.6  # 4 / (4 + 1), less what two rows do not tell
+
+
+def test_words_that_name_rows_are_seen_again():
+    """50 names, which say nothing of the means, with 10 rows each."""
+    rng = np.random.default_rng(0)
+    names = np.array(["".join(rng.choice(list("abcdefghikl"), 8)) for _ in range(50)])
+    level, means = np.repeat(np.arange(50), 10), 2.0 * rng.normal(size=50)
+    table, y = pd.DataFrame({"name": names[level]}), means[level] + rng.normal(size=500)
+    new = means + rng.normal(size=(40, 50))
+    model = make_pipeline(table_encoder(), QuantileRegressor([0.1, 0.5, 0.9])).fit(table, y)
+    curves = model.predict(pd.DataFrame({"name": names}))
+    inside = (new >= curves[:, 0]) & (new <= curves[:, 2])
+    assert 0.7 < inside.mean() < 0.9
+    assert np.std(curves[:, 1]) > 1.5
 
 
 def test_what_is_learned_is_good_between_replicated_rows():

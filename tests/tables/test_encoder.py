@@ -261,6 +261,23 @@ def test_words_of_many_values_tell_by_their_letters():
     np.testing.assert_array_equal(again, table)
 
 
+def test_words_that_name_rows_are_numbered():
+    """Where all else of a row is known by its word; and missing words are one of them."""
+    words = [None, *(f"street of {k:02}" for k in range(39))]
+    frame = pd.DataFrame({"w": words * 2, "size": np.tile(np.sqrt(np.arange(40.0)), 2)})
+    encoder = TableEncoder().fit(frame)
+    names = encoder.get_feature_names_out().tolist()
+    assert names == ["size", *(f"w.{j}" for j in range(10)), "w.number"]
+    assert encoder.sources_.tolist() == ["size", *["w"] * 11]
+    assert encoder.groups_.tolist() == [-1, *[0] * 11]
+    assert encoder.description_["w"].endswith("as an empty word; numbered in another column")
+    assert encoder.transform(frame)[:, -1].tolist() == [*range(40), *range(40)]
+    new = pd.DataFrame({"w": ["street of 77"], "size": [1.0]})
+    assert encoder.transform(new)[0, -1] == -40.0
+    for other in (frame.iloc[:79], frame.assign(size=np.sqrt(np.arange(80.0)))):
+        assert "w.number" not in TableEncoder().fit(other).get_feature_names_out()
+
+
 def test_words_of_many_values_with_few_letters():
     values = [f"{a}{a}{a} {b}{b}{b}" for a in "abcdef" for b in "ghijkl"] * 2
     encoder, table = column(values, n_components=50)

@@ -13,6 +13,7 @@ from fenchel.tables.parts import (
     CATEGORIES,
     CYCLES,
     FLAGS,
+    NUMBERED,
     NUMBERS,
     TEXTS,
     Kinds,
@@ -72,6 +73,10 @@ def described(columns: ColumnTransformer, parts: list[Part], kinds: Kinds) -> di
     lines = {name: f"{LEFT_OUT}{reason}" for name, reason in kinds.left_out.items()}
     for part, encoder, place in _places(columns, parts):
         lines[part.source] = _line(part, encoder, place, kinds.dates.get(part.source))
+    for name, _, keys in columns.transformers_:
+        if name == NUMBERED:
+            source = next(part.source for k, part in enumerate(parts) if key(k) == keys[0])
+            lines[source] += "; numbered in another column"
     return lines
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from fenchel._bases import BaseEstimator, TransformerMixin
@@ -20,7 +20,7 @@ from fenchel._typing import AnyArray, ArrayLike, FloatArray
 from fenchel._validation import COUNT, CheckedParameters, declared
 from fenchel.files import encoded, is_table, sample_frame
 from fenchel.tables.describing import Notice, described, label_of, notices_of
-from fenchel.tables.parts import CATEGORIES, CYCLES, FLAGS, NUMBERS, TEXTS, Part, key
+from fenchel.tables.parts import CATEGORIES, CYCLES, FLAGS, NUMBERED, NUMBERS, TEXTS, Part, key
 
 _SAMPLE_ROWS = 2**16
 
@@ -45,7 +45,8 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
     categorical     words of at most ``max_categories`` values: a column of 0 and 1 for each,
                     and for missing values if there are any; another value has 0 in all of them
     words           of more values: ``n_components`` columns that tell which letters follow one
-                    another in them
+                    another in them; and where rows with the same word are the same in all
+                    columns, two of them or more on average, a column that numbers the words
     left out        columns that are empty or the same in every row, and words without a blank
                     that are another in every one of more than 10 rows
     ==============  =========================================================================
@@ -153,10 +154,12 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         for doubt in kinds.doubts:
             warnings.warn(doubt, UserWarning, stacklevel=2)
         parts = reading.parts_of(frame, kinds.read, kinds.dates, label)
-        columns = ColumnTransformer(self._encoders(parts), sparse_threshold=0.0)
+        table = reading.table_of(parts)
+        encoders = [*self._encoders(parts), *_numbers_of_words(parts, table)]
+        columns = ColumnTransformer(encoders, sparse_threshold=0.0)
         columns.set_output(transform="default")
         with without_warnings(UserWarning):  # of words in which there are few letters
-            columns.fit(reading.table_of(parts))
+            columns.fit(table)
         made = list(_made(columns, parts))
         self.columns_, self.dates_, self.kinds_ = columns, kinds.dates, kinds.read
         self.feature_names_in_ = np.array(list(frame.columns), dtype=object)
@@ -312,16 +315,35 @@ def _reading() -> ModuleType:
     return reading
 
 
+def _numbers_of_words(parts: list[Part], table: Any) -> list[tuple[str, Any, Any]]:
+    """The encoder that numbers the first words that name rows, if any do.
+
+    Their letters alone are not told from what is measured of units that are there several times,
+    whose rows are held out together; by numbers, rows are known to have a name.
+    """
+    n_different = int((~table.duplicated()).sum())
+    for k, part in enumerate(parts):
+        if part.block == TEXTS and len(set(part.values.tolist())) == n_different:
+            far = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-n_different)
+            return [(NUMBERED, far, [key(k)])] * (2 * n_different <= len(table))
+    return []
+
+
 def _made(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[str, str, int]]:
     """Source, name and group of each column of the output, block after block."""
     of_key = {key(k): part for k, part in enumerate(parts)}
-    group = 0
-    for _, encoder, keys in columns.transformers_:
+    group, of_words = 0, {}
+    for block, encoder, keys in columns.transformers_:
         if isinstance(keys, str):
             part = of_key[keys]
             names = (f"{part.name}.{j}" for j in range(encoder.n_components_))
             yield from ((part.source, name, group) for name in names)
+            of_words[keys] = group
             group += 1
+            continue
+        if block == NUMBERED:
+            part = of_key[keys[0]]
+            yield part.source, f"{part.name}.number", of_words[keys[0]]
             continue
         read = [of_key[each] for each in keys]
         if read[0].block == CATEGORIES:

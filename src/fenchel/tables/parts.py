@@ -8,6 +8,8 @@ from fenchel._typing import AnyArray
 
 NUMBER, FLAG, DATE, CATEGORY, TEXT = "number", "flag", "date", "category", "text"
 NUMBERS, FLAGS, CYCLES, CATEGORIES, TEXTS = range(5)  # in the order of the output
+NUMBERED = "numbers of words"
+"""Name of the encoder that numbers words, the last one if it is there."""
 
 
 class TableError(ValueError):
