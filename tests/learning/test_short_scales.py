@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fenchel import KernelRidge, QuantileRegressor
+from fenchel.learning.short_scales import changing_columns
 
 
 @pytest.mark.parametrize("estimator", [KernelRidge(), QuantileRegressor(0.5)])
@@ -15,6 +16,27 @@ def test_many_waves(estimator):
     y, truth = (np.sin(80.0 * np.pi * Z[:, 0]) for Z in (X, new))
     found = estimator.fit(X, y + 0.2 * rng.normal(size=1200)).predict(new).ravel()
     assert np.mean((found - truth) ** 2) < 0.05 * np.var(truth)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("estimator", [KernelRidge(), QuantileRegressor(0.5)])
+def test_more_waves_than_few_rows_tell(estimator, n_columns):
+    """350 rows are four for each of 80 periods, half of which are held out."""
+    rng = np.random.default_rng(0)
+    X, new = rng.uniform(size=(2000, n_columns)), rng.uniform(size=(500, n_columns))
+    y, truth = (np.sin(160.0 * np.pi * Z[:, 0]) for Z in (X, new))
+    found = estimator.fit(X, y + 0.5 * rng.normal(size=2000)).predict(new).ravel()
+    assert np.mean((found - truth) ** 2) < 0.2 * np.var(truth)
+
+
+def test_columns_along_which_targets_change():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(1000, 5))
+    wave = np.sin(300.0 * X[:, [3]]) + 0.5 * rng.normal(size=(1000, 1))
+    assert changing_columns(X, wave).tolist() == [3]
+    assert changing_columns(1e-6 * X + 7.0, 1e9 * wave).tolist() == [3]
+    assert changing_columns(X, rng.normal(size=(1000, 1))).tolist() == []
+    assert changing_columns(X, np.ones((1000, 1))).tolist() == []
 
 
 def test_codes_beside_a_number():

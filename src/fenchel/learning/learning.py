@@ -32,6 +32,7 @@ from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
 from fenchel.learning.reach import around_constant, unit_of_strength
 from fenchel.learning.rows import Rows, rows_by_content
+from fenchel.learning.short_scales import points_of_changing, shorter_points
 from fenchel.losses import Absolute, Loss
 
 DEFAULT_STRENGTH = 1e-3
@@ -53,8 +54,6 @@ _RESOLUTION = 512.0  # steps in log θ: far above rounding, far below what matte
 _WIDER = 1.07  # log of the prior's middle over the start: dimension-scaled, Hvarfner et al. (2024)
 _SPREAD = 3.0  # and the variance of that prior
 _LITTLE = 0.9  # of the loss of a constant
-_SHORTER, _ALONE = (4.0, 16.0, 64.0), 32.0  # times: the usual scale is that of all rows
-_MOST_ALONE = 12
 _GAIN = 0.5  # over the root of the number of rows: by this share another kernel must be better
 GROWTH = 0.6
 """Alpha falls with the number of rows to this power, see docs/guide/learning.md."""
@@ -368,26 +367,20 @@ class _Try:
         """Descend on few rows, from the smooth side.
 
         And from shorter scales where next to nothing was explained: functions that change fast
-        look like noise from there.
+        look like noise from there. Those that change too fast for few rows are looked for on all
+        of them, along columns where next targets are alike.
         """
         criterion, tol = self._criterion(self.few, 1.0), 3.0 * self.options.tol
         if not self.descent.run(criterion, 12, tol) or not _LITTLE < self.held_out < np.inf:
             return
+        place = self.descent.start, self.descent.bounds, np.flatnonzero(self.prior.scales)
         share = _GAIN / np.sqrt(len(self.few.X))
-        if self.descent.look(criterion, self._shorter(), share):
+        if self.descent.look(criterion, shorter_points(*place), share):
             self.descent.run(criterion, 12, tol)
-
-    def _shorter(self) -> FloatArray:
-        """Points with all scales shorter, and with one of them."""
-        start, bounds = self.descent.start, self.descent.bounds
-        scales = np.flatnonzero(self.prior.scales)
-        moves = [(scales, times) for times in _SHORTER if len(scales)]
-        if 1 < len(scales) <= _MOST_ALONE:
-            moves += [(scales[[j]], _ALONE) for j in range(len(scales))]
-        points = np.tile(start, (len(moves), 1))
-        for point, (which, times) in zip(points, moves, strict=True):
-            point[which] -= np.log(times)
-        return np.clip(points, bounds[:, 0], bounds[:, 1])
+        elif len(self.rows.X) > len(self.few.X) and not self.watch.reached:
+            points = points_of_changing(*place, self.rows.X, self.rows.targets)
+            if len(points):
+                self.descent.look(self._criterion(self.rows, 1.0), points, share)
 
     def _criterion(self, rows: Rows, left: float) -> HeldOut:
         tasks, smoothing = _tasks(self.data, rows.targets), self._smoothing(left)
