@@ -61,3 +61,16 @@ def test_derivatives_between_rows(given):
     expected = differences(kernel, lambda other: np.vdot(weights, other(X, Z)))
     found = parameter_gradient(kernel, X, Z, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@every_kernel
+def test_derivatives_far_from_zero(given):
+    """Squared distances do not depend on where rows are, and nor does what is learned."""
+    near = np.round(2.0**20 * X) / 2.0**20
+    weights = RNG.normal(size=(9, 9))
+    found = []
+    for rows in (near, near + 2.0**22):
+        kernel = opened(given, rows)
+        between = parameter_gradient(kernel, rows, rows[:5], weights[:, :5])
+        found.append(np.append(differentiated(kernel, rows)[1](weights), between))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-9)

@@ -128,7 +128,12 @@ class _Radial(ScalarKernel):
         return None if slopes is None else self._pulled(scaled, centres, slopes * weights)
 
     def _pulled(self, scaled: FloatArray, centres: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Σ slopes (x_j - z_j)² of scaled rows, for each column or for all together."""
+        """Σ slopes (x_j - z_j)² of scaled rows, for each column or for all together.
+
+        Around their middle: far from zero the squares of rows cancel.
+        """
+        middle = centres.mean(axis=0)
+        scaled, centres = scaled - middle, centres - middle
         cross = np.einsum("ij,ij->j", scaled, slopes @ centres)
         squares = slopes.sum(axis=1) @ scaled**2 + slopes.sum(axis=0) @ centres**2
         each = squares - 2.0 * cross
