@@ -245,6 +245,8 @@ def test_round_trip(tmp_path):
     [
         ({"groups": [0, 1]}, ValueError, ["groups", "9 columns", "got 2"]),
         ({"groups": 3}, TypeError, ["groups", "3"]),
+        ({"groups": [*"aabbccdd", None]}, ValueError, ["groups", "label", "None for column 8"]),
+        ({"groups": [np.nan, *range(8)]}, ValueError, ["groups", "label", "nan for column 0"]),
         ({"groups": "abc"}, TypeError, ["groups", "'abc'"]),
         (
             {"groups": [[0, 0, 1], [2, 3, 4, 5, 6, 7, 8]]},

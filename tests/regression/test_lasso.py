@@ -243,6 +243,10 @@ def test_between_knots(shape):
     np.testing.assert_array_equal(path.at(radius=1e9)[0], path.coefs[-1])
     with pytest.raises(ValueError, match="exactly one of alpha and radius"):
         path.at(alpha=1.0, radius=1.0)
+    for name in ("alpha", "radius"):
+        for wrong, error in ((np.nan, ValueError), (-1.0, ValueError), ("x", TypeError)):
+            with pytest.raises(error, match=f"{name} must be a number >= 0 or inf, got"):
+                path.at(**{name: wrong})
 
 
 def test_dependent_columns():

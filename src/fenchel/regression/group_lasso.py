@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, replace
 from typing import Any
 
@@ -189,6 +190,11 @@ def group_labels(groups: Any, n_features: int) -> tuple[IntArray, IntArray]:
                 f"groups must have one label for each of the {n_features} columns of X, got "
                 f"{len(given)}"
             )
+        for j, label in enumerate(given):
+            if label is None or (isinstance(label, float) and math.isnan(label)):
+                raise ValueError(
+                    f"groups must have a label for each column of X, got {label} for column {j}"
+                )
         labels = np.unique(np.asarray(given), return_inverse=True)[1]
         return np.asarray(labels, dtype=np.intp), columns
     return _from_lists(given, n_features)

@@ -13,6 +13,7 @@ from fenchel._sentences import said_of
 from fenchel._typing import ArrayLike, FloatArray
 from fenchel._validation import (
     BOOLEAN,
+    Number,
     check_magnitude,
     check_spread,
     check_targets,
@@ -21,6 +22,8 @@ from fenchel._validation import (
 )
 from fenchel.design import CentredRows
 from fenchel.solvers.lars import along, knots, radii_of, sound_knots
+
+_PLACE = Number(0.0, infinite=True)
 
 
 class LassoPath(NamedTuple):
@@ -67,8 +70,10 @@ class LassoPath(NamedTuple):
         tuple of ndarray of shape (n_features,) and float
         """
         if alpha is not None and radius is None:
+            _PLACE(alpha, "alpha")
             weights = along(-self.alphas, -alpha)
         elif radius is not None and alpha is None:
+            _PLACE(radius, "radius")
             weights = along(self.radii, radius)
         else:
             raise ValueError(
