@@ -155,3 +155,23 @@ def test_levels_are_kept_within_a_small_part_of_the_spread(loss, wave):
     assert model.score(X, y) > (0.6 if wave else -1e-3)
     rough = KernelRidge(kernel=Gaussian("learned")).fit(X, y).predict(X)
     assert np.sqrt(np.mean((model.predict(X) - rough) ** 2)) < 0.5 * y.std()
+
+
+def test_large_levels_are_kept_far_from_the_rows():
+    random = np.random.default_rng(0)
+    X = random.standard_t(2, size=(120, 1))
+    y = 1000.0 + 5.0 * np.tanh(X[:, 0]) + 0.3 * random.normal(size=120)
+    far = np.array([[-60.0], [-30.0], [30.0], [60.0]])
+    predicted = NonNegativeRegressor().fit(X, y).predict(far)
+    np.testing.assert_allclose(predicted, 1000.0, atol=2.0 * y.std())
+
+
+@pytest.mark.parametrize("loss", ["huber", "absolute", "pinball"])
+def test_waves_are_found_beside_one_target_typed_wrong(loss):
+    """It makes the units, in which the level of all others is small."""
+    random = np.random.default_rng(0)
+    X, new = (random.uniform(-2.0, 2.0, (rows, 1)) for rows in (200, 1000))
+    y = 3.0 + np.sin(2.0 * X[:, 0]) + 0.2 * random.normal(size=200)
+    y[3] = 1e6
+    error = NonNegativeRegressor(loss).fit(X, y).predict(new) - 3.0 - np.sin(2.0 * new[:, 0])
+    assert np.mean(np.abs(error)) < 0.1

@@ -78,7 +78,8 @@ class NonNegativeRegressor(PositiveRegressor):
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. None is 10 more than a Gaussian kernel whose length
         scales are learned, with which f may be a level and small waves around it, and more than
-        10 where the alpha that is learned would let the level fall short; the Gaussian
+        10 where the level would fall short: by the alpha that is learned, or far from the rows
+        where it is over ten times the mean distance of y from it; the Gaussian
         kernel alone where a condition is on an integral over all of space; and with widths read
         off the data with ``learn=False`` or random features.
         Products of two kernel values make up f, so with a Gaussian kernel it varies on a √2 times
