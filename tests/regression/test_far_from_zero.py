@@ -1,4 +1,4 @@
-"""Linear models on columns whose mean is far larger than their spread."""
+"""Models on columns whose mean is far larger than their spread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from fenchel import GroupLasso, Lasso, LinearRegression, Ridge
+from fenchel import SVR, GroupLasso, KernelRidge, Lasso, LinearRegression, Ridge
+from fenchel.model_selection import KernelRidgeCV
 
 MODELS = [
     LinearRegression(),
@@ -92,3 +93,25 @@ def test_constant_targets_far_from_zero_have_no_loss():
         assert found.status_.converged
         assert found.certificate_.gap == 0.0
         assert not found.coef_.any()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelRidge(kernel="linear"),
+        KernelRidge(kernel="linear", learn=False),
+        KernelRidge(kernel="linear", features="kernel_rows", learn=False),
+        KernelRidgeCV(kernel="linear"),
+        SVR(kernel="linear"),
+    ],
+    ids=["learned", "unit", "gram", "grid", "svr"],
+)
+def test_strengths_of_a_linear_kernel_do_not_depend_on_where_columns_are(model):
+    """They were in units of k(x, x), and made a constant of a fit to columns such as years."""
+    rng = np.random.default_rng(0)
+    X = np.round(2.0**20 * rng.standard_normal((50, 2))) / 2.0**20
+    y = X @ [1.0, -0.5] + 0.5 * rng.standard_normal(50)
+    once = model.fit(X, y).score(X, y)
+    assert once > 0.7
+    years = X + 2.0**12
+    assert model.fit(years, y).score(years, y) == pytest.approx(once, abs=1e-4)

@@ -30,7 +30,7 @@ from fenchel.learning.early_end import HALF, EarlyEnd
 from fenchel.learning.fold import Task
 from fenchel.learning.parameters import OpenParameters
 from fenchel.learning.prior import Prior
-from fenchel.learning.reach import around_constant, unit_of_strength
+from fenchel.learning.reach import around_constant, size_of_functions, unit_of_strength
 from fenchel.learning.rows import Rows, rows_by_content
 from fenchel.learning.short_scales import points_of_changing, shorter_points
 from fenchel.losses import Absolute, Loss
@@ -339,7 +339,7 @@ class _Try:
         if alpha is not None:
             self.unit, alpha_start, ends = alpha, 0.0, np.zeros(2)
         else:
-            size = float(np.mean(self.open.kernel.diag(rows.X))) or 1.0
+            size = size_of_functions(self.open.kernel, rows.X, few.X, data.fit_intercept)
             self.unit = unit_of_strength(data.loss, rows.targets, rows.weight) * size
             alpha_start, ends = np.log(DEFAULT_STRENGTH), np.log([_LEAST, _MOST])
         start = np.append(np.zeros(len(self.open.scales)), alpha_start)

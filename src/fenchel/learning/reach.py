@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fenchel._quantiles import least_quantile
@@ -11,6 +13,7 @@ from fenchel.losses import Absolute, Loss
 _TIMES = 5.0  # the distance that all but a few rows are within: of normal ones six deviations
 _MOST = 0.2  # of the rows may be further away
 _SINGLE = 0.1  # and a single value that no more rows have, where these would be none
+_ROUNDING = 1e-13  # of a mean of kernel values
 _OF_MANY_EQUAL = 0.05  # where most rows have one value, the others are no outliers
 
 
@@ -105,3 +108,26 @@ def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> flo
     value = float(np.average(loss.value(centred), weights=weight))
     square = float(np.average(np.mean(centred**2, axis=1), weights=weight))
     return value / square if value > 0.0 and square > 0.0 else 1.0
+
+
+def size_of_functions(kernel: Any, X: FloatArray, few: FloatArray, fit_intercept: bool) -> float:
+    """Mean square of functions of norm one at rows, without what an offset takes of it.
+
+    That is taken off where the kernel is not stationary, as functions may then be large and
+    nearly constant: linear ones far from zero. By a few of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fenchel.kernels import Linear
+    >>> from fenchel.learning.reach import size_of_functions
+    >>> X = np.array([[1999.0], [2001.0]])
+    >>> size_of_functions(Linear(), X, X, fit_intercept=True)
+    1.0
+    """
+    size = float(np.mean(kernel.diag(X)))
+    if fit_intercept and not kernel.is_stationary():
+        whole = float(np.mean(kernel.diag(few)))
+        left = whole - float(np.mean(kernel(few)))
+        size *= left / whole if left > _ROUNDING * whole else 1.0
+    return size or 1.0

@@ -34,7 +34,7 @@ from fenchel.norm_ball import TOLERANCE, solve_in_ball
 from fenchel.problem import Problem
 from fenchel.regression._files import OnDisk
 from fenchel.regression._importances import Importances
-from fenchel.regression._prepared import Prepared, middle
+from fenchel.regression._prepared import Prepared, middle, taken_by_offset
 from fenchel.regression.elsewhere import Source, check_elsewhere, prepared_from
 from fenchel.searchable import strengths
 from fenchel.solvers import Solution, WarmStart, judged_again, make_solver, takes_gram
@@ -411,6 +411,8 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         shape = (len(prepared.targets), loss.n_outputs or n_targets)
         diagonal = inputs.design(inputs.features, np.eye(shape[1])).diagonal()
         size = float(np.average(diagonal, weights=inputs.weight)) or 1.0
+        if self.fit_intercept:
+            size -= taken_by_offset(inputs, size)
         return unit_of_strength(loss, prepared.targets, inputs.weight) * size
 
     @property

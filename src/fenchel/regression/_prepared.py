@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
 from fenchel.design import Design
 from fenchel.estimator import KeptRows
+from fenchel.kernels import OperatorKernel, Precomputed
+
+_ROUNDING = 1e-13  # of a mean of kernel values
 
 
 @dataclass
@@ -65,3 +69,19 @@ def middle(targets: FloatArray) -> FloatArray:
     """A value of the data, so that constant targets become exactly zero."""
     half = len(targets) // 2
     return np.array([np.partition(column, half)[half] for column in targets.T])
+
+
+def taken_by_offset(inputs: Any, size: float) -> float:
+    """How much of ``size``, the mean of k(x, x), is that of constants, which an offset takes.
+
+    For kernels that are not stationary, as functions may be large beside what they differ by:
+    linear ones far from zero.
+    """
+    features, kernel, weight = inputs.features, inputs.feature_map.kernel_, inputs.weight
+    plain = isinstance(features, np.ndarray) and features.ndim == 2
+    if not plain or isinstance(kernel, (OperatorKernel, Precomputed)) or kernel.is_stationary():
+        return 0.0
+    mean = np.average(features, axis=0, weights=weight)
+    gram = inputs.design(features, np.eye(1)).is_gram
+    taken = float(np.average(mean, weights=weight) if gram else mean @ mean)
+    return taken if size - taken > _ROUNDING * size else 0.0
