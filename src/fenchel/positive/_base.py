@@ -36,8 +36,8 @@ from fenchel.positive.solvers import SOLVER_CHOICE, make_solver, solve
 
 FEATURE_TOL = 1e-8  # finer features add nothing but rounding to products of two of them
 MOST_FEATURES = 300
-# What a level costs at most, alpha * level / constant²: of squares it falls short by that, which is
-# a thousandth of a level of one, and two thousandths of a deviation r where the slope is r / 2
+# What a level costs at most, alpha * level / constant²: of squares it falls short by that, which
+# is a thousandth of a level of one, and two thousandths of a deviation r where the slope is r / 2
 _COST_OF_LEVEL, _COST_OVER_SLOPE = 1e-3, 4e-3
 # Of a constant c beside a Gaussian kernel, 2 / c of the level is lost far from the rows. Times the
 # mean distance from the level over it: with 0, 1/2, 1, 2 the held-out errors of 15 tables whose
