@@ -119,6 +119,15 @@ def test_all_that_is_fitted_in_memory_is_fitted_on_disk(model):
     assert found.certified_kernel_ == expected.certified_kernel_
 
 
+@pytest.mark.parametrize("kernel", ["linear", "polynomial", Gaussian(0.7)], ids=str)
+def test_alpha_by_rule_is_that_in_memory(kernel):
+    """Of kernels that are not stationary it is in units of what an offset leaves."""
+    model = KernelRidge(kernel=kernel, learn=False)
+    expected = clone(model).fit(X, Y).alpha_
+    found = clone(model).fit(table().drop_columns("w"), "y").alpha_
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.slow
 def test_learning_on_disk_is_learning_in_memory():
     """Of so few rows all are in the sample, and the same of them are chosen by content."""

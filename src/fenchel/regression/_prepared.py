@@ -77,11 +77,10 @@ def taken_by_offset(inputs: Any, size: float) -> float:
     For kernels that are not stationary, as functions may be large beside what they differ by:
     linear ones far from zero.
     """
-    features, kernel, weight = inputs.features, inputs.feature_map.kernel_, inputs.weight
-    plain = isinstance(features, np.ndarray) and features.ndim == 2
-    if not plain or isinstance(kernel, (OperatorKernel, Precomputed)) or kernel.is_stationary():
+    kernel = inputs.feature_map.kernel_
+    if isinstance(kernel, (OperatorKernel, Precomputed)) or kernel.is_stationary():
         return 0.0
-    mean = np.average(features, axis=0, weights=weight)
-    gram = inputs.design(features, np.eye(1)).is_gram
-    taken = float(np.average(mean, weights=weight) if gram else mean @ mean)
+    design = inputs.design(inputs.features, np.eye(1))
+    share = inputs.weight / inputs.weight.sum()
+    taken = design.squared_norm(design.link(share[:, None]))  # of the mean of k(x, ·)
     return taken if size - taken > _ROUNDING * size else 0.0
