@@ -14,7 +14,7 @@ import fenchel
 FLOORS: list[set[str]] = [
     {"_clock", "_compiling", "_folders", "_parameters", "_sentences", "_typing"},
     {"_bases", "_grids", "_memory", "_quantiles", "_threads", "_validation"},
-    {"spool"},
+    {"_groups", "spool"},
     {"files"},
     {"certificate", "datasets", "design", "norms", "tables"},
     {"kernels", "losses", "repair"},
@@ -42,6 +42,7 @@ SHARED = {
     "_compiling",
     "_folders",
     "_grids",
+    "_groups",
     "_memory",
     "_parameters",
     "_quantiles",

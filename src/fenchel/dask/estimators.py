@@ -58,7 +58,7 @@ class OnCluster:
                 "dask.distributed.Client() makes one, with workers on this machine"
             ) from error
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: None = None) -> Self:
         """Fit all outputs at once, the features of all rows on the workers.
 
         Parameters
@@ -69,6 +69,8 @@ class OnCluster:
             Targets, in the same chunks.
         sample_weight : dask.array.Array or Series of shape (n_samples,), optional
             Non-negative weights, in the same chunks.
+        groups : None
+            Groups are for rows in memory.
 
         Returns
         -------
@@ -81,7 +83,7 @@ class OnCluster:
         RuntimeError
             Where there is no worker, or none for a minute.
         """
-        return super().fit(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
+        return super().fit(X, y, sample_weight, groups)  # type: ignore[misc]  # of a mixin
 
     def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source:
         """Return the rows of collections as they lie on the workers."""

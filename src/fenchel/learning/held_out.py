@@ -29,7 +29,12 @@ None where that fit stops far from its optimum.
 
 
 def held_out_shift(
-    rows: FloatArray, targets: FloatArray, weight: FloatArray, loss: Loss, residuals: Residuals
+    rows: FloatArray,
+    targets: FloatArray,
+    weight: FloatArray,
+    loss: Loss,
+    residuals: Residuals,
+    groups: IntArray | None = None,
 ) -> FloatArray | None:
     r"""What to add to offsets for the least loss on rows that fits have not seen, (p,).
 
@@ -44,11 +49,12 @@ def held_out_shift(
 
     Quantiles are those for new rows, which are a little farther out where rows are few: see
     :meth:`fenchel.losses.Pinball.offset_for_new_rows`. Their number is that of distinct rows,
-    :math:`(\sum_i s_i)^2 / \sum_i s_i^2` where weights differ.
+    :math:`(\sum_i s_i)^2 / \sum_i s_i^2` where weights differ, and with ``groups``, whose rows
+    are in one fold, that of groups.
 
     ``rows`` and ``targets`` are what folds are told by, and ``loss`` is the one to minimize.
     """
-    fold_of, n_different = held_out_folds(rows, targets, _FOLDS, weight)
+    fold_of, n_different = held_out_folds(rows, targets, _FOLDS, weight, groups)
     n_used = 1 if n_different > _ALL_FOLDS else _FOLDS
     inside, found, n_fits = [], [], 0
     for k in range(n_used):
@@ -66,7 +72,8 @@ def held_out_shift(
     if not inside:
         return None if n_fits else np.zeros(loss.n_outputs or targets.shape[1])
     chosen = np.concatenate(inside)
-    n_rows = effective_number(rows[chosen], targets[chosen], weight[chosen])
+    of_groups = None if groups is None else groups[chosen]
+    n_rows = effective_number(rows[chosen], targets[chosen], weight[chosen], of_groups)
     return loss.offset_for_new_rows(np.concatenate(found), weight[chosen], n_rows)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from fenchel._clock import OutOfTime, within
-from fenchel._typing import FloatArray
+from fenchel._typing import FloatArray, IntArray
 from fenchel._validation import (
     BOOLEAN,
     COUNT,
@@ -169,6 +169,13 @@ class Data:
     """What is constant in rows, in words."""
     measured: bool = False
     """Whether the size of held-out residuals is wanted."""
+    groups: IntArray | None = None
+    """Numbers of groups whose rows are held out together, (n,)."""
+
+    def rows(self, n_rows: int) -> Rows:
+        """At most so many distinct rows, in one fold."""
+        known = self.X, self.targets, self.weight
+        return rows_by_content(*known, n_rows, 1, groups=self.groups)
 
 
 @dataclass(frozen=True)
@@ -269,8 +276,8 @@ def learn(
     one_system = len(_tasks(data, data.targets)) < n_outputs
     if one_system and np.isfinite(data.loss.smoothness):
         n_rows = min(n_rows, _UNKNOWNS // n_outputs)
-    rows = rows_by_content(data.X, data.targets, data.weight, n_rows, 1)
-    n_folds = options.n_folds or _folds_for(len(rows.X))
+    rows = data.rows(n_rows)
+    n_folds = rows.at_most(options.n_folds or _folds_for(len(rows.X)))
     rows = rows.first(n_rows, n_folds)
     if _perfect_constant(data.loss, rows) or rows.n_folds < n_folds or len(rows.X) < _LEAST_ROWS:
         return None
@@ -278,6 +285,7 @@ def learn(
     if len(rows.X) >= _MANY_FOLDS:
         most = len(rows.X) if len(rows.X) < _WORTH_IT * _FEW_ROWS else _FEW_ROWS
         few = rows.first(most, _FEW_FOLDS)
+        few = few if few.n_folds == _FEW_FOLDS else rows
     end = EarlyEnd(watch, n_calls=n_before)
     tried = [_Try(data, rows, few, kernel, alpha, options, end) for kernel in kernels]
     for one in tried:
@@ -412,7 +420,7 @@ class _Try:
     def last(self) -> None:
         """Descend on more rows, from an alpha that is as much smaller."""
         data, few = self.data, self._fitted
-        rows = rows_by_content(data.X, data.targets, data.weight, _COUNTED, 1)
+        rows = data.rows(_COUNTED)
         n_folds, n_rows = self.options.n_folds or _LAST_FOLDS, int(_SHARE * len(rows.X))
         rows = rows.first(n_rows, n_folds)
         if n_rows < _WORTH_IT * len(self.rows.X) or rows.n_folds < n_folds:

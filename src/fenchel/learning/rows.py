@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from fenchel._typing import FloatArray, IntArray
-from fenchel.design.content import Keys, distinct_rows, row_keys
+from fenchel.design.content import ODD, Keys, distinct_rows, mixed, row_keys
 from fenchel.kernels import SparsePoints
 
 _ROUNDING = 1e-9  # of weights
@@ -36,11 +36,17 @@ class Rows:
     """Where folds begin, and the number of rows."""
     codes: bool = False
     """Whether rows with equal features are in any fold, see :func:`are_codes`."""
+    groups: IntArray | None = None
+    """The group of each, where those of a group are held out together."""
 
     @property
     def n_folds(self) -> int:
         """Number of folds."""
         return len(self.starts) - 1
+
+    def at_most(self, n_folds: int) -> int:
+        """So many folds, or as many as there are groups."""
+        return n_folds if self.groups is None else min(n_folds, len(np.unique(self.groups)))
 
     def fold(self, k: int) -> slice:
         """Rows of a fold."""
@@ -49,7 +55,7 @@ class Rows:
     def first(self, n_rows: int, n_folds: int) -> Rows:
         """About so many of these rows, in so many folds."""
         known = self.X, self.targets, self.weight
-        return rows_by_content(*known, n_rows, n_folds, self.codes or None)
+        return rows_by_content(*known, n_rows, n_folds, self.codes or None, self.groups)
 
 
 def rows_by_content(
@@ -59,11 +65,12 @@ def rows_by_content(
     n_rows: int,
     n_folds: int,
     codes: bool | None = None,
+    groups: IntArray | None = None,
 ) -> Rows:
     """Choose at most ``n_rows`` distinct rows of positive weight, and deal them to folds.
 
-    Rows with equal features are in one fold, unless there are too few different ones, or features
-    are codes.
+    Rows of a group are in one fold. Without groups, rows with equal features are, unless there
+    are too few different ones, or features are codes.
 
     Parameters
     ----------
@@ -74,24 +81,39 @@ def rows_by_content(
     n_folds : int
     codes : bool, optional
         What :func:`are_codes` says of all rows, where these are some of them.
+    groups : ndarray of shape (n,), optional
+        Numbers of groups.
 
     Returns
     -------
     Rows
     """
+    if groups is not None:
+        table = np.column_stack([X, groups])
+        _, table, targets, weight = distinct_rows(table, targets, weight, n_rows)
+        X, groups = np.ascontiguousarray(table[:, :-1]), table[:, -1].astype(np.intp)
+        fold = _dealt(_keys_of(groups), n_folds)
+        return _in_folds(Rows(X, targets, weight, (), False, groups), fold, n_folds)
     of_all, unit = X, _unit(weight)
     table, X, targets, weight = distinct_rows(X, targets, weight, n_rows)
     times = _repetitions(weight, unit)
-    groups = _Groups.of(table, of_all, times, n_folds, codes)
-    if groups.repeat(targets, times):
+    together = _Together.of(table, of_all, times, n_folds, codes)
+    if together.repeat(targets, times):
         some, fold, share = _in_parts(times, n_folds, n_rows)
         X, targets, weight = X[some], targets[some], share * weight[some]
     else:
-        fold = groups.folds(n_folds)
+        fold = _dealt(together.keys, n_folds)
+    return _in_folds(Rows(X, targets, weight, (), together.codes), fold, n_folds)
+
+
+def _in_folds(rows: Rows, fold: IntArray, n_folds: int) -> Rows:
+    """Rows in the order of their folds."""
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
     starts = tuple(np.concatenate([[0], np.cumsum(counts[counts > 0])]).tolist())
-    return Rows(X[order], targets[order], weight[order], starts, groups.codes)
+    X, targets, weight = rows.X[order], rows.targets[order], rows.weight[order]
+    groups = None if rows.groups is None else rows.groups[order]
+    return Rows(X, targets, weight, starts, rows.codes, groups)
 
 
 def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatArray:
@@ -130,25 +152,36 @@ def held_out_folds(
     targets: FloatArray,
     n_folds: int,
     weight: FloatArray | None = None,
+    groups: IntArray | None = None,
 ) -> tuple[IntArray, int]:
-    """The same, and the number of different rows.
+    """The same, and the number of different rows; with groups those of each are in one fold.
 
     All in one fold where rows are cells of a table with several rows each.
     """
     distinct, place = _distinct(X, targets)
+    if groups is not None:
+        keys = _keys_of(groups)
+        table = np.column_stack([keys, mixed(distinct[place, 1] + ODD * keys)])
+        table, place = _unique(table)
+        return _dealt(table[:, 0], n_folds)[place], len(distinct)
     weight = np.ones(len(place)) if weight is None else weight
     total = np.bincount(place, weights=weight).astype(np.float64)
     times = _repetitions(total, _unit(weight))
-    groups = _Groups.of(distinct, X, times, n_folds)
-    if groups.repeat(targets, times):
+    together = _Together.of(distinct, X, times, n_folds)
+    if together.repeat(targets, times):
         return np.zeros(len(place), dtype=np.intp), len(distinct)
-    return groups.folds(n_folds)[place], len(distinct)
+    return _dealt(together.keys, n_folds)[place], len(distinct)
 
 
 def effective_number(
-    X: FloatArray | SparsePoints, targets: FloatArray, weight: FloatArray
+    X: FloatArray | SparsePoints,
+    targets: FloatArray,
+    weight: FloatArray,
+    groups: IntArray | None = None,
 ) -> float:
     """Kish's number of rows, (Σ s)² / Σ s², where equal rows are one with the sum of weights.
+
+    With groups it is that of these.
 
     Examples
     --------
@@ -158,15 +191,25 @@ def effective_number(
     >>> effective_number(X, X, np.ones(3))  # 3² / (2² + 1²)
     1.8
     """
-    total = np.bincount(_distinct(X, targets)[1], weights=weight)
+    place = _distinct(X, targets)[1] if groups is None else groups
+    total = np.bincount(place, weights=weight)
     return float(total.sum() ** 2 / (total @ total))
 
 
 def _distinct(X: FloatArray | SparsePoints, targets: FloatArray) -> tuple[Keys, IntArray]:
     """Keys of distinct rows, and which of these each row has."""
-    table = row_keys(X.matrix if isinstance(X, SparsePoints) else X, targets)
+    return _unique(row_keys(X.matrix if isinstance(X, SparsePoints) else X, targets))
+
+
+def _unique(table: Keys) -> tuple[Keys, IntArray]:
+    """Different rows of a table, and which of these each row is."""
     distinct, place = np.unique(table, axis=0, return_inverse=True)
     return distinct, place.ravel()  # numpy 2.0 gives it a second axis
+
+
+def _keys_of(groups: IntArray) -> Keys:
+    """Numbers of groups, in an order that says nothing of their labels."""
+    return mixed(groups.astype(np.uint64) + np.uint64(1))
 
 
 def _repetitions(weight: FloatArray, unit: float) -> FloatArray:
@@ -180,8 +223,8 @@ def _unit(weight: FloatArray) -> float:
     return 1.0 if whole else float(weight[weight > 0.0].min(initial=np.inf))
 
 
-class _Groups(NamedTuple):
-    """Which rows are held out together."""
+class _Together(NamedTuple):
+    """Which rows are held out together, by their features."""
 
     keys: Keys
     """The same for these."""
@@ -207,17 +250,6 @@ class _Groups(NamedTuple):
         codes = are_codes(X, few) if codes is None else codes
         return cls(rows if codes else features, codes, codes, len(sizes))
 
-    def folds(self, n_folds: int) -> IntArray:
-        """Fold of each row: groups in the order of keys, to the fold with the fewest rows."""
-        _, group, counts = np.unique(self.keys, return_inverse=True, return_counts=True)
-        fold_of = np.zeros(len(counts), dtype=np.intp)
-        sizes = [0] * n_folds
-        for number, count in enumerate(counts.tolist()):
-            fold = sizes.index(min(sizes))
-            fold_of[number] = fold
-            sizes[fold] += count
-        return fold_of[group]
-
     def repeat(self, targets: FloatArray, times: FloatArray) -> bool:
         """Whether rows are cells of a table, of factors and few targets, with several rows each.
 
@@ -227,6 +259,18 @@ class _Groups(NamedTuple):
         if not (self.by_rows and self.different <= _FEWER * cells and times.sum() >= 2 * cells):
             return False
         return 2 * len(np.unique(targets, axis=0)) <= cells
+
+
+def _dealt(keys: Keys, n_folds: int) -> IntArray:
+    """Fold of each row: those of a key together, in their order, to the fold with fewest rows."""
+    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    fold_of = np.zeros(len(counts), dtype=np.intp)
+    sizes = [0] * n_folds
+    for number, count in enumerate(counts.tolist()):
+        fold = sizes.index(min(sizes))
+        fold_of[number] = fold
+        sizes[fold] += count
+    return fold_of[place]
 
 
 def _in_parts(

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import has_fit_parameter, validate_data
 
 from fenchel._threads import threads_that_pay, without_warnings
 from fenchel._typing import AnyArray, FloatArray, IntArray
@@ -62,13 +62,20 @@ def fit_part(
 ) -> Any:
     """A copy of the estimator fitted to some rows.
 
-    With their groups, where it is a search whose ``cv`` splits by groups.
+    With their groups, where it holds out rows itself, or by a ``cv`` that splits by groups.
     """
     part, targets = _safe_split(estimator, X, y, rows)
     options: dict[str, Any] = {} if weight is None else {"sample_weight": weight[rows]}
-    if groups is not None and asks_for_groups(getattr(estimator, "cv", None)):
+    if groups is not None and _takes_groups(estimator):
         options["groups"] = groups[rows]
     return clone(estimator).fit(part, targets, **options)
+
+
+def _takes_groups(estimator: Any) -> bool:
+    """Whether ``fit`` makes use of groups: of a search that is where its folds are by groups."""
+    if hasattr(estimator, "cv"):
+        return asks_for_groups(estimator.cv)
+    return has_fit_parameter(estimator, "groups")
 
 
 class FoldModels:

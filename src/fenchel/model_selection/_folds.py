@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from fenchel._groups import group_labels
 from fenchel._typing import AnyArray, ArrayLike, IntArray
-from fenchel._validation import check_length, shown
+from fenchel._validation import shown
 
 Fold = tuple[IntArray, IntArray]
 """Numbers of the rows that are fitted, and of those that are held out."""
@@ -51,22 +52,7 @@ def check_groups(groups: ArrayLike | None, cv: Any, n_rows: int) -> AnyArray | N
             "cv must be a splitter that takes groups, such as GroupKFold(), for groups to be "
             f"given, got {described(cv)}"
         )
-    if hasattr(groups, "compute") or hasattr(groups, "collect"):
-        raise TypeError(
-            f"groups must be an array in memory, got {type(groups).__name__}: compute it before"
-        )
-    try:
-        array = np.asarray(groups)
-    except ValueError as error:  # lists of several lengths
-        raise ValueError("groups must be an array of shape (n_samples,), got lists") from error
-    if array.ndim != 1:
-        given = shown(groups) if array.ndim == 0 else f"one of shape {array.shape}"
-        raise ValueError(f"groups must be an array of shape (n_samples,), got {given}")
-    check_length(len(array), n_rows, "groups")
-    loose = array.dtype.kind in "OfcmM"  # others have no sign for what is missing
-    if np.ma.is_masked(groups) or (loose and any(map(_is_missing, array))):
-        raise ValueError("groups must have no missing labels, got some: each row needs one")
-    return array
+    return group_labels(groups, n_rows)
 
 
 def described(cv: Any) -> str:
@@ -83,13 +69,6 @@ def asks_for_groups(cv: Any) -> bool:
     if not type(cv).__module__.startswith("sklearn."):
         return True
     return "groups" in cv.get_metadata_routing().split.requests
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return bool(label is None or label != label)  # noqa: PLR0124  (NaN is not itself)
-    except TypeError:  # pandas.NA
-        return True
 
 
 def _refusal(cv: Any, error: Exception, without_groups: bool) -> str:

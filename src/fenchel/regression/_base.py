@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from fenchel._groups import check_no_groups, group_numbers
 from fenchel._parameters import parameters
 from fenchel._threads import threads_that_pay
 from fenchel._typing import AnyArray, ArrayLike, FloatArray, IntArray
@@ -69,6 +70,8 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     _takes_sparse = True
     _sparse: bool = False
     """Whether the rows of the fit are sparse."""
+    _groups: IntArray | None = None
+    """Groups of the rows that are fitted, as long as a fit goes on."""
 
     def _strength_is_open(self) -> bool:
         return super()._strength_is_open() and self.radius is None
@@ -125,7 +128,13 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return np.eye(n_targets)
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit all outputs at once.
 
         Parameters
@@ -141,6 +150,10 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         sample_weight : array-like of shape (n_samples,) or str, optional
             Non-negative weights: an integer weight is the same as repeating the row. May be the
             name of a column of a table.
+        groups : array-like of shape (n_samples,), optional
+            Labels of groups of rows that depend on each other, such as the visits of a patient:
+            rows of a group are held out together where parameters are learned and offsets moved,
+            so that these are for rows of new groups. Of rows in memory.
 
         Returns
         -------
@@ -154,15 +167,19 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         self.check_parameters()
         watch = self._callback()
         source = self.elsewhere(X, y, sample_weight)
+        self._groups = None
         if source is not None:
+            check_no_groups(groups)
             prepared, rows, targets = prepared_from(self, source, watch)
         else:
             X, targets = self._validated(X, y)
+            if groups is not None:
+                self._groups = group_numbers(groups, X, sample_weight)
             prepared = self._learned_and_prepared(X, targets, sample_weight, watch)
             prepared.once = self.radius is None  # else there are several fits
             rows, targets = prepared.inputs.rows, prepared.targets
         start = self._fit_prepared(prepared, self._previous(prepared), watch)
-        self.learned_, self._learned = self._learned, None
+        self.learned_, self._learned, self._groups = self._learned, None, None
         self._keep_sample(None if self.given_gram or self._sparse else rows, targets)
         self._last = None
         if self.warm_start:
@@ -385,7 +402,8 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         # a function that all outputs share has the losses of all of them against one norm
         whole = self.make_coupling(n_outputs)
         unit = float((np.linalg.norm(whole, 2) / np.linalg.norm(coupling, 2)) ** 2)
-        return Data(X, targets, weight, loss, coupling, intercept), unit
+        groups = self._groups
+        return Data(X, targets, weight, loss, coupling, intercept, groups=groups), unit
 
     def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
         """Loss, coupling and targets of the criterion: those of the fit, or of some outputs."""

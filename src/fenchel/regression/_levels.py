@@ -197,7 +197,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         solve = partial(self._solve, InTime(watch), max(1.0, reached / float(self.tol)))
         residuals = residuals_of_parts(problem, solution, solve)
         rows, weight = prepared.inputs.rows, problem.sample_weight
-        return held_out_shift(rows, problem.targets, weight, loss, residuals)
+        return held_out_shift(rows, problem.targets, weight, loss, residuals, self._groups)
 
     def _solved(
         self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
