@@ -15,7 +15,7 @@ from fenchel import SVR, ExpectileRegressor, KernelRidge, QuantileRegressor
 from fenchel.kernels import Gaussian
 from fenchel.learning.rows import effective_number, held_out_folds, rows_by_content
 from fenchel.losses import Pinball
-from fenchel.model_selection import ConformalRegressor
+from fenchel.model_selection import ConformalRegressor, PathSearchCV
 
 LEVELS = [0.1, 0.5, 0.9]
 MODELS = [QuantileRegressor(LEVELS), ExpectileRegressor(0.5), SVR(), KernelRidge()]
@@ -157,6 +157,22 @@ def test_conformal_wrappers_hand_groups_on():
     for fitted, some in zip(model.models_, rows, strict=True):
         expected = KernelRidge().fit(X[some], Y[some], groups=PERSON[some])
         np.testing.assert_array_equal(fitted.predict(NEW_X), expected.predict(NEW_X))
+
+
+@pytest.mark.filterwarnings("ignore:offsets are those of the fit")
+@pytest.mark.parametrize("in_file", [False, True])
+def test_the_last_fit_of_a_search_has_groups(in_file, tmp_path):
+    """Of rows in memory: those in files know of none."""
+    grid, folds = {"alpha": [1e-3, 1e-2]}, GroupKFold(3)
+    model = QuantileRegressor(LEVELS, kernel=Gaussian(0.7))
+    np.save(tmp_path / "x.npy", X)
+    rows = tmp_path / "x.npy" if in_file else X
+    search = PathSearchCV(model, grid, cv=folds).fit(rows, Y, groups=PERSON)
+    groups = None if in_file else PERSON
+    expected = model.chosen(**search.best_params_).fit(rows, Y, groups=groups)
+    np.testing.assert_array_equal(search.predict(NEW_X), expected.predict(NEW_X))
+    offset = search.best_estimator_.offset_ - search.best_estimator_.certified_offset_
+    assert np.any(offset != 0.0) != in_file
 
 
 def test_pipelines_route_groups():

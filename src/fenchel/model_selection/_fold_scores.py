@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from fenchel._sentences import said_of
 from fenchel._threads import without_warnings
@@ -77,6 +77,11 @@ class Data(NamedTuple):
         """Number of processes that may have them."""
         return int(effective_n_jobs(asked))
 
+    def refit(self, estimator: Any, groups: AnyArray | None) -> Any:
+        """Fit to all of them, with their groups where fits make use of these."""
+        takes = groups is not None and has_fit_parameter(estimator, "groups")
+        return estimator.fit(**self.arguments, **({"groups": groups} if takes else {}))
+
     def part(self, estimator: Any, rows: IntArray, train: IntArray | None = None) -> Data:
         """Some rows; their kernel values are those against themselves, or against ``train``."""
         if get_tags(estimator).input_tags.pairwise:
@@ -104,6 +109,10 @@ class _Elsewhere(Data):
             return _dealt(self.X.kept, cv)
         y = self.y if len(self.y) == self.n_rows else None
         return folds_of(cv, np.empty((self.n_rows, 0)), y, self.n_rows, groups)
+
+    def refit(self, estimator: Any, groups: AnyArray | None) -> Any:
+        """Without groups, which are for rows in memory."""
+        return super().refit(estimator, None)
 
     def n_jobs(self, asked: int | None) -> int:
         """No other one: each fit makes use of all that there is."""

@@ -264,8 +264,9 @@ class PathSearchCV(
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for fitting and for scoring.
         groups : array-like of shape (n_samples,), optional
-            Labels of the groups of rows, for a splitter ``cv`` that asks for them; an array in
-            memory also where rows are in files or on a cluster.
+            Labels of the groups of rows, for a splitter ``cv`` that asks for them, and for the
+            last fit, of rows in memory, where the estimator holds out groups by itself. An
+            array in memory also where rows are in files or on a cluster.
 
         Returns
         -------
@@ -294,7 +295,7 @@ class PathSearchCV(
         if self.refit:
             task = report.begin("refit")
             best = estimator.chosen(**self.best_params_)
-            self.best_estimator_ = best.fit(**given.arguments)
+            self.best_estimator_ = given.refit(best, labels)
             report.end(task)
             for name in ("n_features_in_", "feature_names_in_", "alpha_"):
                 if hasattr(best, name):
