@@ -72,6 +72,13 @@ _Ids = Annotated[
     list[str] | None,
     typer.Option(help="Columns to leave out and to write beside predictions, with commas."),
 ]
+_Groups = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Column to leave out, whose labels say which rows depend on each other, such as "
+        "patients with several visits: rows of one are held out together."
+    ),
+]
 _Missing = Annotated[
     list[str] | None,
     typer.Option(help="Words that stand for missing values, with commas, such as k.A.,-999."),
@@ -234,6 +241,7 @@ def fit(
     columns: _Columns = None,
     drop: _Drop = None,
     ids: _Ids = None,
+    groups: _Groups = None,
     missing: _Missing = None,
     model: _Kind = "quantile",
     levels: _Levels = None,
@@ -284,7 +292,8 @@ def fit(
         max_time=max_time,
         n_jobs=n_jobs,
     )
-    roles = Roles(target, *(tuple(names or ()) for names in (columns, drop, ids, missing)))
+    named = (columns, drop, ids, missing, groups)
+    roles = Roles(target, *(tuple(names or ()) for names in named))
     checks.before_fit(data, roles, settings, out=out, plot=plot)
     commands = _room("commands")
     commands.fit(data, roles, settings, commands.Outputs(out, plot, plot_feature, as_json, quiet))

@@ -8,7 +8,15 @@ from pathlib import Path
 from fenchel.cli.errors import InputError
 from fenchel.cli.places import check_not_read, check_output, place_of
 from fenchel.cli.roles import Roles, heading_of
-from fenchel.cli.settings import CURVES, DENSITY, NORMAL, RIDGE, SUPPORT, Settings
+from fenchel.cli.settings import (
+    CURVES,
+    DENSITY,
+    NORMAL,
+    OF_GROUPS,
+    RIDGE,
+    SUPPORT,
+    Settings,
+)
 
 MODEL_FILES = (".skops",)
 PICTURES = (".png", ".pdf", ".svg")
@@ -36,6 +44,7 @@ def before_fit(
         if settings.model in (DENSITY, CURVES):
             raise InputError(f"--plot has no meaning for --model {settings.model}")
     settings.check()
+    _check_groups(roles, settings)
     heading = heading_of(data)
     for path, option in ((out, "--out"), (plot, "--plot")):
         check_not_read(path, option, table=data)
@@ -77,6 +86,13 @@ def _check_ids(ids: list[str], settings: Settings) -> None:
     for name in ids:
         if name in written:
             raise InputError(CLASH.format(name))
+
+
+def _check_groups(roles: Roles, settings: Settings) -> None:
+    """Refuse groups for models that make no use of them."""
+    if roles.groups and (settings.model not in OF_GROUPS or settings.non_crossing):
+        other = "--non-crossing" if settings.non_crossing else f"--model {settings.model}"
+        raise InputError(f"--groups has no meaning for {other}")
 
 
 def _of_labels(labels: list[str], label: str) -> list[str]:

@@ -63,10 +63,12 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     used = roles.record(table.names, targets, names, table.label)
     y = data_io.target_values(table, targets, of_fit=True)
     X, columns = data_io.features_of(table, names)
+    groups = None
     if settings.model == DENSITY:
         data_io.check_numbers(table, names)
         X, left_out = data_io.whole_rows(X, columns.names, table.label)
     else:
+        groups = data_io.groups_of(table, roles.names("groups", table.names, table.label), y)
         X, y, left_out = data_io.with_targets(X, y, table.label)
     if picture is not None:
         _check_plot_feature(outputs.plot_feature, columns)
@@ -74,7 +76,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     many = _MANY_FREE_ROWS if settings.model == EXPECTILE else _MANY_ROWS
     hint = _HINT.format(len(X)) if settings.is_rough and len(X) >= many else ""
     with shown(hidden=hidden, max_time=settings.max_time, hint=hint) as show:
-        fitted = fitting.fit(settings, X, y, show)
+        fitted = fitting.fit(settings, X, y, show, groups=groups)
     fitted = replace(fitted, warnings=[*said, *left_out, *fitted.warnings])
     # an encoder reads of the rows that are left columns that it would leave out of all
     X = X[[name for name in X if name in {*columns.names, *fitted.columns.names}]]
@@ -94,7 +96,7 @@ def fit(data: str, roles: Roles, settings: Settings, outputs: Outputs) -> None:
 def fit_from_disk(path: Path, roles: Roles, settings: Settings, outputs: Outputs) -> None:
     """The same for a table that is too large for memory."""
     place, _ = outputs.places()
-    on_disk.check_fit(path, settings, outputs.plot)
+    on_disk.check_fit(path, settings, outputs.plot, roles.groups)
     known = on_disk.names_in(path)
     (target,), names, said = checks.check_roles(roles, settings.model, known, path.name, None)
     used = roles.record(known, [target], names, path.name)

@@ -304,11 +304,33 @@ def _check_values(frame: pd.DataFrame, label: str) -> None:
 
 def with_targets(X: pd.DataFrame, y: Any, label: str) -> tuple[Any, Any, list[str]]:
     """The rows whose targets are known, and what is to be said of the others."""
-    gaps = y.isna().to_numpy()
-    gaps = gaps if gaps.ndim == 1 else gaps.any(axis=1)
+    gaps = without_targets(y)
     if gaps.all():
         raise InputError(f"{label} has no row in which all targets are known")
     return X[~gaps], y[~gaps], [str(each) for each in notices(y, gaps, *without_target(label))]
+
+
+def without_targets(y: Any) -> NDArray[np.bool_]:
+    """In which rows a target is missing, (n,)."""
+    gaps: NDArray[np.bool_] = y.isna().to_numpy()
+    return gaps if gaps.ndim == 1 else np.asarray(gaps.any(axis=1))
+
+
+def groups_of(table: Table, names: list[str], y: Any) -> Any:
+    """The labels of the groups of rows whose targets are known; None without a column of them."""
+    if not names:
+        return None
+    if len(names) > 1:
+        raise InputError(f"--groups must name one column, got {listed(names)}")
+    labels, known = table.frame[names[0]], ~without_targets(y)
+    lacking = np.flatnonzero(labels.isna() & known)
+    if len(lacking):
+        raise InputError(
+            f"the column {names[0]!r} of --groups must have a label in each row of {table.label}, "
+            f"and row {lacking[0] + 1} has none"
+        )
+    labels = labels[known]
+    return (labels.astype(str) if labels.dtype == object else labels).to_numpy()
 
 
 def whole_rows(X: pd.DataFrame, names: list[str], label: str) -> tuple[Any, list[str]]:

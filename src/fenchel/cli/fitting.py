@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from joblib import cpu_count
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -215,12 +215,13 @@ def make_estimator(settings: Settings) -> Any:
     return estimator.set_params(**given)
 
 
-def calibrated(settings: Settings, estimator: Any, n_rows: int) -> Any:
+def calibrated(settings: Settings, estimator: Any, n_rows: int, groups: Any = None) -> Any:
     """The estimator, in calibrated intervals if a coverage was asked for.
 
     Of many rows, or where time is limited, a share calibrates. Of fewer that says too little, and
     the model would miss them: then they calibrate at models without their fold. Parameters are
-    learned from other rows where there are enough of them, else anew for each fold.
+    learned from other rows where there are enough of them, else anew for each fold. Whole groups
+    calibrate, and parameters are then learned anew.
     """
     if settings.coverage is None:
         return estimator
@@ -230,9 +231,18 @@ def calibrated(settings: Settings, estimator: Any, n_rows: int) -> Any:
     how: dict[str, Any] = {"method": "cv+", "cv": min(_FEW_FOLDS, n_rows)}
     if many or (settings.max_time is not None and not few):
         how = {"cv": min(max(_LEAST_SHARE, _ENOUGH_ROWS / n_rows), _MOST_SHARE)}
-    elif not few:
+    elif not few and groups is None:
         how |= {"cv": _FOLDS, "learn_share": _LEARN_SHARE if settings.learn else None}
+    if groups is not None:
+        how["cv"] = _by_groups(how["cv"], groups, settings.seed)
     return wrapper(estimator, coverage=settings.coverage, random_state=settings.seed, **how)
+
+
+def _by_groups(cv: int | float, groups: Any, seed: int) -> Any:
+    """So many folds, or one with a share of the rows, of whole groups."""
+    if isinstance(cv, int):
+        return GroupKFold(max(min(cv, len(np.unique(groups))), 2))
+    return GroupShuffleSplit(1, test_size=cv, random_state=seed)
 
 
 def make_pipeline(estimator: Any) -> Pipeline:
@@ -249,11 +259,13 @@ def _length_scales(estimator: Any, X: FloatArray) -> list[Any]:
     ]
 
 
-def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> Fit:
+def fit(
+    settings: Settings, X: Any, y: Any, show: Show, weight: Any = None, groups: Any = None
+) -> Fit:
     """Choose the strength by cross-validation if asked to, and fit: it learns what is open.
 
     ``y`` is a series, a frame of curves, None for a density, or the name of a column of a table
-    in a file.
+    in a file. Rows of a group are held out together.
     """
     targets: Any = y.to_numpy() if hasattr(y, "to_numpy") else y
     estimator = make_estimator(settings)
@@ -263,16 +275,19 @@ def fit(settings: Settings, X: Any, y: Any, show: Show, weight: Any = None) -> F
         if settings.cv is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the final fit speaks for itself
-                found = _search(settings, estimator, X, targets, ticks)
+                found = _search(settings, estimator, X, targets, ticks, groups)
             search, early = _summary(settings, found), found.n_early_stops_
             estimator = estimator.chosen(**found.best_params_)
         steps = _Steps(show, wish)
-        model = calibrated(settings, estimator.set_params(callback=steps), _n_rows(X))
+        model = calibrated(settings, estimator.set_params(callback=steps), _n_rows(X), groups)
         several = getattr(model, "method", "split") != "split"
         if several:
-            steps.n_models += model.cv + (model.learn_share is not None)
+            folds = model.cv if groups is None else model.cv.get_n_splits()
+            steps.n_models += folds + (model.learn_share is not None)
         pipeline = make_pipeline(model)
         options = {} if weight is None else {"model__sample_weight": weight}
+        if groups is not None:
+            options["model__groups"] = groups
         if settings.model == CURVES:
             options["model__theta"] = curve_points(list(y))
         # of several models none may be worse than the others: there is no best so far
@@ -335,7 +350,7 @@ def curve_points(names: list[str]) -> FloatArray:
 
 
 def _search(
-    settings: Settings, estimator: Any, X: Any, targets: FloatArray, ticks: _Ticks
+    settings: Settings, estimator: Any, X: Any, targets: FloatArray, ticks: _Ticks, groups: Any
 ) -> PathSearchCV[Any]:
     """The library's search over its own strengths, and over widths unless one is given."""
     folds = settings.cv or 0
@@ -345,11 +360,13 @@ def _search(
     grid = estimator.default_grid()
     if settings.length_scale is None and hasattr(as_kernel(estimator.kernel), "length_scale"):
         grid["length_scale"] = _length_scales(estimator, encoded)
-    splitter = KFold(folds, shuffle=True, random_state=settings.seed)
+    splitter: Any = KFold(folds, shuffle=True, random_state=settings.seed)
+    if groups is not None:
+        splitter = _by_groups(folds, groups, settings.seed)
     search = PathSearchCV(estimator, grid, cv=splitter, refit=False)
     with contextlib.suppress(ImportError):  # scikit-learn before 1.9 has no callbacks
         search.set_callbacks(ticks)
-    return search.fit(encoded, targets)
+    return search.fit(encoded, targets, groups=groups)
 
 
 def _summary(settings: Settings, search: PathSearchCV[Any]) -> Search:

@@ -79,14 +79,14 @@ def n_rows_in(path: Path) -> int | None:
         return None if path.suffix.lower() == ".csv" else n_rows_of(str(path))
 
 
-def check_fit(path: Path, settings: Settings, plot: str | None) -> None:
+def check_fit(path: Path, settings: Settings, plot: str | None, groups: tuple[str, ...]) -> None:
     """Refuse what needs all rows in memory."""
     large = f"{path.name} is larger than {100.0 * SHARE:g} % of the free memory"
     start = f"{path.name} is a folder" if path.is_dir() else large
     if not path.is_dir() and path.suffix.lower() != ".parquet":
         raise InputError(f"{path.name} {CONVERT}")
     refused = [option(name) for name in ("cv", "non_crossing") if settings.given(name)]
-    refused += ["--plot"] if plot is not None else []
+    refused += ["--plot"] * (plot is not None) + ["--groups"] * bool(groups)
     if settings.model not in (QUANTILE, EXPECTILE, SUPPORT, RIDGE):
         refused = [f"--model {settings.model}"]
     if refused:

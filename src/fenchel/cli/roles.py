@@ -33,6 +33,7 @@ class Roles:
     drop: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def markers(self) -> tuple[str, ...]:
@@ -55,25 +56,29 @@ class Roles:
 
     def features(self, known: list[str], targets: list[str], label: str) -> list[str]:
         """The columns to learn from: those of --columns or all, without all others named."""
-        columns, drop, ids = (
-            self.names(option, known, label) for option in ("columns", "drop", "ids")
+        columns, drop, ids, groups = (
+            self.names(option, known, label) for option in ("columns", "drop", "ids", "groups")
         )
         named = {"--target": targets, "--columns": columns, "--drop": drop, "--ids": ids}
+        named["--groups"] = groups
         for one, other in (
             ("--target", "--columns"),
             ("--target", "--drop"),
             ("--target", "--ids"),
             ("--columns", "--drop"),
             ("--columns", "--ids"),
+            ("--target", "--groups"),
+            ("--columns", "--groups"),
         ):
             both = [name for name in named[one] if name in named[other]]
             if both:
                 raise InputError(f"{one} and {other} both name the column {both[0]!r}")
-        without = {*targets, *drop, *ids, *self.labels(known, targets, label)}
+        without = {*targets, *drop, *ids, *groups, *self.labels(known, targets, label)}
         found = [name for name in columns or known if name not in without]
         if not found:
             beside = f" beside the target {', '.join(map(repr, targets))}" if targets else ""
             others = " and what --drop and --ids name" if drop or ids else ""
+            others += " and --groups" if groups else ""
             raise InputError(f"{label} has no column{beside}{others}")
         return found
 

@@ -123,6 +123,10 @@ class Settings:
         parse_length_scale(self.length_scale)
 
 
+OF_GROUPS = (QUANTILE, EXPECTILE, SUPPORT, RIDGE)
+"""Models that hold out rows of a group together."""
+
+
 def option(name: str) -> str:
     """The option of a field."""
     return f"--{name.replace('_', '-')}"

@@ -1,0 +1,111 @@
+"""``--groups``: a column says which rows depend on each other."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GroupKFold
+
+import fenchel
+from fenchel import KernelRidge, QuantileRegressor
+from fenchel.cli import main, on_disk
+from fenchel.model_selection import ConformalQuantileRegressor, PathSearchCV
+from fenchel.persistence import load_metadata
+
+FIT = ["fit", "visits.csv", "--target", "y", "--groups", "person", "--out", "m.skops", "--quiet"]
+
+
+def visits(n_persons=40, each=5, seed=0):
+    """A level of each person that no other column tells."""
+    random = np.random.default_rng(seed)
+    person = np.repeat(np.arange(n_persons), each)
+    base, level = random.normal(size=(2, n_persons))
+    time = random.uniform(size=len(person))
+    y = (base + 1.5 * level)[person] + np.sin(3.0 * time) + 0.3 * random.normal(size=len(person))
+    return pd.DataFrame({"person": person, "base": base[person], "time": time, "y": y})
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working folder with the table, in whose second row the target is missing."""
+    monkeypatch.chdir(tmp_path)
+    table = visits()
+    table.loc[1, "y"] = np.nan
+    table.to_csv("visits.csv", index=False)
+    return table.drop(index=1)
+
+
+def test_the_fit_is_that_of_the_library(here):
+    assert main(FIT) == 0
+    model = fenchel.load("m.skops")
+    X = here[["base", "time"]]
+    expected = QuantileRegressor([0.1, 0.5, 0.9]).fit(
+        X.to_numpy(), here["y"], groups=here["person"]
+    )
+    np.testing.assert_array_equal(model.feature_names_in_, ["base", "time"])
+    np.testing.assert_allclose(model.predict(X), expected.predict(X.to_numpy()), rtol=1e-9)
+    assert load_metadata("m.skops")["dropped"] == ["person"]
+
+
+def test_intervals_are_calibrated_on_whole_groups(here):
+    assert main([*FIT, "--coverage", "0.8"]) == 0
+    model = fenchel.load("m.skops")
+    X = here[["base", "time"]]
+    expected = ConformalQuantileRegressor(
+        QuantileRegressor(), method="cv+", cv=GroupKFold(5), coverage=0.8, random_state=0
+    ).fit(X.to_numpy(), here["y"].to_numpy(), groups=here["person"].to_numpy())
+    new = visits(100, seed=1)
+    found = model[-1].predict_interval(model[:-1].transform(new[["base", "time"]]))
+    np.testing.assert_allclose(
+        found, expected.predict_interval(new[["base", "time"]].to_numpy()), rtol=1e-6
+    )
+    held = np.mean((found[:, 0] <= new["y"]) & (found[:, 1] >= new["y"]))
+    assert 0.7 < held < 0.95
+
+
+def test_cross_validation_is_by_groups(here, capsys):
+    command = [each for each in FIT if each != "--quiet"]
+    given = ["--model", "ridge", "--kernel", "linear", "--cv", "4", "--json"]
+    assert main([*command, *given]) == 0
+    found = json.loads(capsys.readouterr().out)["cv"]
+    model = KernelRidge(kernel="linear")
+    search = PathSearchCV(model, model.default_grid(), cv=GroupKFold(4), refit=False)
+    X, y = here[["base", "time"]].to_numpy(), here["y"].to_numpy()
+    search.fit(X, y, groups=here["person"].to_numpy())
+    assert found["folds"] == 4
+    np.testing.assert_allclose(found["scores"], [search.cv_results_["mean_test_score"]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--groups", "y"], "--target and --groups both name the column 'y'"),
+        (["--columns", "person"], "--columns and --groups both name the column 'person'"),
+        (["--groups", "base"], "--groups must name one column, got"),
+        (["--groups", "nobody"], "--groups: visits.csv has no column 'nobody'"),
+        (["--model", "normal"], "--groups has no meaning for --model normal"),
+        (["--non-crossing"], "--groups has no meaning for --non-crossing"),
+    ],
+)
+def test_what_is_refused(here, capsys, options, said):
+    assert main([*FIT, *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_missing_labels_are_refused(here, capsys):
+    here["person"] = here["person"].astype(object)
+    here.iloc[3, 0] = None
+    here.to_csv("visits.csv", index=False)
+    assert main(FIT) == 2
+    said = "the column 'person' of --groups must have a label in each row of visits.csv, and row 4"
+    assert said in capsys.readouterr().err
+
+
+def test_tables_on_disk_have_no_groups(here, capsys, monkeypatch):
+    here.to_parquet("visits.parquet")
+    monkeypatch.setattr(on_disk, "SHARE", 0.0)
+    assert main(["fit", "visits.parquet", *FIT[2:]]) == 2
+    assert "is fitted from disk, without --groups" in capsys.readouterr().err
