@@ -1,4 +1,4 @@
-"""Estimators in scikit-learn's manner: each a loss, a kernel and a certificate."""
+"""Regression estimators in the style of scikit-learn, each fit with a certificate."""
 
 from fenchel.regression.conversion import alpha_of
 from fenchel.regression.expectile import ExpectileRegressor

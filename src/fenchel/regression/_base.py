@@ -1,4 +1,4 @@
-"""What all kernel regressors share: from validated data to a certified fit."""
+"""Base class of the kernel regressors: from validated data to a certified fit."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _SPARSE_ROWS = KernelRowLimits(10_000, 0)  # whose values are not computed again
 
 @parameters
 class _Parameters(KernelParameters):
-    """What all kernel regressors take."""
+    """Parameters common to all kernel regressors."""
 
     _: KW_ONLY
     alpha: float | None = None
@@ -64,20 +64,20 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     constraints = declared(radius=NONE | POSITIVE)
 
     norm_: float
-    """‖h‖ of the function that predicts."""
+    """Norm ‖h‖ of the fitted function."""
     certified_offset_: FloatArray
-    """The offsets that the certificate is of."""
+    """The offsets that ``certificate_`` refers to."""
     _takes_sparse = True
     _sparse: bool = False
-    """Whether the rows of the fit are sparse."""
+    """Whether the training rows are sparse."""
     _groups: IntArray | None = None
-    """Groups of the rows that are fitted, as long as a fit goes on."""
+    """Groups of the training rows, while a fit runs."""
 
     def _strength_is_open(self) -> bool:
         return super()._strength_is_open() and self.radius is None
 
     def check_parameters(self) -> None:
-        """Raise a sentence for parameters that are not allowed."""
+        """Raise an error for parameters that are not allowed."""
         super().check_parameters()
         check_one_strength(self.alpha, self.radius)
         if getattr(self, "coupling", None) is not None and isinstance(self.kernel, OperatorKernel):
@@ -91,14 +91,14 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         raise NotImplementedError
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        """New rows are sparse where those of the fit are."""
+        """Validate rows; new rows are sparse if the training rows are."""
         rows = super()._rows(X, reset=reset)
         if reset:
             self._sparse = issparse(rows)
         return SparsePoints(rows) if self._sparse or issparse(rows) else rows
 
     def _may_learn(self) -> bool:
-        """Not from sparse rows: length scales of many columns are what is learned."""
+        """Whether to learn: not from sparse rows, whose columns are many."""
         return not self._sparse and super()._may_learn()
 
     def _feature_map(self, rows: Any, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
@@ -107,7 +107,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return super()._feature_map(rows, weight)
 
     def _check_sparse(self) -> None:
-        """Raise a sentence where sparse rows are not for the kernel or the features."""
+        """Raise an error if the kernel or the features do not take sparse rows."""
         kernel = self.kernel if isinstance(self.kernel, OperatorKernel) else as_kernel(self.kernel)
         if not takes_sparse(kernel):
             raise TypeError(
@@ -121,7 +121,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             )
 
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
-        """Read off targets what the loss has of them: here nothing."""
+        """Read parameters of the loss off the targets; by default none."""
 
     def make_coupling(self, n_targets: int) -> FloatArray:
         """Return S with S Sᵀ the output matrix of the kernel."""
@@ -141,19 +141,19 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         ----------
         X : array-like of shape (n_samples, n_features), or a table
             Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``. A sparse
-            array of scipy is not made dense, and nothing is learned from it: the kernel is made
-            of products or distances of rows, as the linear and the Gaussian one. Or a table
-            that is read block by block and need not fit into memory: a Parquet file or a folder
-            of them, an array in a file .npy, a table or data set of Arrow.
+            array of scipy is not made dense, and nothing is learned from it; its kernel must
+            depend on products or distances of rows, like the linear and the Gaussian kernel.
+            Tables that are read block by block need not fit into memory: a Parquet file or a
+            folder of them, a .npy file, a table or data set of Arrow.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
-            Targets; the name of a column of a table.
+            Targets, or the name of a column of a table.
         sample_weight : array-like of shape (n_samples,) or str, optional
-            Non-negative weights: an integer weight is the same as repeating the row. May be the
-            name of a column of a table.
+            Non-negative weights, or the name of a column of a table. An integer weight is the
+            same as repeating the row.
         groups : array-like of shape (n_samples,), optional
-            Labels of groups of rows that depend on each other, such as the visits of a patient:
-            rows of a group are held out together where parameters are learned and offsets moved,
-            so that these are for rows of new groups. Of rows in memory.
+            Labels of groups of dependent rows, such as the visits of a patient. The rows of a
+            group are held out together when parameters are learned and offsets moved, so that
+            these are valid for new groups. Only for rows in memory.
 
         Returns
         -------
@@ -162,7 +162,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the sentence names which.
+            For parameters or data that are not allowed; the message says which.
         """
         self.check_parameters()
         watch = self._callback()
@@ -189,30 +189,30 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict.
+        """Predict the targets, or the fitted levels, of new rows.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or a table
-            Rows, in all forms that ``fit`` takes; kernel values against the training rows if
+            Rows, in any form that ``fit`` takes; kernel values against the training rows if
             ``kernel="precomputed"``.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            As y was given. Of several levels (n_samples, n_levels) or
-            (n_samples, n_levels, n_outputs): in the order of ``levels``, each as y was given.
+            In the shape of y. With several levels the shape is (n_samples, n_levels) or
+            (n_samples, n_levels, n_outputs), in the order of ``levels``.
         """
         return self._as_given(self._decision(X))
 
     def _as_given(self, outputs: FloatArray) -> FloatArray:
-        """All outputs (n, p) in the shape of y."""
+        """Convert all outputs (n, p) to the shape of y."""
         return outputs[:, 0] if self._flat and outputs.shape[1] == 1 else outputs
 
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
-        """Validate data, and do what does not depend on strength or loss; nothing is learned."""
+        """Validate the data and do what depends on neither strength nor loss; learn nothing."""
         self._learned, self._was_open = None, False
         source = self.elsewhere(X, y, sample_weight)
         if source is not None:
@@ -220,7 +220,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return self._prepared(*self._validated(X, y), sample_weight)
 
     def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source | None:
-        """Return a table that is read block by block; None for rows in memory."""
+        """Return a table that is read block by block, or None for rows in memory."""
         if isinstance(X, Source):
             return X
         if not is_table(X):
@@ -260,7 +260,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         )
 
     def fit_prepared(self, prepared: Prepared, start: WarmStart | None = None) -> WarmStart:
-        """Solve on prepared rows, and set the fitted attributes."""
+        """Solve on prepared rows and set the fitted attributes."""
         self._measure(prepared.targets, prepared.inputs.weight)
         return self._fit_prepared(prepared, start, self._callback())
 
@@ -285,13 +285,13 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     def _moved(
         self, prepared: Prepared, problem: Problem, solution: Solution, watch: Callback | None
     ) -> FloatArray:
-        """What is added to the offsets of the fit: here nothing."""
+        """Shift that is added to the offsets of the fit; by default zero."""
         return np.zeros_like(solution.offset)
 
     def _solved(
         self, prepared: Prepared, start: WarmStart | None, watch: Callback | None
     ) -> tuple[Prepared, Problem, Solution]:
-        """The problem with a penalty or with a bound on the norm, and its solution."""
+        """Return the problem, with a penalty or a bound on the norm, and its solution."""
         tol = self._tolerance
         if self.radius is None:
             solve = partial(self._solve, watch, 1.0)
@@ -315,11 +315,11 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
     def _as_stored(
         self, prepared: Prepared, problem: Problem, solution: Solution
     ) -> tuple[FloatArray, Solution]:
-        """The offset for features as new rows have them, and the objective with these.
+        """Return the offset for the features of new rows, and the objective with these.
 
-        It is computed anew where features were centred, and where weights are so large that
-        the features of new rows, solved for from kernel values, are not those of the fit to
-        the digits that matter.
+        It is recomputed if features were centred, and if weights are so large that the features
+        of new rows, computed from kernel values, differ from those of the fit in digits that
+        matter.
         """
         inputs, offset = prepared.inputs, solution.offset
         weights = problem.design.feature_weights(solution.weights)
@@ -336,10 +336,10 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return offset, solution
 
     def _kernel_rows(self) -> KernelRowLimits:
-        """As many as a fit takes some ten seconds for, at strengths that are no extremes.
+        """Limits with which a fit takes some ten seconds, unless the strength is extreme.
 
-        Fewer where dual coordinates have no bounds: all rows are then in the last system. Stored
-        values are faster there up to 4000 rows, by up to a half; first fits of more lose by them.
+        The limits are lower if dual coordinates are unbounded: the last system then contains all
+        rows. Stored values are up to one half faster there up to 4000 rows, and slower beyond.
         """
         if self._sparse:
             return _SPARSE_ROWS
@@ -350,7 +350,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return False
 
     def keep_columns(self, number: int, names: list[str] | None, flat: bool) -> None:
-        """Set what is known of the columns of a table, and whether y was of shape (n,)."""
+        """Set number and names of the columns of a table, and whether y has shape (n,)."""
         self.n_features_in_, self._flat = number, flat
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
@@ -364,9 +364,9 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         of_all: tuple[FloatArray, FloatArray],
         watch: Callback | None,
     ) -> FeatureMap:
-        """The feature map of a sample, after what is left open was learned from it.
+        """Learn open parameters from a sample, and return its feature map.
 
-        ``of_all`` are targets and weights of all rows.
+        ``of_all`` are the targets and weights of all rows.
         """
         self._learned = None
         few = slice(0, FEW_ROWS)
@@ -385,7 +385,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return found
 
     def _try(self, prepared: Prepared) -> None:
-        """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
+        """Raise an error if the solver does not suit the problem, as far as few rows show."""
         problem, inputs = self.make_problem(prepared), prepared.inputs
         if takes_gram(self.solver) and problem.design.coupling is not None:  # it may get one
             gram = np.asarray(inputs.feature_map.kernel_(inputs.rows))
@@ -406,20 +406,20 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return Data(X, targets, weight, loss, coupling, intercept, groups=groups), unit
 
     def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
-        """Loss, coupling and targets of the criterion: those of the fit, or of some outputs."""
+        """Loss, coupling and targets of the criterion: of all outputs, or of some."""
         n_targets = targets.shape[1]
         loss = self.make_loss(n_targets).unconstrained
         return loss, self.make_coupling(loss.n_outputs or n_targets), targets
 
     def default_grid(self) -> dict[str, Any]:
-        """Return the candidates where none are given: 20 strengths."""
+        """Return the default candidates: 20 strengths."""
         return {"alpha": 20}
 
     def path_grid(self, prepared: Prepared, name: str, n: int) -> FloatArray:
         """Return n strengths on a geometric grid in the units of the problem, largest first.
 
-        Alpha has the units of loss over squared function, and the kernel's mean diagonal says
-        how large functions are.
+        Alpha has the units of the loss divided by those of squared functions, whose size is
+        given by the mean diagonal of the kernel.
         """
         return strengths(n) * self._unit_of_strength(prepared)
 
@@ -435,7 +435,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
 
     @property
     def leave_one_out_by(self) -> str | None:
-        """How rows are left out of fits on prepared rows: by refits, with a scalar kernel."""
+        """How rows are left out of fits on prepared rows: "refits" for a scalar kernel."""
         return None if isinstance(self.kernel, OperatorKernel) else "refits"
 
     def _keep(self, problem: Problem, solution: Solution) -> None:
@@ -456,10 +456,10 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         self.loss_ = problem.loss
 
     def _remember(self, prepared: Prepared, problem: Problem, solution: Solution) -> None:
-        """Keep of the training rows what attributes computed on demand need: nothing here."""
+        """Keep the training data that attributes computed on demand need; by default nothing."""
 
     def _decision(self, X: AnyArray) -> FloatArray:
-        """All outputs for new rows, (n, p)."""
+        """Return all outputs for new rows, (n, p)."""
         if isinstance(X, Source):
             return X.combination(self.feature_map_, self.weights_) + self.offset_
         if is_table(X):
@@ -471,7 +471,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
         return self._evaluate(self._new_rows(X))
 
     def _evaluate(self, X: Any) -> FloatArray:
-        """The same for rows that are validated."""
+        """Return all outputs for validated rows, (n, p)."""
         if isinstance(X, SparsePoints) and not self._sparse:
             starts = range(0, len(X), _BLOCK)
             return np.concatenate([self._evaluate(X[i : i + _BLOCK].toarray()) for i in starts])
@@ -487,7 +487,7 @@ class KernelRegressor(Importances, CheckedRegressor, _Parameters, LearningEstima
             )
 
     def _previous(self, prepared: Prepared) -> WarmStart | None:
-        """Solution of the previous fit, if warm_start asks for it and it fits."""
+        """Solution of the previous fit, if ``warm_start`` is set and it has the right shape."""
         last = getattr(self, "_last", None)
         if not self.warm_start or last is None:
             return None

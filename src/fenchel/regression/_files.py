@@ -1,4 +1,4 @@
-"""Fits of tables in files: rows and features on disk."""
+"""Fits to tables in files: rows and features on disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK_ROWS = 2**16
 
 @dataclass(frozen=True)
 class OnDisk(Source):
-    """A table that was read: rows on disk, targets and weights in memory, and a sample."""
+    """A table in files: rows on disk, targets and weights in memory, and a sample."""
 
     kind = FeaturesOnDisk
 
@@ -27,7 +27,7 @@ class OnDisk(Source):
     def read(
         cls, X: Any, y: Any, sample_weight: Any, random_state: Any, told: Passed | None = None
     ) -> OnDisk:
-        """Read it, and check what is in it as other data are checked."""
+        """Read a table, with the same checks as for other data."""
         reading = None if told is None else partial(told, "reading")
         found = read_columns(X, y, sample_weight, reading)
         found.rows.passed = None if told is None else partial(told, "making features")
@@ -35,7 +35,7 @@ class OnDisk(Source):
         return cls(*found, random_state=random_state)
 
     def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
-        """Block by block."""
+        """Compute block by block."""
         found = np.empty((len(self.rows), weights.shape[1]))
         for start in range(0, len(found), _BLOCK_ROWS):
             rows = slice(start, start + _BLOCK_ROWS)

@@ -1,4 +1,4 @@
-"""What fits to a part of the rows say of the others."""
+"""Held-out residuals of fits to a part of the rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fenchel.solvers import Solution, WarmStart
 def residuals_of_parts(
     problem: Problem, solution: Solution, solve: Callable[[Problem, WarmStart], Solution]
 ) -> Residuals:
-    """The residuals of some rows by the fit to all others.
+    """Return a function that gives the residuals of some rows for the fit to all others.
 
-    ``solve`` solves the problem of some rows from a start.
+    ``solve`` solves the problem of a subset of the rows from a starting point.
     """
     near = NEAR * solution.certificate.unit
 

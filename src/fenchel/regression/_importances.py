@@ -1,4 +1,4 @@
-"""Which features a fitted model reads, and how much."""
+"""Feature importances of fitted models."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _NUMBERS, _LEAST = 2**17, 128  # of many columns fewer rows, as they are kept wi
 
 
 class Importances:
-    """Attributes of models that keep a few of their training rows."""
+    """Feature importances, for models that keep a few of their training rows."""
 
     _sample: tuple[FloatArray, ...] | None
 
     def _evaluate(self, X: Any) -> FloatArray:
-        """All outputs for validated rows."""
+        """Return all outputs for validated rows."""
         raise NotImplementedError
 
     def _keep_sample(self, rows: FloatArray | None, targets: FloatArray) -> None:
-        """Keep a few rows, or none where these are not features.
+        """Keep a sample of the rows, or none if they are not features.
 
-        Where there are only a few, they are looked at when they are asked for.
+        If there are only few rows, all are kept and the sample is drawn at first access.
         """
         if rows is None:
             self._sample = None
@@ -42,22 +42,22 @@ class Importances:
     def feature_importances_(self) -> FloatArray:
         """Share of the variance of predictions due to each feature, summing to 1, (d,).
 
-        See :func:`fenchel.metrics.total_effects`, on at most 1000 of the training rows; computed
-        when it is asked for. All zeros where predictions are constant. Features that the model
-        does not read are named by :attr:`idle_features_`.
+        Computed at first access from at most 1000 training rows, see
+        :func:`fenchel.metrics.total_effects`. All zeros if predictions are constant.
+        :attr:`idle_features_` names the features that the model does not use.
         """
         return self.importances_of_groups(None)
 
     def importances_of_groups(self, groups: Sequence[Sequence[int]] | None) -> FloatArray:
-        """Importances of columns together, summing to 1, (n_groups,).
+        """Importances of groups of columns, summing to 1, (n_groups,).
 
-        Indicators of one category change together: one by one they make rows with two labels or
-        none, of which a model knows nothing.
+        Use it for the indicator columns of a category, which change together. Changed one at a
+        time, they make rows with two labels or none, which the model has never seen.
 
         Parameters
         ----------
         groups : sequence of sequences of int or None
-            Numbers of columns; None for each by itself.
+            Indices of the columns of each group. With None each column is a group.
 
         Returns
         -------
@@ -76,12 +76,12 @@ class Importances:
 
     @property
     def idle_features_(self) -> AnyArray:
-        """Names, or numbers, of features with less than a thousandth of the importance."""
+        """Names (or indices) of the features with an importance below one thousandth."""
         idle = np.flatnonzero(self.feature_importances_ < IDLE)
         names = getattr(self, "feature_names_in_", None)
         return idle if names is None else names[idle]
 
 
 def _most_rows(rows: FloatArray) -> int:
-    """How many rows are looked at."""
+    """Number of rows in the sample."""
     return max(_LEAST, min(_SAMPLE, _NUMBERS // max(rows.shape[1], 1)))

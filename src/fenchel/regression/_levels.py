@@ -1,4 +1,4 @@
-"""What quantile and expectile regression share: levels and their coupling."""
+"""Base class of quantile and expectile regression: levels and their coupling."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _ELSEWHERE = "the rows are not in memory"
 
 @parameters
 class LevelRegressor(HeldOutOffsets, KernelRegressor):
-    """Several levels of one statistic, learned together, for one target or several.
+    """Base class: regression at several levels, jointly, for one or several targets.
 
-    Outputs are pairs of a level and a column of y: all columns at the first level come first.
+    Each output is a pair of a level and a column of y. All columns at the first level come first.
     """
 
     _multi_output = True
@@ -66,15 +66,15 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
     epsilon: float = 0.0
 
     def _level_loss(self, levels: Any, n_targets: int = 1) -> Loss:
-        """The loss that elicits the statistic of each target at these levels."""
+        """Return the loss that elicits the statistic of each target at these levels."""
         raise NotImplementedError
 
     def _distribution(self, curves: FloatArray) -> QuantileDistribution:
-        """The distributions with this statistic at the levels of the fit."""
+        """Return the distributions that have these curves at the levels of the fit."""
         raise NotImplementedError
 
     def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Rows, and targets (n, 1) or with a column for each output; a single column is y flat."""
+        """Rows, and targets with a column for each output; y with one column counts as flat."""
         X, targets = super()._validated(X, y)
         if targets.shape[1] == 1:
             if getattr(y, "ndim", 0) != 1:
@@ -84,7 +84,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         return X, np.tile(targets, len(self.levels_))
 
     def _n_columns(self, n_outputs: int) -> int:
-        """Number of columns of y, of which these are all outputs, or the only one."""
+        """Number of columns of y for this number of outputs."""
         return max(1, n_outputs // len(self.levels_))
 
     def _curves(self, X: AnyArray) -> FloatArray:
@@ -98,13 +98,13 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         return outputs.reshape(len(outputs), len(self.levels_), -1)
 
     def predict_distribution(self, X: ArrayLike) -> QuantileDistribution:
-        """Predict the whole distribution of the target at each row.
+        """Predict the whole conditional distribution of the target at each row.
 
-        The curves of the fit are joined to a distribution, with exponential tails beyond the
-        outermost: :class:`fenchel.distributions.QuantileDistribution` says how, also for rows at
-        which curves cross. It has ``cdf``, ``pdf``, ``ppf`` at any levels, ``mean``, ``std``,
-        ``interval``, ``sample``, ``crps`` and ``log_prob``. The more levels, the less is assumed:
-        19 of them, ``np.arange(0.05, 1.0, 0.05)``, cost little more than three.
+        The fitted curves are interpolated, with exponential tails beyond the outermost levels.
+        :class:`fenchel.distributions.QuantileDistribution` gives the details, also for rows at
+        which curves cross. It has the methods ``cdf``, ``pdf``, ``ppf`` at any levels, ``mean``,
+        ``std``, ``interval``, ``sample``, ``crps`` and ``log_prob``. More levels mean fewer
+        assumptions: 19 levels, ``np.arange(0.05, 1.0, 0.05)``, cost little more than three.
 
         Parameters
         ----------
@@ -119,8 +119,8 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         Raises
         ------
         ValueError
-            If there are too few levels: two for quantiles; 0.5 and one on either side for
-            expectiles. Or if the fit has ``epsilon`` > 0, or y had several columns.
+            If there are too few levels: quantiles need two; expectiles need 0.5 and one on
+            either side. Also if the fit has ``epsilon`` > 0, or if y had several columns.
         """
         curves = self._curves(X)
         self._check_shares("distributions")
@@ -137,7 +137,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
 
     @property
     def _levels_are_shares(self) -> bool:
-        """Whether a tube leaves the levels what they say of the rows."""
+        """Whether the levels are still shares of rows, despite the tube."""
         return self.loss_.epsilon == 0.0
 
     def _check_shares(self, what: str) -> None:
@@ -155,7 +155,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
     def _moved(
         self, prepared: Prepared, problem: Problem, solution: Solution, watch: Callback | None
     ) -> FloatArray:
-        """From the offsets of the fit to those of the residuals of training or held-out rows."""
+        """Shift from the offsets of the fit to those of training or held-out residuals."""
         which, inputs = self._refitted(), prepared.inputs
         if which is None:
             return super()._moved(prepared, problem, solution, watch)
@@ -174,7 +174,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         return self._parallel(moved, solution.offset) if self.level_gamma == 0.0 else moved
 
     def _parallel(self, moved: FloatArray, offset: FloatArray) -> FloatArray:
-        """What offsets move by, such that curves with one function stay in order."""
+        """Limit the shifts so that parallel curves stay in order."""
         columns = (each.reshape(len(self.levels_), -1).T for each in (moved, offset))
         kept = []
         for shift, known in zip(*columns, strict=True):
@@ -190,7 +190,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         watch: Callback | None,
         loss: Loss,
     ) -> FloatArray | None:
-        """From the offsets of the fit to those of held-out rows."""
+        """Shift from the offsets of the fit to those of held-out rows."""
         # as near to their optima as the fit of all rows is to that of its features
         gaps = [each.relative_gap for each in solution.history[-1:]]
         reached = min([solution.certificate.relative_gap, *gaps])
@@ -207,7 +207,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         return super()._solved(prepared, start, watch)
 
     def _kernel_rows(self) -> KernelRowLimits:
-        """Fewer where outputs are coupled: each step is then in all of them at once."""
+        """Lower limits if outputs are coupled, as each step then involves all of them."""
         limits = super()._kernel_rows()
         n_coupled = 1 if self.level_gamma == np.inf else np.size(self.levels)
         n_coupled *= 1 if self.coupling is None else len(np.asarray(self.coupling))
@@ -223,7 +223,7 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
         return np.asarray(np.kron(level_coupling(levels, float(self.level_gamma)), between))
 
     def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
-        """Of at most three levels, the outermost and the middle one, for they say most."""
+        """At most three levels, the outermost and the middle one, as these say most."""
         order, d = np.argsort(self.levels_), self._n_columns(targets.shape[1])
         chosen = order[np.unique([0, len(order) // 2, len(order) - 1])]
         some = self.levels_[chosen]
@@ -246,17 +246,17 @@ class LevelRegressor(HeldOutOffsets, KernelRegressor):
 
         .. math:: \sum_j \frac1n \sum_i \max(0, h_j(x_i) - h_{j+1}(x_i))
 
-        with levels in increasing order; 0 means that no curves cross there. The mean over the
-        columns of y, where there are several.
+        with levels in increasing order; 0 means that no curves cross at these rows. If y has
+        several columns, the mean over them is returned.
         """
         each = [crossing_loss(curves, self.levels_) for curves in self._by_column(X)]
         return float(np.mean(each))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Mean over levels, and columns of y, of D², the share of the loss that is explained.
+        """Mean of D², the share of the loss explained, over levels and columns of y.
 
-        The loss is that of the best constant: 1 is perfect, 0 is no better than the best
-        constants of ``y`` itself.
+        D² compares the loss with that of the best constant for ``y`` itself: 1 is perfect, and
+        0 is no better than that constant.
         """
         check_read(y, "y")
         curves = self._by_column(X)

@@ -1,4 +1,4 @@
-"""What models that are linear in the columns of X share: the shell, and the form of a norm."""
+"""Base classes of the linear models: fitting, and the problem with a norm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LEAST = 1e-10  # mean square of a column, of the mean of all, that a grid goes 
 
 
 class LinearModel(CheckedRegressor, CertifiedEstimator):
-    """Base class: subclasses check their parameters, make a problem and name its solver."""
+    """Base class: subclasses check their parameters, make a problem and choose its solver."""
 
     _multi_output = True
     _takes_sparse = True
@@ -63,7 +63,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the message names which.
+            For parameters or data that are not allowed; the message says which.
         """
         self.check_parameters()
         self.fit_prepared(self.prepare(X, y, sample_weight))
@@ -72,7 +72,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> CentredRows:
-        """Validate data, and do what does not depend on strength."""
+        """Validate the data and do what does not depend on the strength."""
         X, targets = self._validated(X, y)
         if sparse.issparse(X) and not self._keeps_sparse:
             X = self._dense(X)
@@ -82,7 +82,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         return CentredRows.of(X, targets, weight, bool(self.fit_intercept))
 
     def fit_prepared(self, prepared: CentredRows, start: FloatArray | None = None) -> FloatArray:
-        """Solve on prepared rows, from weights of another fit, and set the fitted attributes."""
+        """Solve on prepared rows, starting from the weights of another fit; set the attributes."""
         with threads_that_pay(min(prepared.features.shape)):
             problem = self.make_problem(prepared)
             solution = self._solve(prepared, problem, start)
@@ -101,7 +101,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         raise NotImplementedError
 
     def _coefficients(self, weights: FloatArray) -> FloatArray:
-        """Coefficients (d, p) of the columns of X: what the problem has for weights, as a rule."""
+        """Coefficients (d, p) of the columns of X, usually the weights of the problem."""
         return weights
 
     def _solve(self, rows: CentredRows, problem: Any, start: FloatArray | None) -> Solution:
@@ -109,7 +109,7 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
         raise NotImplementedError
 
     def _dense(self, X: Any) -> FloatArray:
-        """Sparse rows as an array, where that is not large."""
+        """Sparse rows as a dense array, if that is not too large."""
         if X.shape[0] * X.shape[1] > _LARGEST_ARRAY:
             raise ValueError(
                 f"X must have at most {_LARGEST_ARRAY} entries as an array for "
@@ -134,20 +134,21 @@ class LinearModel(CheckedRegressor, CertifiedEstimator):
 
 
 class Penalized(Searchable, LinearModel):
-    """Base class of those with a strength, which a search may choose."""
+    """Base class of the models with a strength that a search may choose."""
 
     feature_parameters = ("fit_intercept",)
     alpha: Any
 
     def default_grid(self) -> dict[str, Any]:
-        """Return the candidates where none are given: 50 strengths."""
+        """Return the default candidates: 50 strengths."""
         return {"alpha": 50}
 
     def path_grid(self, prepared: CentredRows, name: str, n: int) -> FloatArray:
         """Return n strengths on a geometric grid in the units of the problem, largest first.
 
-        Squares have the curvature of the mean squared length of the rows. The weakest leaves
-        columns of small deviations free as well, whatever the units of the others.
+        The curvature of the squared loss is the mean squared length of the rows. At the weakest
+        strength, columns with a small standard deviation are hardly penalized either, whatever
+        the units of the other columns.
         """
         share = prepared.weight / prepared.weight.sum()
         squares = np.einsum("ij,ij,i->j", prepared.features, prepared.features, share)
@@ -158,7 +159,7 @@ class Penalized(Searchable, LinearModel):
 
 @parameters
 class NormModel(Penalized):
-    """Base class of least squares with a norm as penalty or as bound."""
+    """Base class of least squares with a norm as penalty or as constraint."""
 
     _keeps_sparse = True
     path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling", "radius": "rising"}
@@ -190,7 +191,7 @@ class NormModel(Penalized):
         return NormProblem.of(rows, norm, alpha)
 
     def path_grid(self, prepared: CentredRows, name: str, n: int) -> FloatArray:
-        """Return n strengths on a geometric grid, from that at which all coefficients are zero."""
+        """Return n strengths on a geometric grid; at the first one all coefficients are zero."""
         if name == "radius":
             raise ValueError(
                 f"param_grid['radius'] must be a sequence of numbers, got their number {n}"

@@ -1,4 +1,4 @@
-"""Rows that are ready for fits of any strength and loss."""
+"""Training rows prepared for fits with any strength and loss."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _ROUNDING = 1e-13  # of a mean of kernel values
 
 @dataclass
 class Prepared:
-    """Rows of positive weight, ready for any strength and loss."""
+    """Rows of positive weight, prepared for any strength and loss."""
 
     inputs: KeptRows
     targets: FloatArray
     shift: FloatArray
-    """Taken off the targets, to keep digits where they are far from zero."""
+    """Subtracted from the targets, to keep digits if they are far from zero."""
     idle: tuple[FloatArray, FloatArray]
     """Rows and targets of weight zero."""
     designs: dict[tuple[object, ...], Design] = field(default_factory=dict)
     centre: FloatArray | None = None
-    """Taken off the features, as the shift off the targets."""
+    """Subtracted from the features, as the shift is from the targets."""
     once: bool = False
-    """Whether they are of use to nobody after a fit."""
+    """Whether the prepared rows serve one fit only."""
     weights: FloatArray | None = None
-    """Of the function of the last fit, on these features or kernel rows."""
+    """Weights of the last fit, on these features or kernel rows."""
     _wider: Prepared | None = None
 
     def wider(self, share: float) -> Prepared | None:
@@ -44,7 +44,7 @@ class Prepared:
         return self._wider
 
     def adopt(self, other: Prepared) -> None:
-        """Take the features of another one: those that later fits need as well."""
+        """Take over the features of another instance, which later fits need as well."""
         self.inputs, self.centre = other.inputs, other.centre
         self.designs, self._wider = other.designs, other._wider
 
@@ -54,7 +54,7 @@ class Prepared:
         return Prepared(inputs, self.targets[rows], self.shift, self.idle, centre=self.centre)
 
     def design(self, coupling: FloatArray) -> Design:
-        """The rows for outputs coupled by S, one for all strengths, with what it remembers."""
+        """Return the design for outputs coupled by S; it serves all strengths."""
         key = coupling.shape, coupling.tobytes()
         if key not in self.designs:
             self.designs.clear()  # one at a time: they may hold (n, n) arrays
@@ -66,16 +66,16 @@ class Prepared:
 
 
 def middle(targets: FloatArray) -> FloatArray:
-    """A value of the data, so that constant targets become exactly zero."""
+    """Return a value of each column, so that constant targets become exactly zero."""
     half = len(targets) // 2
     return np.array([np.partition(column, half)[half] for column in targets.T])
 
 
 def taken_by_offset(inputs: Any, size: float) -> float:
-    """How much of ``size``, the mean of k(x, x), is that of constants, which an offset takes.
+    """Part of ``size``, the mean of k(x, x), that is due to constants, which an offset absorbs.
 
-    For kernels that are not stationary, as functions may be large beside what they differ by:
-    linear ones far from zero.
+    It is nonzero for kernels that are not stationary, as functions may then be large compared with
+    their variation: for example linear ones far from zero.
     """
     kernel = inputs.feature_map.kernel_
     if isinstance(kernel, (OperatorKernel, Precomputed)) or kernel.is_stationary():

@@ -1,4 +1,4 @@
-"""Fits of rows that are not in memory as a whole: what is learned from some of them."""
+"""Fits to rows that are not all in memory; parameters are learned from a sample."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from fenchel.kernels import OperatorKernel
 from fenchel.regression._prepared import Prepared, middle
 
 SAMPLE_ROWS = 2**16
-"""Rows that kernel, alpha, and landmarks are read off."""
+"""Number of rows from which kernel, alpha and landmarks are determined."""
 _WORST = 2**13  # rows that are looked at for further landmarks, besides
 
 
 class KeptElsewhere(KeptRows):
-    """Rows of positive weight whose features are somewhere else.
+    """Rows of positive weight whose features are stored outside of memory.
 
-    Features are made by ``kind(rows, feature_map)``. They have ``shape``, ``left`` and
-    ``kernel_error``, what they leave out of the diagonal and its share of the trace, a ``design``
-    for outputs coupled by S and a ``centre`` for weights, and give those of some rows by
-    ``features[rows]``.
+    Features are made by ``kind(rows, feature_map)``. They have a ``shape``; ``left`` and
+    ``kernel_error``, what they leave out of the kernel's diagonal and its share of the trace; a
+    ``design`` for outputs coupled by S; and a ``centre`` for given weights. ``features[rows]``
+    returns those of some rows.
     """
 
     features: Any
@@ -41,40 +41,40 @@ class KeptElsewhere(KeptRows):
         return False
 
     def with_map(self, feature_map: FeatureMap, kind: type) -> KeptRows:
-        """The same rows with the features of a fitted map, in one pass."""
+        """The same rows with the features of a fitted map, computed in one pass."""
         features = kind(self.rows, feature_map)
         feature_map.kernel_error_ = features.kernel_error
         return self._replace(feature_map=feature_map, features=features)
 
     def as_new(self) -> FloatArray:
-        """The features themselves, which are made as those of new rows are."""
+        """The features themselves: those of new rows are computed in the same way."""
         return self.features
 
     def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
-        """They are the features of new rows."""
+        """False: the features are those of new rows."""
         return False
 
     @property
     def residual(self) -> FloatArray:
-        """As it was found when the features were made."""
+        """Residual of the diagonal, as computed with the features."""
         return np.asarray(self.features.left)
 
     def centre(self) -> FloatArray | None:
-        """As the features know it."""
+        """Centre of the features."""
         found: FloatArray | None = self.features.centre(self.weight)
         return found
 
     def forms(self, push: FloatArray) -> FloatArray:
-        """Of few rows, and of these in memory."""
+        """Quadratic forms of few rows, which are read into memory."""
         return self.feature_map.forms(self.rows[:], push)
 
     def design(self, features: Any, coupling: FloatArray) -> Design:
-        """The design of these features."""
+        """Return the design of these features."""
         found: Design = features.design(coupling)
         return found
 
     def wider(self, share: float) -> KeptRows | None:
-        """The same rows with further landmarks, of those of which the most is left out."""
+        """The same rows with further landmarks, chosen where the features leave out the most."""
         features = self.features
         size = min(_WORST, len(self.rows))
         worst = np.argpartition(features.left, len(self.rows) - size)[-size:]
@@ -85,31 +85,31 @@ class KeptElsewhere(KeptRows):
 
 @dataclass(frozen=True)
 class Source:
-    """Rows of positive weight that are somewhere else, their targets and weights in memory.
+    """Rows of positive weight that are not in memory, with targets and weights in memory.
 
-    A subclass says of which kind features of its rows are, and defines :meth:`combination`.
-    Estimators take one in the place of X.
+    A subclass sets ``kind``, the class of the features of its rows, and defines
+    :meth:`combination`. Estimators accept an instance in place of X.
     """
 
     kind: ClassVar[type]
-    """Of features, see :class:`KeptElsewhere`."""
+    """Class of the features, see :class:`KeptElsewhere`."""
     rows: Any
-    """Of ``shape`` (n, d): ``rows[numbers]`` gives some of them, ``rows.some(numbers)`` leaves
-    these where they are."""
+    """Of ``shape`` (n, d): ``rows[numbers]`` reads some of the rows, ``rows.some(numbers)``
+    selects them without reading."""
     targets: FloatArray
     weight: FloatArray
     kept: IntArray
-    """Their numbers among all rows."""
+    """Their indices among all rows."""
     n_rows: int
     """Number of all rows."""
     names: list[str] | None
     random_state: Any = None
     flat: bool = True
-    """Whether y was of shape (n,)."""
+    """Whether y had shape (n,)."""
 
     @cached_property
     def sample(self) -> IntArray:
-        """Numbers of the rows that stand for all."""
+        """Indices of the rows in the sample."""
         return sample_rows(len(self.targets), self.random_state)
 
     @property
@@ -118,7 +118,7 @@ class Source:
         return self.targets[:, 0] if self.flat else self.targets
 
     def part(self, numbers: IntArray) -> Self:
-        """Some of all rows, by their numbers among them, in the order of the table."""
+        """Select some of all rows by index, in the order of the table."""
         wanted = np.sort(numbers)
         place = np.minimum(np.searchsorted(self.kept, wanted), len(self.kept) - 1)
         there = self.kept[place] == wanted
@@ -147,17 +147,17 @@ class Source:
 
 
 def sample_rows(n_rows: int, random_state: Any) -> IntArray:
-    """Numbers of the rows that stand for all."""
+    """Draw the indices of the rows in the sample."""
     return sample_of(n_rows, SAMPLE_ROWS, random_of(random_state))
 
 
 def prepared_from(
     model: Any, source: Source, watch: Callback | None
 ) -> tuple[Prepared, FloatArray, FloatArray]:
-    """Rows that are somewhere else, ready for a fit of a model, and a sample with its targets.
+    """Prepare rows that are not in memory for a fit; return also a sample and its targets.
 
-    What is learned or read off data is read off the sample: kernel, alpha and landmarks. To
-    these, rows are added of which the features leave out the most.
+    Kernel, alpha and landmarks are determined from the sample. Landmarks are then added from the
+    rows of which the features leave out the most.
     """
     model.keep_columns(source.rows.shape[1], source.names, source.flat)
     rows, targets, weight = source.of_sample()
@@ -175,7 +175,7 @@ def prepared_from(
 
 
 def check_elsewhere(model: Any, place: str) -> None:
-    """Refuse models that need all rows in memory."""
+    """Raise an error for models that need all rows in memory."""
     if isinstance(model.kernel, OperatorKernel) or model.given_gram:
         raise ValueError(
             "X must be rows in memory for kernel='precomputed' and for operator-valued kernels, "

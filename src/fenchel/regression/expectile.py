@@ -11,13 +11,13 @@ from fenchel.regression._levels import LevelRegressor
 
 
 class ExpectileRegressor(LevelRegressor):
-    r"""Kernel expectile regression, several levels at once, with a certificate.
+    r"""Kernel expectile regression at one or several levels, with a duality-gap certificate.
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
               + \frac{1}{\sum_i s_i} \sum_i s_i\, \ell_\varepsilon(y_i - h(x_i) - b), \qquad
               \ell(\xi) = \tfrac12 \sum_j |\tau_j - 1(\xi_j < 0)|\, \xi_j^2
 
-    The expectile of level ½ is the mean. Everything but the loss is as in
+    The expectile at level ½ is the mean. Everything but the loss is as in
     :class:`QuantileRegressor`.
 
     Parameters
@@ -25,26 +25,25 @@ class ExpectileRegressor(LevelRegressor):
     levels : float or sequence of float, default=0.5
         Levels in (0, 1), in any order, without repeats.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
-        See :func:`fenchel.kernels.as_kernel`, and :class:`QuantileRegressor` for
-        operator-valued kernels, and for what is learned.
+        See :func:`fenchel.kernels.as_kernel`. See :class:`QuantileRegressor` for operator-valued
+        kernels and for the parameters that are learned.
     alpha : float, optional
-        Strength of the regularization, > 0; it does not depend on the units of y. None is
-        learned, see
-        :class:`QuantileRegressor`.
+        Strength of the regularization, > 0. It does not depend on the units of y. If None, alpha
+        is learned, see :class:`QuantileRegressor`.
     learn : bool or Learning, default=True
         As in :class:`QuantileRegressor`.
     radius : float, optional
-        Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`.
+        Bound Λ on ‖h‖, used instead of ``alpha``, see :class:`QuantileRegressor`.
     level_gamma : float, default=1.0
-        γ of the coupling exp(-γ(τ_j - τ_k)²): 0 makes the curves parallel, ``inf``
-        independent. Not used with an operator-valued kernel.
+        Parameter γ of the coupling exp(-γ(τ_j - τ_k)²) between levels. With 0 the curves are
+        parallel, with ``inf`` independent. Ignored with an operator-valued kernel.
     coupling : array-like of shape (n_outputs, n_outputs), optional
-        Matrix between the columns of y, see :class:`QuantileRegressor`.
+        Matrix that couples the columns of y, see :class:`QuantileRegressor`.
     epsilon : float, default=0.0
-        Radius of insensitivity, in the units of y: rows whose vector of residuals is shorter
-        get exactly zero dual coefficients.
+        Radius of insensitivity, in the units of y. A row whose vector of residuals is shorter has
+        dual coefficients equal to zero.
     refit_offsets : {"auto", "held_out", "train"} or None, default="auto"
-        Whether offsets are moved after the fit to the expectiles of residuals, see
+        Whether the offsets are moved after the fit to the expectiles of the residuals, see
         :class:`QuantileRegressor`.
     fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
         As in :class:`QuantileRegressor`.
@@ -53,7 +52,7 @@ class ExpectileRegressor(LevelRegressor):
     ----------
     dual_coef_, support_, offset_, certified_offset_, coupling_, weights_, norm_, certificate_,
     loss_, status_
-        As in :class:`QuantileRegressor`; dual coefficients are not bounded.
+        As in :class:`QuantileRegressor`, except that the dual coefficients are not bounded.
     kernel_, kernel_error_, feature_map_, levels_
         As in :class:`QuantileRegressor`.
     n_iter_, history_, n_features_in_, feature_names_in_

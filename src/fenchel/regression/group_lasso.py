@@ -1,4 +1,4 @@
-"""Group Lasso: whole groups of coefficients are zero."""
+"""Group Lasso: sets whole groups of coefficients to zero."""
 
 from __future__ import annotations
 
@@ -22,64 +22,64 @@ _WEIGHTS = NONE | OneOf(("size",)) | POSITIVES
 
 @parameters
 class GroupLasso(NormModel):
-    r"""Least squares with a group norm of the coefficients as penalty or as constraint.
+    r"""Linear least squares with a group norm as penalty (Group Lasso) or as constraint.
 
     .. math:: \min_{W, b}\; \alpha \|W\|_{q,p}
               + \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - W^\top x_i - b\|^2, \qquad
               \|W\|_{q,p} = \Big( \sum_j \|W_j\|_q^p \Big)^{1/p}
 
-    or the second term alone where :math:`\|W\|_{q,p} \le` ``radius``. W_j are the coefficients
-    of the columns in group j, those of all outputs together: q is the norm inside of groups and
-    p the norm over groups. The default is the Group Lasso, L_{2,1}, which selects or omits
-    entire groups. With several outputs and each column a group of its own, that is the
+    With ``radius``, the second term is minimized subject to :math:`\|W\|_{q,p} \le` ``radius``.
+    W_j are the coefficients of the columns in group j, for all outputs together; q is the norm
+    within groups and p the norm over groups. The default is the Group Lasso, L_{2,1}, which
+    selects or omits whole groups. With several outputs and one group for each column it is the
     multi-task Lasso.
 
     Parameters
     ----------
     groups : array-like of shape (n_features,), or list of lists of int, optional
-        A label for each column, or for each group its columns. None makes each column a group.
-        Each column must be in one. Groups that are lists may overlap: a column then has a
-        coefficient in each of its groups, and ``coef_`` is their sum (the latent Group Lasso), so
-        that what is selected is a union of groups.
+        A label for each column, or the list of columns of each group. With None each column is
+        its own group. Each column must be in at least one group. Groups given as lists may
+        overlap: a column then has a coefficient in each of its groups, and ``coef_`` is their
+        sum (the latent Group Lasso), so that the selected columns are a union of groups.
     alpha : float, optional
-        Strength of the penalty, > 0; 1e-3 if neither it nor ``radius`` is given. In a
-        penalized form with the sum of squares in place of half their mean, λ is
-        2 * alpha * N, with N the sum of the weights. scikit-learn's ``MultiTaskLasso(alpha)`` is
-        alpha here.
+        Strength of the penalty, > 0; 1e-3 if neither ``alpha`` nor ``radius`` is given. For a
+        penalized problem with the sum of squares in place of half their mean, λ is
+        2 * alpha * N, with N the sum of the weights. scikit-learn's ``MultiTaskLasso`` has the
+        same alpha.
     radius : float, optional
-        Bound on the norm, > 0, in place of ``alpha``.
+        Bound on the norm, > 0, used instead of ``alpha``.
     group_weights : "size" or array-like of shape (n_groups,), optional
-        w_j > 0 with ‖W_j‖_q multiplied by w_j in the norm; "size" are the roots of the numbers of
-        columns, with which groups of any size are selected alike.
+        Weights w_j > 0 that multiply ‖W_j‖_q in the norm. "size" takes the square roots of the
+        group sizes, so that groups of different sizes are selected alike.
     q, p : float, default=2 and 1
-        The norms inside of groups and over groups, numbers >= 1 or inf: below 1 they are not
-        convex. Only p = 1 sets whole groups to zero. With 1, 2 and inf a step takes a tenth of
-        the time of others.
+        The norms within groups and over groups: numbers >= 1 or inf (below 1 they are not
+        convex). Only p = 1 sets whole groups to zero. With 1, 2 and inf a step takes a tenth of
+        the time that other values take.
     max_iter : int, default=20000
-        Limit on the number of gradient steps.
+        Maximum number of gradient steps.
     fit_intercept, tol, verbose, callback, max_time
         As in :class:`Lasso`.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_copies,)
-        Number of the group of each column, of each of its copies where groups overlap. Groups
-        given by labels are numbered in sorted order.
+        Index of the group of each column (of each copy of a column if groups overlap). Groups
+        given by labels are numbered in sorted order of the labels.
     columns_ : ndarray of shape (n_copies,)
-        The column of each copy: 0, 1, ... unless groups overlap.
+        The column of each copy; 0, 1, ... unless groups overlap.
     group_weights_ : ndarray of shape (n_groups,)
-        w.
+        The weights w.
     group_norms_ : ndarray of shape (n_groups,)
-        ‖W_j‖_q, without its weight.
+        ‖W_j‖_q of each group, without its weight.
     selected_groups_ : ndarray of int
-        Numbers of the groups with a coefficient that is not zero.
+        Indices of the groups with a nonzero coefficient.
     selected_ : ndarray of int
-        Columns with a coefficient that is not zero.
+        Indices of the columns with a nonzero coefficient.
     norm_ : float
-        ‖W‖_{q,p}, with weights.
+        ‖W‖_{q,p}, including the weights.
     certificate_ : Certificate
-        Of the very problem above. The dual point is the best multiple of the residuals; in the
-        penalized form its dual norm, that with 1/q + 1/q* = 1/p + 1/p* = 1, is kept below alpha.
+        Certificate of the problem above. The dual point is the best multiple of the residuals. In
+        the penalized problem its dual norm, with 1/q + 1/q* = 1/p + 1/p* = 1, is at most alpha.
     status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
     coef_, intercept_
@@ -119,10 +119,9 @@ class GroupLasso(NormModel):
         return GroupNorm(labels, float(self.q), float(self.p))
 
     def make_problem(self, rows: CentredRows) -> NormProblem:
-        """Return the problem of the copies of columns, over the weights of their groups.
+        """Return the problem in the copies of the columns, divided by their group weights.
 
-        With V_j = w_j W_j its norm is that of V without weights, and X_j / w_j is in the place of
-        X_j.
+        With V_j = w_j W_j the norm is that of V without weights, and X_j / w_j replaces X_j.
         """
         problem, n_features = super().make_problem(rows), rows.features.shape[1]
         labels, columns = group_labels(self.groups, n_features)
@@ -171,9 +170,9 @@ def _weights(given: Any, labels: IntArray) -> FloatArray:
 
 
 def group_labels(groups: Any, n_features: int) -> tuple[IntArray, IntArray]:
-    """Numbers of groups and of columns, one of each for each column in a group.
+    """Return group indices and column indices, one of each for each column in a group.
 
-    Or a sentence on what is wrong with them.
+    Invalid groups raise an error.
     """
     columns = np.arange(n_features, dtype=np.intp)
     if groups is None:

@@ -1,4 +1,4 @@
-"""The Lasso: sparse coefficients, with a penalty or with a bound on their sum."""
+"""The Lasso: sparse coefficients, with an ℓ₁ penalty or an ℓ₁ constraint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fenchel.solvers import Lars, LassoDescent, NormFista, NormSolver, Solution,
 
 @parameters
 class Lasso(NormModel):
-    r"""Least squares with sparse coefficients, by a penalty or by a bound on their ℓ₁ norm.
+    r"""Linear least squares with an ℓ₁ penalty (Lasso) or an ℓ₁ constraint.
 
     .. math:: \min_{w, b}\; \alpha \|w\|_1
               + \frac{1}{2 \sum_i s_i} \sum_i s_i\, (y_i - w \cdot x_i - b)^2
@@ -23,61 +23,62 @@ class Lasso(NormModel):
     .. math:: \min_{w, b}\; \frac{1}{2 \sum_i s_i} \sum_i s_i\, (y_i - w \cdot x_i - b)^2
               \quad\text{where}\quad \|w\|_1 \le \Lambda_1
 
-    with ``alpha`` and with ``radius`` :math:`= \Lambda_1`. Several outputs are as many
-    independent problems, each with this alpha or this radius;
-    :class:`GroupLasso` selects columns for all of them together.
+    The first problem is solved with ``alpha``, the second with ``radius`` :math:`= \Lambda_1`.
+    Several outputs are independent problems, each with the same alpha or radius.
+    :class:`GroupLasso` selects columns jointly for all outputs.
 
     Parameters
     ----------
     alpha : float, optional
-        Strength of the penalty, > 0; 1e-3 if neither it nor ``radius`` is given. With N the sum
-        of the weights (the number of rows without weights), the textbook's λ in (11.29) is
-        2 * alpha * N; scikit-learn's ``Lasso(alpha)`` is alpha here.
+        Strength of the penalty, > 0; 1e-3 if neither ``alpha`` nor ``radius`` is given. With N
+        the sum of the weights (the number of rows without weights), the textbook's λ in (11.29)
+        is 2 * alpha * N. scikit-learn's ``Lasso`` has the same alpha.
     radius : float, optional
-        The bound Λ₁ in (11.30), > 0, in place of ``alpha``.
+        The bound Λ₁ in (11.30), > 0, used instead of ``alpha``.
     fit_intercept : bool, default=True
-        Whether each output has a free offset.
+        Whether each output has an unpenalized offset.
     tol : float, default=1e-6
         Relative duality gap at which the fit has converged.
     max_iter : int, default=10000
-        Limit on the number of sweeps of coordinate descent, or of gradient steps.
+        Maximum number of sweeps of coordinate descent, or of gradient steps.
     verbose : int, default=0
-        If positive, one line for each certificate is printed.
+        If positive, one line is printed for each certificate.
     callback, max_time
         As in :class:`QuantileRegressor`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        w; the second shape where y has two dimensions.
+        Coefficients w. The second shape is used if y has two dimensions.
     intercept_ : float or ndarray of shape (n_outputs,)
-        b.
+        Offset b.
     selected_ : ndarray of int
-        Columns with a coefficient that is not zero, of any output.
-    alpha_, radius_ : float, or ndarray of shape (n_outputs,) where there are several
-        The strength and the bound at which the two forms have this solution: ``alpha_`` is alpha
-        or the multiplier of the bound, ``radius_`` is ‖w‖₁.
+        Indices of the columns with a nonzero coefficient for some output.
+    alpha_, radius_ : float, or ndarray of shape (n_outputs,) if there are several outputs
+        The strength and the bound at which the two problems have this solution: ``alpha_`` is
+        alpha or the multiplier of the bound, ``radius_`` is ‖w‖₁.
     certificate_ : Certificate
-        Of the very problem above, the sum over outputs. The dual point is the best multiple of
-        the residuals (y - w·x - b), with max_j \|Σ_i s_i θ_i x_ij\| <= alpha Σ_i s_i in the
-        penalized form; in the constrained form every such point is feasible.
+        Certificate of the problem above, summed over outputs. The dual point is the best multiple
+        of the residuals (y - w·x - b). In the penalized problem it satisfies
+        max_j \|Σ_i s_i θ_i x_ij\| <= alpha Σ_i s_i; in the constrained problem every multiple is
+        feasible.
     status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     See Also
     --------
-    lasso_path : All solutions at once.
+    lasso_path : The whole regularization path.
 
     Notes
     -----
-    The penalized form is solved by scikit-learn's coordinate descent, the constrained one by its
-    LARS, exact up to rounding: along the path ‖w‖₁ is linear between knots. The path also
-    stands in where descent does not get there, and FISTA where the path ends early. Sparse X is
-    never made dense, nor are its means taken off: there, FISTA is the remedy, and solves the
-    constrained form.
+    The penalized problem is solved by scikit-learn's coordinate descent. The constrained problem
+    is solved by scikit-learn's LARS, exact up to rounding, since ‖w‖₁ is linear between the knots
+    of the path. LARS is also used if coordinate descent does not converge, and FISTA if the
+    path ends early. Sparse X is neither made dense nor centred: for sparse X, FISTA is the
+    fallback of coordinate descent, and it solves the constrained problem.
 
-    The Lasso has no natural use of kernels: with empirical kernel maps, the rows of the Gram
-    matrix as features, it selects the rows that carry a function (see the second example).
+    The Lasso has no direct kernel version. With empirical kernel maps, whose features are the rows
+    of the Gram matrix, it selects the rows that carry a function (see the second example).
 
     References
     ----------

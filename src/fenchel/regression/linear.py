@@ -20,44 +20,46 @@ from fenchel.solvers.leave_one_out import LeaveOneOutPath, leave_one_out
 
 
 class LinearRegression(LinearModel):
-    r"""Least squares, with the shortest coefficients where they are not unique.
+    r"""Linear least squares, with the minimum-norm solution if it is not unique.
 
     .. math:: \min_{w, b}\; \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - W^\top x_i - b\|^2
 
-    Among all minimizers the one with the least ‖W‖ (11.11); the offset b is not counted in
-    that norm. The textbook's objective (11.8) is twice this one: the solutions are the same.
+    Among all minimizers, the one with the smallest ‖W‖ is chosen (11.11); the offset b is not
+    part of that norm. The textbook's objective (11.8) is twice this one and has the same
+    solutions.
 
     Parameters
     ----------
     fit_intercept : bool, default=True
-        Whether each output has a free offset.
+        Whether each output has an unpenalized offset.
 
     Attributes
     ----------
     coef_, intercept_
-        W and b, as in :class:`Lasso`.
+        W and b, with shapes as in :class:`Lasso`.
     rank_ : int
-        Number of directions of the centred rows that are more than rounding errors: singular
-        values of the columns, each in units of its largest entry before the mean is taken off,
-        above 8.9e-16 √(rows · columns) and max(shape) · 2.2e-16 times the largest.
+        Numerical rank of the centred rows. Singular values are computed with each column in units
+        of its largest entry before centring. Those above 8.9e-16 √(rows · columns) and
+        max(shape) · 2.2e-16 times the largest count.
     singular_values_ : ndarray of shape (min(n_rows, n_features),)
-        Singular values of the rows √s_i (x_i - x̄), without x̄ if there is no intercept.
+        Singular values of the rows √s_i (x_i - x̄); without intercept, x̄ is not subtracted.
     certificate_ : Certificate
-        See the notes.
+        See Notes.
     status_, n_iter_, history_, n_features_in_, feature_names_in_
         As in :class:`QuantileRegressor`.
 
     Notes
     -----
-    There is no regularization, so the dual point θ, a vector of residuals, has to meet an
-    equation: X̃ᵀθ = 0 for the centred and weighted rows X̃. It is met by taking from the
-    residuals r their part in the range of X̃, with an orthonormal basis U of that range:
-    θ = r - UUᵀr. Then ``gap`` = ½‖UUᵀr‖² (over m, the number of rows), which is not an
-    estimate but the very distance from the optimum, but for what ``primal``, that of ``coef_`` and
-    ``intercept_`` on X as it was given, has of rounding errors. Two conditions are attached. The
-    range is that of the first ``rank_`` singular vectors: directions of smaller singular values
-    count as rounding. And the equation holds up to rounding only: ``feasibility`` is ‖X̃ᵀθ‖ over
-    ‖X̃‖ ‖θ‖, and coefficients of length R could be better than ``dual`` by R ‖X̃ᵀθ‖ at most.
+    There is no regularization, so the dual point θ, a vector of residuals, must satisfy an
+    equation: X̃ᵀθ = 0 for the centred and weighted rows X̃. It is obtained by subtracting from
+    the residuals r their part in the range of X̃: θ = r - UUᵀr, with U an orthonormal basis of
+    that range. Then ``gap`` = ½‖UUᵀr‖² (divided by m, the number of rows). This is not an
+    estimate but the exact distance from the optimum, up to the rounding errors of ``primal``,
+    which is computed from ``coef_`` and ``intercept_`` on X as given. Two conditions apply.
+    First, the range is that of the first ``rank_`` singular vectors: directions with smaller
+    singular values count as rounding errors. Second, the equation holds only up to rounding:
+    ``feasibility`` is ‖X̃ᵀθ‖ / (‖X̃‖ ‖θ‖), and coefficients of length R could be better than
+    ``dual`` by at most R ‖X̃ᵀθ‖.
 
     References
     ----------
@@ -119,7 +121,7 @@ class Ridge(Penalized):
     .. math:: \min_{W, b}\; \frac{\alpha}{2} \|W\|^2
               + \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - W^\top x_i - b\|^2
 
-    The offset b is free: it is not in the penalty. Solved in the smaller of the spaces of
+    The offset b is not penalized. The problem is solved in the smaller of the spaces of
     columns, O(n d² + d³), and of rows, O(d n² + n³), as in Table 11.1.
 
     Parameters
@@ -127,23 +129,23 @@ class Ridge(Penalized):
     alpha : float, default=1e-3
         Strength of the regularization, > 0. With N the sum of the weights (the number of rows
         without weights), the textbook's λ in (11.12) and scikit-learn's ``Ridge(alpha)`` are
-        alpha * N here; ``KernelRidge(alpha, kernel="linear")`` is the same model.
+        alpha * N here. ``KernelRidge(alpha, kernel="linear")`` is the same model.
     fit_intercept : bool, default=True
-        Whether each output has a free offset.
+        Whether each output has an unpenalized offset.
     tol : float, default=1e-6
-        Relative duality gap above which a warning says that rounding errors dominate.
+        Relative duality gap. A larger gap gives a warning that rounding errors dominate.
 
     Attributes
     ----------
     coef_, intercept_
-        W and b, as in :class:`Lasso`.
+        W and b, with shapes as in :class:`Lasso`.
     solved_in_ : {"primal", "dual"}
-        "primal" is the space of columns, "dual" that of rows.
+        The space of the solution: "primal" is that of columns, "dual" that of rows.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        y_i minus the prediction at x_i of the model fitted without row i, as those of
-        :class:`KernelRidge`: copies of the row remain. Computed when asked for, at about the
-        cost of the fit, from its rows: a model keeps these until then, and files do not hold
-        them.
+        y_i minus the prediction at x_i of the model fitted without row i. As in
+        :class:`KernelRidge`, copies of row i stay in the fit. They are computed at first access,
+        at about the cost of the fit, from the training rows. The model keeps these until then;
+        its file does not contain them.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
     certificate_ : Certificate

@@ -1,4 +1,4 @@
-"""All solutions of the Lasso at once."""
+"""The regularization path of the Lasso."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _PLACE = Number(0.0, infinite=True)
 
 
 class LassoPath(NamedTuple):
-    """Knots of a path, from the zero model to least squares; linear in between.
+    """Knots of a Lasso path, from the zero model to least squares; linear between the knots.
 
     Attributes
     ----------
     alphas : ndarray of shape (k,)
-        Strengths, decreasing; the last is zero unless columns are nearly dependent.
+        Strengths, in decreasing order. The last is zero unless columns are nearly dependent.
     coefs : ndarray of shape (k, n_features)
         Coefficients w.
     intercepts : ndarray of shape (k,)
         Offsets b.
     radii : ndarray of shape (k,)
-        ‖w‖₁, not decreasing.
+        ‖w‖₁, nondecreasing.
 
     Examples
     --------
@@ -58,12 +58,13 @@ class LassoPath(NamedTuple):
     def at(
         self, *, alpha: float | None = None, radius: float | None = None
     ) -> tuple[FloatArray, float]:
-        """Coefficients and offset at a strength, or at a bound on ‖w‖₁.
+        """Return coefficients and offset at a strength, or at a bound on ‖w‖₁.
 
         Parameters
         ----------
         alpha, radius : float
-            Penalty or bound, one of the two, >= 0. Beyond the ends of the path it is that end.
+            Penalty or bound, >= 0; give one of the two. A value beyond an end of the path gives
+            that end.
 
         Returns
         -------
@@ -90,12 +91,13 @@ def lasso_path(
     fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None,
 ) -> LassoPath:
-    r"""All solutions of the Lasso, by its knots.
+    r"""Compute the whole regularization path of the Lasso, as its knots.
 
     .. math:: w(\alpha) = \operatorname{argmin}_w\; \min_b\; \alpha \|w\|_1
               + \frac{1}{2 \sum_i s_i} \sum_i s_i\, (y_i - w \cdot x_i - b)^2
 
-    computed by LARS. The textbook's λ in (11.29) is 2 * alpha * N, with N the sum of the weights.
+    The path is computed by LARS. The textbook's λ in (11.29) is 2 * alpha * N, with N the sum of
+    the weights.
 
     Parameters
     ----------
@@ -104,13 +106,15 @@ def lasso_path(
     y : array-like of shape (n_samples,)
         Targets.
     fit_intercept : bool, default=True
-        Whether there is a free offset.
+        Whether there is an unpenalized offset.
     sample_weight : array-like of shape (n_samples,), optional
+        Non-negative weights: an integer weight is the same as repeating the row.
 
     Returns
     -------
     LassoPath
-        ``alphas``, ``coefs``, ``intercepts``, ``radii`` of the knots, and ``at`` for all between.
+        The knots: ``alphas``, ``coefs``, ``intercepts`` and ``radii``. Its method ``at``
+        interpolates between them.
 
     Warns
     -----

@@ -33,43 +33,43 @@ _factors: WeakKeyDictionary[FeatureMap, Factored] = WeakKeyDictionary()
 
 @parameters
 class KernelRidge(KernelRegressor):
-    r"""Kernel ridge regression in closed form, with an intercept and a certificate.
+    r"""Kernel ridge regression with an intercept, solved in closed form, with a certificate.
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
               + \frac{1}{2 \sum_i s_i} \sum_i s_i\, \|y_i - h(x_i) - b\|^2, \qquad
               K\, \mathrm{dual\_coef}\, B + \alpha N\, \mathrm{diag}(1/s)\, \mathrm{dual\_coef}
               = y - b
 
-    with N the sum of the weights s and B the coupling of the outputs; for one output without
-    weights, (K + alpha N I) dual_coef = y - b.
+    where N is the sum of the weights s and B the coupling of the outputs. With one output and no
+    weights this is (K + alpha N I) dual_coef = y - b.
 
     Parameters
     ----------
     alpha : float, optional
         Strength of the regularization, > 0. The textbook's λ, and scikit-learn's
-        ``KernelRidge(alpha)``, is alpha * n_samples here. None is learned, see
+        ``KernelRidge(alpha)``, is alpha * n_samples here. If None, alpha is learned, see
         :class:`QuantileRegressor`.
     learn : bool or Learning, default=True
         As in :class:`QuantileRegressor`.
     radius : float, optional
-        Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`: the problem of the
-        textbook's section 11.3.2 with ‖h‖ <= Λ.
+        Bound Λ on ‖h‖, used instead of ``alpha``, see :class:`QuantileRegressor`. This is the
+        problem of the textbook's section 11.3.2 with ‖h‖ <= Λ.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
-        See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common, unless
-        ``coupling`` or an :class:`fenchel.kernels.OperatorKernel` couples them. What is left
-        open is learned, see :class:`QuantileRegressor`.
+        See :func:`fenchel.kernels.as_kernel`. Outputs are independent unless ``coupling`` or an
+        :class:`fenchel.kernels.OperatorKernel` couples them. Open parameters are learned, see
+        :class:`QuantileRegressor`.
     coupling : array-like of shape (n_outputs, n_outputs), optional
-        Symmetric positive semi-definite matrix B of the kernel k(x, x') B, the identity by
-        default. Solved in the eigenvectors of B, as a Sylvester equation: a
-        :class:`fenchel.kernels.Decomposable` kernel is the same model, solved the slower way.
+        Symmetric positive semi-definite matrix B of the kernel k(x, x') B, by default the
+        identity. The system is a Sylvester equation and is solved in the eigenvectors of B. A
+        :class:`fenchel.kernels.Decomposable` kernel gives the same model, but is slower.
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver; "auto" is "closed_form",
-        "conjugate_gradients" where kernel values are not stored, see Notes, and "newton" with an
+        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "closed_form";
+        "conjugate_gradients" if kernel values are not stored (see Notes); and "newton" with an
         operator-valued kernel.
     tol : float, default=1e-6
-        Relative duality gap above which a warning says that rounding errors dominate.
+        Relative duality gap. A larger gap gives a warning that rounding errors dominate.
     max_iter : int, default=1000
-        Limit on the number of steps of an iterative solver.
+        Maximum number of steps of an iterative solver.
     warm_start : bool, default=False
         Whether an iterative solver starts from the previous fit.
     verbose : int, default=0
@@ -84,14 +84,15 @@ class KernelRidge(KernelRegressor):
         kernel K, h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i]. See the notes of
         :class:`QuantileRegressor`.
     support_ : ndarray of shape (n_support,)
-        Rows with a dual coefficient that is not zero: all, as a rule.
+        Indices of the rows with a nonzero dual coefficient, usually all rows.
     offset_ : ndarray of shape (n_outputs,)
         The offsets b.
     coupling_ : ndarray of shape (n_outputs, n_outputs)
         The matrix B; the identity with an operator-valued kernel.
     loo_residuals_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        y_i minus the prediction at x_i of the model fitted without row i, see Notes. Copies
-        of the row in the table remain, and make it too small; weights are taken away whole.
+        y_i minus the prediction at x_i of the model fitted without row i, see Notes. If the table
+        contains copies of row i, these stay in the fit and make the residual too small. A row of
+        weight k is left out with all its weight.
     loo_error_ : float
         Σ_i s_i e_i² / Σ_i s_i, with e_i² the mean square of row i of ``loo_residuals_``.
     weights_, norm_, certificate_, loss_, status_, kernel_, kernel_error_, feature_map_, n_iter_
@@ -101,34 +102,35 @@ class KernelRidge(KernelRegressor):
 
     Notes
     -----
-    With M the hat matrix, weights and intercept included, the residual of a row at the model
-    that has not seen it is
+    Let M be the hat matrix, with weights and intercept included. The leave-one-out residual of a
+    row is
 
     .. math:: y_i - h_{-i}(x_i) - b_{-i} = (1 - M_{ii})^{-1} (y_i - h(x_i) - b),
 
-    in each eigenvector of the coupling. Row i is taken away with all its weight and all its
-    outputs, while alpha * N, N the sum of all weights, stays what it is, as do length scales
-    and feature map; with ``radius`` it is ``alpha_`` that stays, and not the radius. A row of
-    weight zero takes part in no fit: its entry is the residual of the model. An entry is NaN
-    where 1 - M_ii is zero up to rounding (at most 2e-13), that is where the fit follows y_i
-    alone, whatever it is, as with a single row and an intercept; close to that, as many digits
-    are lost as 1 - M_ii is small. ``loo_error_`` is then NaN too.
+    in each eigenvector of the coupling. Row i is left out with all its weight and all its outputs.
+    The product alpha * N, with N the sum of all weights, is kept, and so are length scales and
+    feature map; with ``radius`` the value of ``alpha_`` is kept, not the radius. A row of
+    weight zero is not part of the fit: its entry is the residual of the model. An entry is NaN
+    if 1 - M_ii is zero up to rounding (at most 2e-13): the fit then follows y_i whatever its
+    value, as with a single row and an intercept. Close to that limit, the smaller
+    1 - M_ii, the more digits are lost. If an entry is NaN, so is ``loo_error_``.
 
-    Rough kernels, whose rank is that of the data, are solved as they are up to 50 000 rows: up
-    to 10 000 in closed form, with a stored matrix, and beyond by conjugate gradients, with
-    kernel values that are computed again in each step. Features of low rank, as they are chosen
-    with a ``rank``, a ``radius`` or another solver, for more rows and in searches among
-    strengths, are as fast at 20 000 rows and ten times faster at 50 000, with gaps of 1e-4 to
-    0.6 in place of 1e-6.
+    If the kernel has (nearly) full rank, the exact problem is solved up to 50 000 rows: up to
+    10 000 rows in closed form, with a stored matrix, and beyond that by conjugate gradients, which
+    compute the kernel values again in each step. Features of low rank are used with a ``rank``,
+    a ``radius`` or another solver, with more rows, and in searches over strengths. They
+    are as fast at 20 000 rows and ten times faster at 50 000, with gaps of 1e-4 to 0.6 in place of
+    1e-6.
 
-    Both residuals and error are computed when they are asked for, and kept: O(n r²) for
-    features of rank r < n, else O(n³), as the fit. A fit on kernel rows leaves its factor for
-    this, n² numbers of at most 1 GiB in all, until they are asked for or another model is
-    fitted in the process. A fitted model keeps its training rows or their features, whichever
-    are fewer numbers, and so does its file. They are as exact as the fit, hence with an
-    iterative ``solver`` only as exact as its tolerance. After conjugate gradients there is no
-    factor, and one is made, of at most 25 000 rows (5 GB). They are refused for more, for
-    operator-valued kernels and for rows that were not in memory.
+    The leave-one-out residuals and their error are computed at first access and then kept. This
+    takes O(n r²) for features of rank r < n, else O(n³), as the fit does. A fit on kernel rows
+    keeps its matrix factor for this (n² numbers, at most 1 GiB in all) until the residuals are
+    computed or another model is fitted in the process. A fitted model keeps its training rows or
+    their features, whichever are fewer numbers, and so does its file. The residuals are as exact
+    as the fit, hence with an iterative ``solver`` only as exact as its tolerance. Conjugate
+    gradients have no factor, so one is computed, for at most 25 000 rows (5 GB). The residuals
+    are not available for more rows than that, for operator-valued kernels, and for rows that were
+    not in memory.
 
     References
     ----------
@@ -159,9 +161,9 @@ class KernelRidge(KernelRegressor):
     coupling: ArrayLike | None = None
 
     def _remember(self, prepared: Prepared, problem: Problem, solution: Solution) -> None:
-        """Keep what leave-one-out residuals need: the rows, or the features if fewer.
+        """Keep what leave-one-out residuals need: the rows, or the features if these are smaller.
 
-        And residuals of the model, where the dual point with the best bound is another one's.
+        If the dual point with the best bound belongs to another model, its residuals are kept too.
         """
         self._loo: FloatArray | None = None
         self._train: FloatArray | None = None
@@ -198,7 +200,7 @@ class KernelRidge(KernelRegressor):
 
     @property
     def loo_residuals_(self) -> FloatArray:
-        """Residuals at the models without the row, as y was given."""
+        """Leave-one-out residuals, in the shape of y."""
         check_is_fitted(self)
         if self._loo is None:
             self._loo = self._leave_one_out()
@@ -269,14 +271,14 @@ class KernelRidge(KernelRegressor):
 
     @property
     def leave_one_out_by(self) -> str | None:
-        """How rows are left out: in closed form, with a scalar kernel and a penalty."""
+        """How rows are left out: "closed_form" for a scalar kernel and a penalty."""
         how = super().leave_one_out_by
         return how if how is None or self.radius is not None else "closed_form"
 
     def leave_one_out_scores(self, prepared: Prepared, alphas: FloatArray) -> FloatArray:
         """Return minus ``loo_error_`` and its standard error at each alpha, (2, m).
 
-        From one eigendecomposition; NaN where a residual is undefined.
+        All are computed from one eigendecomposition. They are NaN if a residual is undefined.
         """
         if isinstance(self.kernel, OperatorKernel):
             raise ValueError(
@@ -316,9 +318,9 @@ class KernelRidge(KernelRegressor):
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
-        """Validate data, and do what does not depend on strength; nothing is learned.
+        """Validate the data and do what does not depend on the strength; nothing is learned.
 
-        Of rough kernels of more than 10 000 rows there are features of low rank: one
+        For kernels of full rank and more than 10 000 rows, features of low rank are computed: one
         decomposition of these serves all strengths.
         """
         self._for_searches = True
@@ -328,7 +330,7 @@ class KernelRidge(KernelRegressor):
             self._for_searches = False
 
     def __getstate__(self) -> Any:
-        """Without a map of features that predictions do not need, and may be large."""
+        """State without a feature map that predictions do not need and that may be large."""
         state: Any = super().__getstate__()
         lost = state.get("_train_map") is not None
         return {**state, "_train": None, "_train_map": None} if lost else state

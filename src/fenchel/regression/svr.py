@@ -21,7 +21,7 @@ _OF_NOISE = 0.5  # 0.6 is best for normal noise, Smola et al. (1998): residuals 
 
 @parameters
 class SVR(KernelRegressor):
-    r"""Support vector regression with any loss, one or several outputs, with a certificate.
+    r"""Support vector regression with a choice of losses, one or several outputs.
 
     .. math:: \min_{h, b}\; \frac{\alpha}{2} \|h\|_K^2
               + \frac{1}{\sum_i s_i} \sum_i s_i\, \ell(y_i - h(x_i) - b)
@@ -36,35 +36,35 @@ class SVR(KernelRegressor):
     a :class:`fenchel.losses.Loss`          itself
     ======================================  ==============================================
 
-    Several outputs share their support: whole rows of dual coefficients are zero.
+    Several outputs share their support vectors: the dual coefficients of a row are zero together.
 
     Parameters
     ----------
     loss : str or Loss, default="epsilon_insensitive"
         See the table.
     epsilon : float, optional
-        ε >= 0 in the units of y, of the insensitive losses: the width of the tube. None is a
-        tenth of the spread of y, the median absolute deviation from its median times 1.4826;
-        where kernel or alpha is learned, no more than half of the size of held-out residuals,
-        the median of their absolute values times 1.4826.
+        Half-width ε >= 0 of the tube of the insensitive losses, in the units of y. None is a tenth
+        of the spread of y, which is the median absolute deviation from the median times 1.4826.
+        If kernel or alpha is learned, it is at most half of the size of the held-out residuals,
+        which is the median of their absolute values times 1.4826.
     kappa : float, optional
-        κ > 0 in the units of y, of "huber": the residual at which it turns linear. None is half
-        of the spread of y.
+        Threshold κ > 0 of "huber", in the units of y: the residual at which the loss becomes
+        linear. None is half of the spread of y.
     level : float, default=0.5
-        τ in (0, 1), of "pinball" and "squared_pinball".
+        Level τ in (0, 1) of "pinball" and "squared_pinball".
     kernel : None, str, kernel, callable or OperatorKernel, default=None
-        See :func:`fenchel.kernels.as_kernel`; outputs have nothing in common but the loss,
-        unless an :class:`fenchel.kernels.OperatorKernel` couples them. What is left open is
-        learned, see :class:`QuantileRegressor`.
+        See :func:`fenchel.kernels.as_kernel`. Outputs share only the loss, unless an
+        :class:`fenchel.kernels.OperatorKernel` couples them. Open parameters are learned, see
+        :class:`QuantileRegressor`.
     alpha : float, optional
         Strength of the regularization, > 0. The C of scikit-learn and of the textbook is
-        1 / (alpha * n_samples); with the squared loss, which carries ½ here and none there,
-        it is 1 / (2 * alpha * n_samples). None is learned, see
+        1 / (alpha * n_samples). The squared loss has a factor ½ here and none there, so that
+        C is 1 / (2 * alpha * n_samples). If None, alpha is learned, see
         :class:`QuantileRegressor`.
     learn : bool or Learning, default=True
         As in :class:`QuantileRegressor`.
     radius : float, optional
-        Bound Λ on ‖h‖ in place of ``alpha``, see :class:`QuantileRegressor`.
+        Bound Λ on ‖h‖, used instead of ``alpha``, see :class:`QuantileRegressor`.
     fit_intercept, features, rank, solver, tol, max_iter, warm_start, random_state, verbose
         As in :class:`QuantileRegressor`.
     callback, max_time
@@ -77,11 +77,11 @@ class SVR(KernelRegressor):
         h(x) = Σ_i K(x, X[support_[i]]) @ dual_coef_[i]. See the notes of
         :class:`QuantileRegressor`.
     support_ : ndarray of shape (n_support,)
-        Rows outside of the tube or on its edge.
+        Indices of the support vectors: rows outside the tube or on its edge.
     offset_ : ndarray of shape (n_outputs,)
         The offsets b.
     epsilon_, kappa_ : float
-        As given, or as read off y and held-out residuals.
+        The values used: as given, or as computed from y and held-out residuals.
     weights_, norm_, certificate_, loss_, alpha_, learned_, feature_importances_, idle_features_
         As in :class:`QuantileRegressor`.
     status_, kernel_, kernel_error_, feature_map_
@@ -91,8 +91,8 @@ class SVR(KernelRegressor):
 
     Notes
     -----
-    For one output without weights, with C as above, f = K a and a the dual coefficients, zero
-    where a row is no support vector, the textbook's dual problems under Σ a = 0 are
+    With C as above, f = K a and a the dual coefficients (zero if a row is not a support vector),
+    the textbook's dual problems for one output without weights, under Σ a = 0, are
 
     - ``"epsilon_insensitive"``: max aᵀy - ε‖a‖₁ - ½aᵀK a, \|a_i\| <= C;
       b = y_i - f_i - ε sign(a_i) where 0 < \|a_i\| < C;
@@ -101,11 +101,11 @@ class SVR(KernelRegressor):
     - ``"huber"``: max aᵀy - ½aᵀ(K + I/C)a, \|a_i\| <= C κ; b = y_i - f_i - a_i/C where
       \|a_i\| < C κ.
 
-    ``"squared_epsilon_insensitive"`` with ``epsilon=0`` is :class:`KernelRidge` of the same
+    ``"squared_epsilon_insensitive"`` with ``epsilon=0`` is :class:`KernelRidge` with the same
     alpha.
 
-    The tube that is best for normal noise of known size is 0.6 of its standard deviation (Smola
-    et al., 1998); held-out residuals are somewhat larger than noise.
+    For normal noise of known standard deviation, the best half-width of the tube is 0.6 standard
+    deviations (Smola et al., 1998). Held-out residuals are somewhat larger than the noise.
 
     References
     ----------
@@ -114,7 +114,7 @@ class SVR(KernelRegressor):
 
     Mohri, Rostamizadeh, Talwalkar, Foundations of Machine Learning, section 11.3.3, (11.23) to
     (11.28), and exercise 11.5. (11.27) is printed with K + I/C, which belongs to half of the
-    loss that the text states, and with the bound C and the offsets of (11.23).
+    loss stated in the text, and with the bound C and the offsets of (11.23).
 
     Examples
     --------
@@ -147,9 +147,9 @@ class SVR(KernelRegressor):
         return make_loss(self.loss, n_targets, epsilon=epsilon, kappa=kappa, level=self.level)
 
     def _measure(self, targets: FloatArray, weight: FloatArray) -> None:
-        """Read the tube and the threshold off targets, where they are not given.
+        """Compute the tube and the threshold from the targets if they are not given.
 
-        The tube is no wider than what held-out residuals say of the noise.
+        The tube is no wider than the noise that held-out residuals show.
         """
         self.kappa_, self.epsilon_ = measured_thresholds(self.kappa, self.epsilon, targets, weight)
         residual = None if self._learned is None else self._learned.residual
@@ -167,7 +167,7 @@ class SVR(KernelRegressor):
         return replace(data, measured=self._learns_tube()), unit
 
     def _learned_task(self, targets: FloatArray) -> tuple[Loss, FloatArray, FloatArray]:
-        """Without a tube where residuals have said that it is too wide."""
+        """The task without a tube if residuals have shown that the tube is too wide."""
         loss, coupling, targets = super()._learned_task(targets)
         if self._learned is not None:
             loss = make_loss(self.loss, targets.shape[1], epsilon=0.0)
@@ -181,7 +181,7 @@ class SVR(KernelRegressor):
         kernels: list[Any],
         watch: Callback | None,
     ) -> Learned | None:
-        """Once more without a tube where held-out residuals are small beside a tenth of y."""
+        """Learn again without a tube if held-out residuals are small beside a tenth of y."""
         learned = super()._learn(X, targets, weight, kernels, watch)
         if learned is not None and learned.residual is not None:
             if _OF_NOISE * learned.residual < self.epsilon_:
@@ -194,14 +194,14 @@ class SVR(KernelRegressor):
         return learned
 
     def with_learned(self, times_rows: float = 1.0, *, held_out: bool = True) -> Self:
-        """Return an unfitted copy as other estimators do, with the tube of the fit.
+        """Return an unfitted copy with the learned parameters and the tube of this fit.
 
         Parameters
         ----------
         times_rows : float, default=1.0
-            How many times the rows of the last fit the copy is for.
+            Number of rows the copy will be fitted to, as a multiple of those of the last fit.
         held_out : bool, default=True
-            Without effect here, where no offsets move.
+            Ignored, since this estimator does not move offsets.
 
         Returns
         -------
