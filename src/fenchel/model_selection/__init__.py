@@ -1,4 +1,4 @@
-"""Choosing parameters along warm-started paths, and intervals calibrated on held-out rows."""
+"""Cross-validation along warm-started paths, and conformal prediction intervals."""
 
 from fenchel.model_selection.conformal import ConformalQuantileRegressor, ConformalRegressor
 from fenchel.model_selection.named import GroupLassoCV, KernelRidgeCV, LassoCV, RidgeCV

@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks where the installed version has them."""
+"""scikit-learn's callbacks, if the installed version has them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]  # one of the two
-        """Stands in for scikit-learn's, and says what is missing."""
+        """Replacement for scikit-learn's class that says what is missing."""
 
         def set_callbacks(self, *callbacks: Any) -> Any:
-            """Raise: this version of scikit-learn has no callbacks."""
+            """Raise an error: this version of scikit-learn has no callbacks."""
             raise ImportError(
                 "callbacks need scikit-learn 1.9 or later: pip install -U scikit-learn"
             )
@@ -30,19 +30,19 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def with_callbacks(method: _Method) -> _Method:
-    """Return the method, decorated where scikit-learn has callbacks, with the type it had."""
+    """Return the method, decorated if scikit-learn has callbacks, with unchanged type."""
     return cast(_Method, _with_callbacks(method))
 
 
 class Tasks(NamedTuple):
-    """Tells the callbacks of an estimator of the beginning and end of each task of its fit."""
+    """Tell the callbacks of an estimator when each task of its fit begins and ends."""
 
     estimator: Any
     root: Any
 
     @classmethod
     def of(cls, estimator: Any, number: int) -> Tasks:
-        """Begin a fit of so many tasks."""
+        """Begin a fit with this number of tasks."""
         root = estimator._init_callback_context(max_subtasks=number)
         if root is not None:
             root.call_on_fit_task_begin(estimator=estimator)

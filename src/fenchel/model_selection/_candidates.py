@@ -1,4 +1,4 @@
-"""The candidates of a search: what a grid of parameters means for an estimator."""
+"""Candidates of a search: the grid of parameters for an estimator."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Settings = list[dict[str, Any]]
 
 
 class Grid(NamedTuple):
-    """All combinations of four lists of settings; a list that varies nothing holds one ``{}``."""
+    """All combinations of four lists of settings; a list without candidates holds one ``{}``."""
 
     features: Settings
-    """Those that need a feature map of their own."""
+    """Settings that need their own feature map."""
     others: Settings
-    """Those that do not; each has a path of its own."""
+    """Settings that do not; each has its own path."""
     along: Settings
     """The second path parameter, in the order of its path."""
     alphas: Settings
@@ -30,18 +30,18 @@ class Grid(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """How many there are of each."""
+        """Number of settings in each list."""
         return len(self.features), len(self.others), len(self.along), len(self.alphas)
 
     def points(self) -> Settings:
-        """All combinations, the strengths varying fastest."""
+        """All combinations, with the strengths varying fastest."""
         return [dict(chain(*(part.items() for part in point))) for point in product(*self)]
 
 
 def make_grid(estimator: Any, param_grid: Any, data: Mapping[str, Any]) -> Grid:
-    """The candidates of an estimator, which is checked at each of them, on these data.
+    """Return the candidates of an estimator, which is checked at each of them, for these data.
 
-    Numbers of values become values of the path, in the units of the problem.
+    Numbers of values are replaced by values of the path, in the units of the problem.
     """
     given = estimator.default_grid() if param_grid is None else param_grid
     paths, settings = {}, {}
@@ -96,7 +96,7 @@ def _listed(name: str, values: Any) -> list[Any]:
 
 
 def _count_out(estimator: Any, paths: dict[str, Any], data: Mapping[str, Any]) -> None:
-    """Put values in the place of their number."""
+    """Replace numbers of values by values."""
     counted = [name for name, values in paths.items() if isinstance(values, int)]
     if not counted:
         return
@@ -117,7 +117,7 @@ def _product(candidates: Mapping[str, list[Any]]) -> Settings:
 
 
 def _check(estimator: Any, grid: Grid) -> None:
-    """Raise a sentence for parameters that are not allowed, before any is fitted."""
+    """Raise an error for parameters that are not allowed, before any candidate is fitted."""
     first = {**grid.along[0], **grid.alphas[0]}
     for own in grid.features:
         model = estimator.with_parameters(**own)
@@ -128,7 +128,7 @@ def _check(estimator: Any, grid: Grid) -> None:
 
 
 def column(values: list[Any]) -> Any:
-    """Values of one parameter as in ``cv_results_``: numbers as such, all else as objects."""
+    """Values of one parameter as in ``cv_results_``: numbers as such, others as objects."""
     numbers = all(isinstance(v, Real) and not isinstance(v, bool) for v in values)
     array: AnyArray | FloatArray = np.asarray(values) if numbers else np.empty(len(values), object)
     if not numbers:

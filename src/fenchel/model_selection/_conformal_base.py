@@ -1,4 +1,4 @@
-"""What conformal wrappers share: rows that calibrate, their scores, and the bounds."""
+"""Base class of the conformal estimators: calibration rows, their scores, and the bounds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _FOLDS = 10
 
 @parameters
 class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEstimator):
-    """Base class: subclasses name the estimator and which of its outputs are the ends."""
+    """Base class: subclasses choose the estimator and which of its outputs are the ends."""
 
     constraints = declared(
         estimator=NONE | Having("a regressor", ("fit", "predict", "get_params")),
@@ -78,11 +78,11 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
     _default: ClassVar[type]  # of the estimator, where none is given
 
     def _base(self) -> Any:
-        """The estimator as it was given, or the one by default."""
+        """The estimator as given, or the default."""
         return self._default() if self.estimator is None else self.estimator
 
     def _plain(self) -> Any:
-        """The estimator that is fitted, or was."""
+        """The estimator that is to be fitted, or was."""
         return self._base()
 
     def _ends(self, plain: Any) -> Columns:
@@ -103,15 +103,15 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, whatever the estimator takes.
+            Rows, in any form that the estimator takes.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for fitting and for calibration: how much more likely a row
             is among the new rows than among these, up to a factor. See Notes.
         groups : array-like of shape (n_samples,), optional
-            Labels of the groups of rows, for a splitter ``cv`` that asks for them, and for that
-            of a search in the place of the estimator. See Notes.
+            Group labels of the rows, for a splitter ``cv`` that uses them, and for the splitter
+            of a search if the estimator is one. See Notes.
 
         Returns
         -------
@@ -120,7 +120,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the sentence names which.
+            For parameters or data that are not allowed; the message says which.
 
         Warns
         -----
@@ -151,7 +151,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return self
 
     def _set_quantile(self) -> None:
-        """That of a new row of mean weight; an infinite one is warned of."""
+        """Set the quantile for a new row of mean weight; warn if it is infinite."""
         typical, which = None, "every interval is"
         if self._weight is not None:
             typical = np.atleast_1d(self._weight.mean())
@@ -163,13 +163,13 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
 
     @property
     def models_(self) -> list[Any]:
-        """All fitted models: ``estimator_``, and with "cv+" those without a fold."""
+        """All fitted models: ``estimator_``, and with "cv+" those of the folds."""
         check_is_fitted(self)
         return [self.estimator_, *getattr(self._held_out, "models", [])]
 
     @property
     def is_weighted_(self) -> bool:
-        """Whether calibration rows have weights, so that new rows need theirs."""
+        """Whether calibration rows have weights; new rows then need weights too."""
         check_is_fitted(self)
         return self._weight is not None
 
@@ -202,22 +202,22 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         X : array-like of shape (n_samples, n_features)
             New rows.
         coverage : float, optional
-            In (0, 1), by default the one of the constructor; nothing is fitted again.
+            In (0, 1), by default that of the constructor. Nothing is fitted again.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights of the new rows in the units of those given to ``fit``, needed if and only
-            if there were some.
+            Weights of the new rows, in the same units as in ``fit``; needed if and only if
+            weights were given to ``fit``.
 
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Lower and upper end; with ``side="lower"`` the upper ones are infinite, and the
-            other way round.
+            Lower and upper ends. With ``side="lower"`` the upper ends are infinite, with
+            ``side="upper"`` the lower ends.
 
         Warns
         -----
         UserWarning
-            If there are too few calibration rows for the coverage, so that an end that was
-            asked for is infinite.
+            If there are too few calibration rows for the coverage, so that a requested end is
+            infinite.
         """
         check_is_fitted(self)
         coverage = SHARE(self.coverage if coverage is None else coverage, "coverage")
@@ -254,7 +254,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         weight: FloatArray | None,
         groups: AnyArray | None,
     ) -> tuple[IntArray, FloatArray]:
-        """Fit to some rows; the others, and the ends there."""
+        """Fit to some rows; return the others, and the ends predicted for them."""
         if self._prefit():
             check_is_fitted(plain)
             self.estimator_ = plain
@@ -281,7 +281,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         weight: FloatArray | None,
         groups: AnyArray | None,
     ) -> tuple[IntArray, FloatArray]:
-        """Fit to all rows and without some; the rows that calibrate, and the ends there."""
+        """Fit to all rows and without some; return the calibration rows and their ends."""
         told = Told(type(self).__name__, bool(self.verbose))
         rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
         if self.method == "jackknife+":
@@ -314,9 +314,9 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         rows: IntArray,
         folds: list[Fold],
     ) -> tuple[Any, Any, IntArray, list[Fold]]:
-        """The estimator with what it learns from some rows, for all rows and for each fold.
+        """Learn parameters from some rows; return estimators for all rows and for each fold.
 
-        And folds that hold out the others. Where it learns nothing, all rows go on to calibrate.
+        Also return folds of the other rows. If nothing is learned, all rows calibrate.
         """
         # another stream than that of folds of the same seed, which would hold out the same rows
         random = np.random.RandomState(random_of(self.random_state).randint(2**31))
@@ -333,7 +333,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return whole, fold, np.setdiff1d(rows, few), parts
 
     def _folds(self, X: AnyArray, y: FloatArray, groups: AnyArray | None) -> list[Fold]:
-        """Training and held-out rows, only the first of them for method="split"."""
+        """Training and held-out rows of each fold; only the first fold for method="split"."""
         seed = random_of(self.random_state)
         n, splitter = _num_samples(X), self.cv
         if self.method == "split" and (splitter is None or isinstance(splitter, float)):
@@ -349,7 +349,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return folds
 
     def _groups(self, groups: ArrayLike | None, n: int) -> AnyArray | None:
-        """Labels for the splitter, which there must be one for."""
+        """Group labels for the splitter, which must use groups if any are given."""
         why = None
         if self.method == "jackknife+":
             why = "method='jackknife+', which leaves out one row at a time: 'cv+' can do groups"
@@ -362,7 +362,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return check_groups(groups, self.cv, n)
 
     def _check_rows(self, n: int, least: int) -> None:
-        """Refuse so few rows that none is left to fit to, or to calibrate on."""
+        """Raise an error if too few rows are left for fitting or for calibration."""
         if n < max(2, least):
             cv = "" if self.cv is None else f" with cv={self.cv!r}"
             raise ValueError(
@@ -371,7 +371,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
             )
 
     def _scores(self, y: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-        """How far each target is outside of its ends."""
+        """How far each target is outside of its interval."""
         if self.side == "two-sided":
             return np.maximum(low - y, y - high)
         return low - y if self.side == "lower" else y - high
@@ -399,7 +399,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         return low, high
 
     def _shares(self, new_weight: FloatArray | None) -> tuple[Any, ...]:
-        """Shares of the calibration rows for each new row, and of what; () if all are equal."""
+        """Shares of calibration rows for each new row, and their total; () if all are equal."""
         if self._weight is None or new_weight is None:
             return ()
         if self._fold is None:
@@ -465,7 +465,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
     def _warn_of_infinity(
         self, coverage: float, which: str, new_weight: FloatArray | None, stacklevel: int = 3
     ) -> None:
-        """Say what the coverage needs, what there is, and what would do."""
+        """Warn with what the coverage needs, what there is, and what would help."""
         weights: FloatArray | None = None
         heaviest = 1.0
         if self._weight is not None and new_weight is not None:
@@ -479,7 +479,7 @@ class Conformal(CheckedParameters, MetaEstimatorMixin, CheckedRegressor, BaseEst
         )
 
     def _remedy(self, least: int, new_weight: FloatArray | None) -> str:
-        """What makes intervals finite, of what these rows allow."""
+        """What would make the intervals finite, as far as these rows allow."""
         ways = ["more rows"]
         n_rows = vars(self).get("_n_rows", 0)  # unknown of models of earlier versions
         if self.method == "split" and not self._prefit():

@@ -1,4 +1,4 @@
-"""Why intervals are infinitely wide, in words."""
+"""Messages on intervals that are infinitely wide."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from fenchel.model_selection._conformal_ranks import ROUNDING
 
 
 def least_rows(coverage: float) -> int:
-    """Calibration rows of equal weight without which all intervals are infinite."""
+    """Number of calibration rows of equal weight that finite intervals need."""
     return int(np.ceil(_odds(coverage) * (1.0 - ROUNDING)))
 
 
 def reason(
     coverage: float, scores: FloatArray, weights: FloatArray | None, new_weight: float
 ) -> str:
-    """What the coverage needs and what there is; weights (k,) are those of all folds, or of one.
+    """Say what the coverage needs and what there is; weights (k,) are of all folds, or of one.
 
-    None where rows have no weights.
+    ``weights`` is None if rows have no weights.
     """
     n_undefined = int(np.isinf(scores).sum())
     undefined = f", {n_undefined} of them with an infinite score" if n_undefined else ""
@@ -39,7 +39,7 @@ def reason(
 def largest_coverage(
     scores: FloatArray, share: FloatArray | None = None, total: FloatArray | float = 0.0
 ) -> float:
-    """The largest of three digits with which an interval is finite, 0 if there is none."""
+    """Largest coverage of three digits with which an interval is finite, 0 if there is none."""
     if share is None:
         share, total = np.ones(len(scores)), len(scores) + 1.0
     reached = share[..., np.isfinite(scores)].sum(axis=-1) / total

@@ -1,4 +1,4 @@
-"""Predictions of models that have not seen a row: of folds, and of all rows but one."""
+"""Predictions of models fitted without a row: by folds, and by leaving out each row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Ends(NamedTuple):
 
 
 def outputs(model: Any, X: AnyArray, columns: Columns) -> Ends:
-    """Predictions of the two ends."""
+    """Predict the two ends."""
     prediction = np.asarray(model.predict(X), dtype=np.float64)
     if prediction.ndim == 1:
         prediction = prediction[:, None]
@@ -60,9 +60,9 @@ def fit_part(
     weight: FloatArray | None,
     groups: AnyArray | None = None,
 ) -> Any:
-    """A copy of the estimator fitted to some rows.
+    """Return a copy of the estimator fitted to some rows.
 
-    With their groups, where it holds out rows itself, or by a ``cv`` that splits by groups.
+    Their groups are passed on if the estimator holds out rows itself, or has a ``cv`` by groups.
     """
     part, targets = _safe_split(estimator, X, y, rows)
     options: dict[str, Any] = {} if weight is None else {"sample_weight": weight[rows]}
@@ -72,17 +72,17 @@ def fit_part(
 
 
 def _takes_groups(estimator: Any) -> bool:
-    """Whether ``fit`` makes use of groups: of a search that is where its folds are by groups."""
+    """Whether ``fit`` uses groups; a search does if its folds are by groups."""
     if hasattr(estimator, "cv"):
         return asks_for_groups(estimator.cv)
     return has_fit_parameter(estimator, "groups")
 
 
 class FoldModels:
-    """A model for each of several folds, fitted to the rows outside of it.
+    """One model for each fold, fitted to the rows outside of the fold.
 
-    ``rows`` are those that calibrate, each held out once, ``columns`` the outputs that are the
-    ends.
+    ``rows`` are the calibration rows, each held out once, and ``columns`` the outputs that are
+    the ends.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class FoldModels:
         self.seen = [train for train, _ in folds] if pairwise else None
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
-        """Predict with each model once, and give each calibration row that of its fold."""
+        """Predict with each model once; each calibration row gets the model of its fold."""
         parts = [X] * len(self.models)
         if self.seen is not None:
             parts = [np.asarray(X)[:, seen] for seen in self.seen]
@@ -124,7 +124,7 @@ class FoldModels:
 
 
 class _OneFeatureMap:
-    """New rows for models that share the feature map of all rows."""
+    """Predictions for new rows by models that share the feature map of all rows."""
 
     def __init__(self, model: Any, prepared: Any) -> None:
         self.model = model
@@ -132,7 +132,7 @@ class _OneFeatureMap:
         self.kept = prepared.inputs.kept
 
     def _features(self, X: AnyArray) -> Iterator[FloatArray]:
-        """Features of rows, a few at a time."""
+        """Compute features of rows, a few at a time."""
         X = validate_data(self.model, X, dtype=np.float64, reset=False)
         given = isinstance(self.model.kernel_, Precomputed)
         for rows in _slices(len(X), len(self.kept)):
@@ -141,12 +141,12 @@ class _OneFeatureMap:
 
 
 class LeaveOneOutRidge(_OneFeatureMap):
-    r"""Kernel ridge regression without each row, in closed form.
+    r"""Kernel ridge regression with each row left out, in closed form.
 
     .. math:: h_{-i}(x) + b_{-i} = h(x) + b - H_i(x)\, e_i, \qquad h(x) + b = \sum_i H_i(x) y_i
 
-    with e the leave-one-out residuals: the model without row i is the one for which y_i is
-    replaced by its prediction.
+    with e the leave-one-out residuals: the model without row i is the model in which y_i is
+    replaced by its own prediction.
     """
 
     def __init__(self, model: Any, prepared: Any) -> None:
@@ -172,7 +172,7 @@ class LeaveOneOutRidge(_OneFeatureMap):
             )
 
     def blocks(self, X: AnyArray) -> Iterator[Ends]:
-        """Take from the prediction the share of each row in it."""
+        """Subtract the share of each row from the prediction."""
         for features in self._features(X):
             with threads_that_pay(min(features.shape)):
                 smoother = features @ self.slopes + self.constant
@@ -182,9 +182,9 @@ class LeaveOneOutRidge(_OneFeatureMap):
 
 
 class LeaveOneOutKernel(_OneFeatureMap):
-    """Any kernel regressor without each row: refits that start from the fit to all rows.
+    """Any kernel regressor with each row left out: refits that start from the fit to all rows.
 
-    ``model`` is fitted to all rows, and ``each`` is what is fitted to all but one.
+    ``model`` is fitted to all rows, and ``each`` is the estimator fitted to all rows but one.
     """
 
     def __init__(
@@ -237,15 +237,15 @@ class LeaveOneOutKernel(_OneFeatureMap):
 
 
 HeldOut = FoldModels | LeaveOneOutRidge | LeaveOneOutKernel
-"""For each calibration row, a model that has not seen it.
+"""For each calibration row, a model that was fitted without it.
 
-``own`` are the ends (2, n) at the rows themselves, and ``blocks`` gives those of the n models for
+``own`` are the ends (2, n) at the rows themselves, and ``blocks`` yields those of the n models for
 new rows, a few rows at a time, (m, n).
 """
 
 
 def _without(each: Any, prepared: Any, i: int, start: WarmStart) -> tuple[Any, FloatArray]:
-    """The model fitted without row i, on the features of all, and its weights of these."""
+    """Fit without row i, on the features of all rows; return the model and its weights."""
     part = prepared.only(np.delete(np.arange(len(prepared.inputs.kept)), i))
     left = clone(each)
     left.check_parameters()
@@ -262,9 +262,9 @@ def leave_one_out(
     columns: Columns,
     told: Told = SILENT,
 ) -> tuple[Any, HeldOut]:
-    """The estimator fitted to all rows, and the models without each of those that calibrate.
+    """Fit to all rows, and without each of the calibration rows.
 
-    What an estimator of this library learns, it learns once, from all rows.
+    Parameters that an estimator of this library learns are learned once, from all rows.
     """
     how = getattr(estimator, "leave_one_out_by", None)
     if how is None:
@@ -288,19 +288,19 @@ def leave_one_out(
 
 
 class Settled(NamedTuple):
-    """Unfitted copies of an estimator that learns, with what it has learned from some rows."""
+    """Unfitted copies of an estimator, with the parameters it has learned from some rows."""
 
     whole: Any
     fold: Any
-    """For fits of folds, whose predictions are calibrated afterwards."""
+    """For fits to folds, whose predictions are calibrated afterwards."""
     learned: Any
-    """None where it learns nothing."""
+    """None if the estimator learns nothing."""
 
 
 def settled_by(
     estimator: Any, X: AnyArray, y: FloatArray, rows: IntArray, weight: FloatArray | None
 ) -> Settled:
-    """Copies for fits of all rows with what an estimator has learned from some."""
+    """Return copies for all rows, with the parameters that were learned from some rows."""
     model = None
     if getattr(estimator, "learn", False):
         model = fit_part(estimator, X, y, rows, weight)

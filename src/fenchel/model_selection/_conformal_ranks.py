@@ -1,4 +1,4 @@
-"""Quantiles of calibration scores, and of a pool of predictions, with and without weights."""
+"""Quantiles of calibration scores and of pooled predictions, with and without weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUNDING = 1e-12
 
 
 def rank(coverage: float, n: int) -> int:
-    """⌈coverage (n + 1)⌉: the place of the bound among n scores and one not seen."""
+    """⌈coverage (n + 1)⌉: the rank of the bound among n scores and a new one."""
     return int(np.ceil(coverage * (n + 1) * (1.0 - ROUNDING)))
 
 
@@ -23,8 +23,8 @@ def score_quantile(
 ) -> FloatArray:
     """The smallest score whose share reaches the coverage, for each new row: (m,), or (1,).
 
-    The share of a set of rows is its weight over that of all rows and the new one, whose score
-    is infinite: with all weights one, the score of the :func:`rank`.
+    The share of a set of rows is its weight divided by the weight of all rows and the new one,
+    whose score is infinite. If all weights are one, it is the score of the :func:`rank`.
     """
     if weight is None or new_weight is None:
         weight, new_weight = np.ones(len(scores)), np.ones(1)
@@ -40,7 +40,7 @@ def pool_quantile(
     share: FloatArray | None = None,
     total: FloatArray | float = 0.0,
 ) -> FloatArray:
-    """The same of each row of (m, n): shares (n,) or (m, n) of a total (m,) or of one number."""
+    """Quantile of each row of (m, n), with shares (n,) or (m, n) of a total (m,) or scalar."""
     n = values.shape[1]
     if share is None:
         place = rank(coverage, n)

@@ -29,23 +29,23 @@ class Data(NamedTuple):
     y: Any
     sample_weight: FloatArray | None
     options: dict[str, Any]
-    """Further ones, which are not cut to the fold."""
+    """Further arguments, which are not split into folds."""
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """All of them, by name."""
+        """All arguments, by name."""
         return {"X": self.X, "y": self.y, "sample_weight": self.sample_weight, **self.options}
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, weight: Any, options: dict[str, Any]) -> Data:
-        """What is given, of which nothing was looked at unless it is read elsewhere."""
+        """Store the arguments, unchecked unless the rows are not in memory."""
         source = estimator.elsewhere(X, y, weight)
         if source is None:
             return cls(X, y, weight, options)
         return _Elsewhere(source, source.y, None if weight is None else source.weight, options)
 
     def checked(self) -> Data:
-        """What can be cut into folds."""
+        """Return data that can be split into folds."""
         with said_of("X"):
             (X,) = indexable(self.X)
         with said_of("y"):
@@ -59,14 +59,14 @@ class Data(NamedTuple):
 
     @property
     def n_rows(self) -> int:
-        """Number of rows, those of weight zero as well."""
+        """Number of rows, including those of weight zero."""
         return int(_num_samples(self.X))
 
     def folds(self, cv: Any, groups: AnyArray | None = None) -> list[Fold]:
-        """Numbers of the rows that are fitted, and of those that judge, for each fold.
+        """Indices of training and test rows for each fold.
 
-        A number of folds deals the rows of positive weight only, as if there were no others;
-        splitters and folds that are given are the choice of the user.
+        If ``cv`` is a number, only rows of positive weight are split, as if there were no others.
+        Splitters and given folds are used as they are.
         """
         if self.sample_weight is not None and _is_number(cv):
             return _dealt(np.flatnonzero(self.sample_weight), cv)
@@ -74,16 +74,16 @@ class Data(NamedTuple):
         return folds_of(cv, self.X, self.y, self.n_rows, groups)
 
     def n_jobs(self, asked: int | None) -> int:
-        """Number of processes that may have them."""
+        """Number of processes that may be used."""
         return int(effective_n_jobs(asked))
 
     def refit(self, estimator: Any, groups: AnyArray | None) -> Any:
-        """Fit to all of them, with their groups where fits make use of these."""
+        """Fit to all rows, with their groups if the estimator uses them."""
         takes = groups is not None and has_fit_parameter(estimator, "groups")
         return estimator.fit(**self.arguments, **({"groups": groups} if takes else {}))
 
     def part(self, estimator: Any, rows: IntArray, train: IntArray | None = None) -> Data:
-        """Some rows; their kernel values are those against themselves, or against ``train``."""
+        """Some of the rows; kernel values are those against themselves, or against ``train``."""
         if get_tags(estimator).input_tags.pairwise:
             X, _ = _safe_split(estimator, self.X, None, rows, train)
         else:
@@ -92,7 +92,7 @@ class Data(NamedTuple):
 
 
 class _Elsewhere(Data):
-    """Rows that are in files or on workers: what is cut of them stays there."""
+    """Rows in files or on workers: parts of them stay there."""
 
     __slots__ = ()
 
@@ -104,18 +104,18 @@ class _Elsewhere(Data):
         return int(self.X.n_rows)
 
     def folds(self, cv: Any, groups: AnyArray | None = None) -> list[Fold]:
-        """By the numbers of rows, and by targets where none are of weight zero."""
+        """Folds by row indices, and by targets if no row has weight zero."""
         if _is_number(cv):
             return _dealt(self.X.kept, cv)
         y = self.y if len(self.y) == self.n_rows else None
         return folds_of(cv, np.empty((self.n_rows, 0)), y, self.n_rows, groups)
 
     def refit(self, estimator: Any, groups: AnyArray | None) -> Any:
-        """Without groups, which are for rows in memory."""
+        """Fit without groups, which are for rows in memory."""
         return super().refit(estimator, None)
 
     def n_jobs(self, asked: int | None) -> int:
-        """No other one: each fit makes use of all that there is."""
+        """Return one process, as each fit uses all resources."""
         return 1
 
     def part(self, estimator: Any, rows: IntArray, train: IntArray | None = None) -> Data:
@@ -131,15 +131,15 @@ class Scores(NamedTuple):
     values: FloatArray
     """(others, along, alphas)."""
     errors: FloatArray | None
-    """Standard errors of the same shape, where they are not those of the mean over folds."""
+    """Standard errors of the same shape, if they are not those of the mean over folds."""
     n_early_stops: int
-    """Number of fits that ended before their tolerance."""
+    """Number of fits that stopped before reaching their tolerance."""
     gaps: FloatArray | None = None
-    """Relative gaps of the fits, of the shape of the values, where there are fits."""
+    """Relative gaps of the fits, in the shape of the values, if there are fits."""
 
 
 class _Line:
-    """The last two solutions along a parameter, extrapolated to its next value."""
+    """Extrapolation of the last two solutions along a parameter to its next value."""
 
     def __init__(self) -> None:
         self._known: list[tuple[float, Any]] = []
@@ -149,7 +149,7 @@ class _Line:
         self._known = [*self._known[-1:], (value, point)]
 
     def ahead(self, value: float, start: Any) -> Any:
-        """Where to start: on the line through the last two, no further than twice."""
+        """Starting point on the line through the last two solutions, at most twice as far."""
         if len(self._known) < 2:
             return start
         (t0, before), (t1, last) = self._known
@@ -160,10 +160,10 @@ class _Line:
 def scores_of_fold(
     model: Any, grid: Grid, data: Data, train: IntArray, test: IntArray, scorer: Any
 ) -> Scores:
-    """Scores of a fold: along each path every fit starts from the one before.
+    """Scores of a fold: along each path, every fit starts from the one before.
 
-    Where there is a second path parameter, it runs through its values for each alpha, from the
-    solution for its first value at the alpha before.
+    A second path parameter runs through its values for each alpha, starting from the solution for
+    its first value at the previous alpha.
     """
     seen, held_out = data.part(model, train), data.part(model, test, train)
     model.check_parameters()
@@ -204,17 +204,17 @@ def scores_of_rows(model: Any, grid: Grid, data: Data) -> Scores:
 
 
 def search_score(model: Any, X: Any, y: Any, **weights: Any) -> float:
-    """The scorer of an estimator's own score for searches."""
+    """Scorer that calls the estimator's own score for searches."""
     return float(model.search_score(X, y, **weights))
 
 
 def _is_number(cv: Any) -> bool:
-    """Whether folds are only counted."""
+    """Whether only the number of folds is given."""
     return cv is None or isinstance(cv, Integral)
 
 
 def _check_number(cv: Any, n_rows: int) -> None:
-    """Refuse more folds than rows, where they are only counted."""
+    """Raise an error for more folds than rows, if only the number of folds is given."""
     if _is_number(cv) and n_rows < (number := check_cv(cv).get_n_splits()):
         raise ValueError(
             "cv must be at most the number of rows of X without those of weight zero, got "
@@ -223,13 +223,13 @@ def _check_number(cv: Any, n_rows: int) -> None:
 
 
 def _dealt(rows: IntArray, cv: Any) -> list[Fold]:
-    """Folds of these rows, as if there were no others."""
+    """Split these rows into folds, as if there were no others."""
     _check_number(cv, len(rows))
     return [(rows[train], rows[test]) for train, test in check_cv(cv).split(rows)]
 
 
 def _cut(data: Any, rows: IntArray) -> Any:
-    """Some rows of an array, frame, list or FDataGrid."""
+    """Select rows of an array, frame, list or FDataGrid."""
     if data is None:
         return None
     return data[rows] if hasattr(data, "data_matrix") else _safe_indexing(data, rows)

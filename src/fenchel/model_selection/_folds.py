@@ -1,4 +1,4 @@
-"""Rows to fit and rows to hold out, from whatever says which they are."""
+"""Training and held-out rows from splitters, numbers of folds or given folds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fenchel._typing import AnyArray, ArrayLike, IntArray
 from fenchel._validation import shown
 
 Fold = tuple[IntArray, IntArray]
-"""Numbers of the rows that are fitted, and of those that are held out."""
+"""Indices of the training rows and of the held-out rows."""
 
 
 def folds_of(cv: Any, X: Any, y: Any, n_rows: int, groups: AnyArray | None = None) -> list[Fold]:
-    """Folds by a splitter, by a number or as they are given: numbers of rows, none of them empty.
+    """Return the folds of a splitter, a number or given splits, as nonempty index arrays.
 
-    Masks and numbers from the end become numbers from the beginning.
+    Boolean masks and negative indices are converted to nonnegative indices.
     """
     try:
         splits = list(check_cv(cv).split(X, y, groups))
@@ -35,7 +35,7 @@ def folds_of(cv: Any, X: Any, y: Any, n_rows: int, groups: AnyArray | None = Non
 
 
 def check_held_out(folds: list[Fold], cv: Any) -> None:
-    """Refuse rows that are held out twice in a split, or fitted as well."""
+    """Raise an error if a row is held out twice in a split, or is in the training rows too."""
     for train, held_out in folds:
         if np.isin(held_out, train).any():
             raise ValueError(f"cv must not fit to the rows that it holds out, got {described(cv)}")
@@ -44,7 +44,7 @@ def check_held_out(folds: list[Fold], cv: Any) -> None:
 
 
 def check_groups(groups: ArrayLike | None, cv: Any, n_rows: int) -> AnyArray | None:
-    """The group of each row, (n,), for a splitter that asks for groups; None if none are given."""
+    """Return the group of each row, (n,), for a splitter that uses groups; None if none given."""
     if groups is None:
         return None
     if not asks_for_groups(cv):
@@ -56,14 +56,14 @@ def check_groups(groups: ArrayLike | None, cv: Any, n_rows: int) -> AnyArray | N
 
 
 def described(cv: Any) -> str:
-    """What was given, splits without all their rows."""
+    """Describe ``cv``, with splits shown without all their rows."""
     if isinstance(cv, (list, tuple)):
         return f"{len(cv)} split{'s' * (len(cv) != 1)}"
     return shown(cv)
 
 
 def asks_for_groups(cv: Any) -> bool:
-    """Whether it is a splitter, and none of scikit-learn's that pay no heed to groups."""
+    """Whether it is a splitter, other than those of scikit-learn that ignore groups."""
     if not (hasattr(cv, "split") and hasattr(cv, "get_n_splits")):
         return False
     if not type(cv).__module__.startswith("sklearn."):
@@ -72,7 +72,7 @@ def asks_for_groups(cv: Any) -> bool:
 
 
 def _refusal(cv: Any, error: Exception, without_groups: bool) -> str:
-    """What a splitter says, in one sentence that says what to do where it asks for groups."""
+    """Message of a splitter in one sentence, with advice if groups are missing."""
     said = " ".join(str(error).split()).rstrip(".")
     if without_groups and "groups" in said:
         return f"groups must be given to fit for a cv that splits by groups, {described(cv)}"
@@ -80,7 +80,7 @@ def _refusal(cv: Any, error: Exception, without_groups: bool) -> str:
 
 
 def _numbered(rows: IntArray, given: Any, cv: Any) -> IntArray:
-    """The rows on one side of a split."""
+    """Indices of the rows on one side of a split."""
     array = np.asarray(given)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
         raise TypeError(
@@ -104,5 +104,5 @@ def _numbered(rows: IntArray, given: Any, cv: Any) -> IntArray:
 
 
 def _outside(numbers: IntArray, rows: IntArray) -> str:
-    """The first number that is that of no row."""
+    """The first index that is out of range."""
     return str(next(k for k in numbers.tolist() if not -len(rows) <= k < len(rows)))

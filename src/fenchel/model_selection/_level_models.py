@@ -1,4 +1,4 @@
-"""Estimators of several quantiles made of any that predict one or more."""
+"""Estimators of several quantiles, made of estimators of one or more."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BY_OBJECTIVE = {"quantile": "alpha", "reg:quantileerror": "quantile_alpha"}
 
 
 class LevelModels(RegressorMixin, BaseEstimator):
-    """A model for each quantile, from the lowest to the highest; predictions side by side.
+    """One model for each quantile, from the lowest to the highest; predictions are columns.
 
-    ``levels`` are those of the models where they are known.
+    ``levels`` are those of the models, if known.
     """
 
     def __init__(self, estimators: Sequence[Any], levels: Sequence[float] | None = None) -> None:
@@ -32,7 +32,7 @@ class LevelModels(RegressorMixin, BaseEstimator):
 
     @classmethod
     def of_fitted(cls, estimators: Sequence[Any]) -> Self:
-        """Models that are fitted."""
+        """Make an instance of fitted models."""
         made = cls(estimators)
         made.estimators_ = list(estimators)
         return made
@@ -73,7 +73,7 @@ class LevelModels(RegressorMixin, BaseEstimator):
 
 
 def at_levels(estimator: Any, levels: list[float]) -> Any:
-    """An unfitted copy that predicts these quantiles, as far as its parameters say how."""
+    """Return an unfitted copy that predicts these quantiles, if its parameters can say so."""
     if (name := _outermost(_of_several(estimator))) is not None:
         return clone(estimator).set_params(**{name: levels})
     if (name := _outermost(_of_one(estimator))) is not None:
@@ -83,7 +83,7 @@ def at_levels(estimator: Any, levels: list[float]) -> Any:
 
 
 def levels_of(estimator: Any) -> FloatArray | None:
-    """The levels that an estimator predicts, None where its parameters do not say."""
+    """The levels that an estimator predicts, or None if its parameters do not say."""
     given = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     name = _outermost(_of_several(given))
     levels = None if name is None else given.get_params()[name]
@@ -91,7 +91,7 @@ def levels_of(estimator: Any) -> FloatArray | None:
 
 
 def _outermost(names: list[str]) -> str | None:
-    """The name of a parameter of the estimator itself, or else of a step or of what it wraps."""
+    """Name of a parameter of the estimator itself, or else of a step or a wrapped estimator."""
     return min(names, key=lambda name: name.count("__")) if names else None
 
 
@@ -101,7 +101,7 @@ def _of_several(estimator: Any) -> list[str]:
 
 
 def _of_one(estimator: Any) -> list[str]:
-    """Parameters that hold the level of a model with a single one."""
+    """Parameters that hold the level of a single-level model."""
     parameters, found = estimator.get_params(), []
     for name, value in parameters.items():
         step, last = name[: -len(name.split("__")[-1])], name.split("__")[-1]

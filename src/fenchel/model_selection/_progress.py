@@ -1,4 +1,4 @@
-"""Lines on how far a search or a calibration is."""
+"""Progress lines of a search or a calibration."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True)
 class Told:
-    """Says, if verbose, how many of the models of an estimator of this name are fitted."""
+    """Print, if verbose, how many of the models of an estimator of this name are fitted."""
 
     name: str
     verbose: bool = False
 
     def __call__(self, items: Sequence[_Item], what: str) -> Iterator[_Item]:
-        """Yield the items, and print a line when one is done, or several of many."""
+        """Yield the items, and print a line after each one, or after several if there are many."""
         started, number = time.perf_counter(), len(items)
         every = max(1, number // _LINES)
         for k, item in enumerate(items, 1):

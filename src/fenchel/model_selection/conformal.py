@@ -1,4 +1,4 @@
-"""Calibrated intervals: conformal prediction around any regressor."""
+"""Conformal prediction intervals around any regressor."""
 
 from __future__ import annotations
 
@@ -18,124 +18,130 @@ _MEDIAN = 0.5
 
 
 class ConformalRegressor(Conformal):
-    r"""Intervals around the predictions of any regressor, valid for any distribution.
+    r"""Conformal prediction intervals around the predictions of any regressor.
 
-    With scores :math:`R_i = |y_i - f_{-i}(x_i)|` of n rows at models that have not seen them,
+    The intervals are valid for any distribution. With scores :math:`R_i = |y_i - f_{-i}(x_i)|` of
+    n rows, computed with models that were not fitted to row i, they are
 
     .. math:: \Bigl[\, q^-_i\{f_{-i}(x) - R_i\},\; q^+_i\{f_{-i}(x) + R_i\} \Bigr]
 
-    where :math:`q^+` is the value of rank :math:`\lceil (1 - \delta)(n + 1) \rceil` from below
-    and :math:`q^-` that from above, at a coverage of 1 - δ: infinite if there are fewer values.
+    At a coverage of 1 - δ, :math:`q^+` is the value of rank
+    :math:`\lceil (1 - \delta)(n + 1) \rceil` from below and :math:`q^-` that from above. They are
+    infinite if there are fewer values.
 
     Parameters
     ----------
     estimator : regressor, optional
-        Any with a single output, :class:`fenchel.KernelRidge` by default.
+        Any regressor with a single output; by default :class:`fenchel.KernelRidge`.
     method : {"split", "cv+", "jackknife+"}, default="split"
-        - "split": one model f, and rows that it is not fitted to. The interval is
+        - "split": one model f, calibrated on rows that it is not fitted to. The interval is
           f(x) ± ``quantile_``.
-        - "cv+": a model for each fold, :math:`f_{-i}` the one without the fold of row i. All
-          rows calibrate, and ``predict`` is that of one more model, fitted to all.
-        - "jackknife+": as many models as rows. In closed form for
-          :class:`fenchel.KernelRidge`; refits that start from the fit to all rows for the
-          other kernel estimators of this library; n fits from nothing for all else. What
-          these learn (length scales, alpha) is learned once, from all rows: parameters have
-          then seen each row that is left out, see Notes. The other two methods learn anew
-          from the rows of each fit, but see ``learn_share``.
+        - "cv+": one model for each fold; :math:`f_{-i}` is the model fitted without the fold of
+          row i. All rows calibrate. ``predict`` uses one more model, fitted to all rows.
+        - "jackknife+": one model for each row left out. For :class:`fenchel.KernelRidge` they
+          are computed in closed form. The other kernel estimators of this library are refitted,
+          starting from the fit to all rows. All other estimators are fitted n times from
+          scratch. Estimators of this library learn their parameters (length scales, alpha) once,
+          from all rows, so that the parameters have seen each row that is left out; see Notes.
+          With the other two methods they learn anew from the rows of each fit, except with
+          ``learn_share``.
     coverage : float, default=0.9
-        The probability 1 - δ in (0, 1) with which the interval is to hold the target.
+        The probability 1 - δ in (0, 1) with which the interval should contain the target.
     side : {"two-sided", "lower", "upper"}, default="two-sided"
-        Which ends are wanted. One end has the whole δ to itself: its scores are the signed
+        Which ends are computed. A single end has the whole δ: its scores are the signed
         :math:`f_{-i}(x_i) - y_i` for a lower end, and minus these for an upper one.
     cv : int, float, splitter, iterable or "prefit", optional
-        With "split", the share of calibration rows, by default 0.25; or folds, of which the
-        first calibrates; or "prefit": the estimator is fitted already, and all rows given to
-        ``fit`` calibrate (inside of a search, which clones, wrap it in
-        :class:`sklearn.frozen.FrozenEstimator`). With "cv+", folds that hold each row once,
-        by default 10 (with fewer rows than that, as many as there are rows). Not used
-        with "jackknife+". A number stands for folds at random. A splitter by groups, such as
-        GroupKFold, takes the ``groups`` of ``fit``, see Notes.
+        With "split": the share of calibration rows, by default 0.25; or folds, of which the
+        first is used for calibration; or "prefit" for an estimator that is already fitted, with
+        all rows given to ``fit`` used for calibration (inside a search, which clones, wrap the
+        estimator in :class:`sklearn.frozen.FrozenEstimator`). With "cv+": folds that hold out
+        each row once, by default 10, or as many as there are rows if these are fewer. Ignored
+        with "jackknife+". A number means random folds. A splitter by groups, such as GroupKFold,
+        uses the ``groups`` of ``fit``, see Notes.
     learn_share : float, optional
-        With "cv+", the share of rows, at random, from which an estimator of this library learns
-        (length scales, alpha), once. They are in all fits, and only the others calibrate. By
-        default it learns anew for each fold, and all rows calibrate, as they do where it learns
-        nothing.
+        With "cv+", the share of rows, drawn at random, from which an estimator of this library
+        learns its parameters (length scales, alpha) once. These rows are in all fits, and only
+        the others calibrate. By default the estimator learns anew for each fold and all rows
+        calibrate, as they also do if it learns nothing.
     random_state : int, RandomState or None, default=None
-        Seed of what is at random in ``cv``; None is a fixed seed.
+        Seed of the random splits of ``cv``; None is a fixed seed.
     verbose : int, default=0
-        If positive, lines on the models without folds or rows, with the time that is left.
+        If positive, lines on the progress of the fits without folds or rows, with the time left.
 
     Attributes
     ----------
     estimator_ : regressor
-        The fitted model of ``predict``.
+        The fitted model that ``predict`` uses.
     conformity_scores_ : ndarray of shape (n_calibration_,)
         The scores R.
     calibration_indices_ : ndarray of shape (n_calibration_,)
-        Rows that they belong to.
+        Indices of the calibration rows, in the order of the scores.
     n_calibration_ : int
-        Number of rows that calibrate, those of weight zero not counted.
+        Number of calibration rows, without those of weight zero.
     quantile_ : float
-        The score of rank ⌈(1 - δ)(n + 1)⌉, in the units of y: what is added on either side
-        with "split", and about that with the others. With weights, that of a new row whose
-        weight is the mean.
+        The score of rank ⌈(1 - δ)(n + 1)⌉, in the units of y. With "split" it is added on either
+        side; with the other methods the amount is about the same. With weights it is the
+        quantile for a new row of mean weight.
     learned_ : Learned or None
-        What was learned with ``learn_share``, which ``estimator_`` has as its parameters.
+        What was learned with ``learn_share``, and is a parameter of ``estimator_``.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn, where the estimator has them.
+        As in scikit-learn, if the estimator has them.
 
     Notes
     -----
-    *What is guaranteed*, whatever the distribution, for a new row that is exchangeable with
-    the calibration rows (for instance all independent, from one distribution), on average over
-    calibration rows and new rows, not for each x:
+    *Guarantees.* They hold for any distribution and for a new row that is exchangeable with the
+    calibration rows (for instance, if all rows are independent draws from one distribution). They
+    hold on average over calibration rows and new rows, not for each x:
 
-    - "split": the interval holds the target with probability at least 1 - δ, and with
-      ⌈(1 - δ)(n + 1)⌉ / (n + 1) exactly where scores have no ties.
-    - "jackknife+": at least 1 - 2δ for any estimator that treats rows alike, and close to 1 - δ
-      as a rule, where models hardly change when a row is left out.
+    - "split": the interval contains the target with probability at least 1 - δ. If scores have no
+      ties, the probability is exactly ⌈(1 - δ)(n + 1)⌉ / (n + 1).
+    - "jackknife+": at least 1 - 2δ for any estimator whose fit does not depend on the order of
+      the rows, and usually close to 1 - δ, if models hardly change when a row is left out.
     - "cv+" with K folds of n / K rows: at least
       1 - 2δ - min{2 (1 - 1/K) / (n/K + 1), (1 - K/n) / (K + 1)}.
 
-    The last two are proved by comparing scores of pairs of rows, hence for one-sided scores as
-    well. With "jackknife+", the kernel estimators of this library share length scales and
-    feature map of all rows among the models, and :class:`fenchel.KernelRidge` also alpha * N,
-    N the number of rows: the statement is exact for a kernel with fixed parameters, up to
-    ``kernel_error_``, and for length scales read off the data as long as one row has next
-    to no influence on them. Where they are learned, and alpha with them, each row has had its
-    part in the choice: no guarantee is left, and "split" and "cv+" are the ways to keep one.
-    All other models are fitted from nothing to their rows.
+    The proofs of the last two compare scores of pairs of rows, so they apply to one-sided scores
+    as well. With "jackknife+", the models of a kernel estimator of this library share the length
+    scales and the feature map of all rows, and with :class:`fenchel.KernelRidge` also alpha * N,
+    where N is the number of rows. The guarantee is exact for a kernel with fixed parameters, up to
+    ``kernel_error_``. For length scales computed from the data by a rule it holds as long as one
+    row has next to no influence on them. If length scales and alpha are learned, each row has
+    taken part in the choice and there is no guarantee: use "split" or "cv+" to keep one. All
+    other models are fitted from scratch to their rows.
 
-    ``learn_share`` leaves the statement on "cv+" as it is, with n the rows that calibrate:
-    parameters come from other rows. On tables of 2000 rows, 0.5 and 10 folds gave intervals whose
-    score was 0.92 to 0.99 of that of "split" with 0.5, in 1.5 to 2.7 times the time, as models see
-    nearly all rows and not a half; 5 folds that learn anew covered up to five points too much.
+    With ``learn_share`` the guarantee of "cv+" holds unchanged, with n the number of calibration
+    rows, since the parameters come from other rows. On tables of 2000 rows, 0.5 and 10 folds gave
+    intervals whose interval score was 0.92 to 0.99 of that of "split" with 0.5, in 1.5 to 2.7
+    times the time, as the models are fitted to nearly all rows instead of half. With 5 folds that
+    learn anew, the coverage was up to five points too high.
 
-    *Weights* w are those under which ``fit`` minimizes, and in calibration the ratio of the
-    densities of new rows and of calibration rows, up to a factor: what is held then is the
-    coverage of the new rows (covariate shift). They must be a function of x, and
-    ``predict_interval`` needs them for new rows as well. With w those of the n rows and
-    w' that of the new one, quantiles are weighted:
+    *Weights* w are the sample weights of the fit. In calibration they are the ratio of the
+    densities of new rows and of calibration rows, up to a factor: the intervals then have the
+    coverage for the new rows (covariate shift). Weights must be a function of x, and
+    ``predict_interval`` needs them for new rows as well. With w the weights of the n rows and w'
+    that of the new row, quantiles are weighted:
 
     - "split": shares w_i / (Σw + w') of the scores, w' / (Σw + w') at infinity. At least 1 - δ
       [4]_, corollary 1.
     - "jackknife+": the same shares of :math:`f_{-i}(x) \pm R_i`. At least 1 - 2δ [5]_.
     - "cv+": shares w_i / (W_k + w') / K, with W_k the weight of the fold of row i. Each fold
-      gives a p-value by [4]_ and twice their mean is one [6]_, so that this holds at least
-      1 - 2δ. At equal weights it is wider than without: each fold has its own share at infinity.
+      gives a p-value by [4]_ and twice their mean is a p-value [6]_, so that the coverage is at
+      least 1 - 2δ. With equal weights the intervals are wider than without weights, since each
+      fold has its own share at infinity.
 
-    Weights of another kind, such as inverse variances, belong into an estimator that is fitted
+    Other weights, such as inverse variances, should be used in an estimator that is fitted
     before (``cv="prefit"``).
 
-    *Groups*: with a splitter by groups and ``groups``, whole groups are held out, so that scores
-    are those of rows of groups that a model has not seen. A search in the place of the estimator
-    whose own ``cv`` splits by groups is given those of its rows; what estimators learn by
-    themselves they learn from rows whose groups they do not know. The statements above are for
-    rows that are exchangeable, and rows of a group, which may depend on each other, are not:
-    with few groups, intervals hold less than that of the rows of a new one. Give weights of 1
-    over the number of rows of the group, and of 1 for new rows. If groups are exchangeable, and
-    the rows within each, "split" then holds at least 1 - δ for a row of a new group: its shares
-    are those of [7]_. "cv+" holds at least 1 - 2δ, as each fold gives a p-value by [7]_.
+    *Groups.* With a splitter by groups and ``groups``, whole groups are held out, so that scores
+    are those of rows in groups that a model has not seen. If the estimator is a search whose own
+    ``cv`` splits by groups, it is given the groups of its rows. Estimators that learn parameters
+    by themselves do not know the groups. The guarantees above require exchangeable rows, which
+    rows of the same group are not if they depend on each other. With few groups, intervals then
+    contain less than that share of the rows of a new group. As a remedy, give each row the weight
+    1 / (number of rows of its group), and new rows the weight 1. If groups are exchangeable, and
+    the rows within each group too, "split" then covers a row of a new group with probability at
+    least 1 - δ: its shares are those of [7]_. "cv+" covers it with probability at least 1 - 2δ,
+    as each fold gives a p-value by [7]_.
 
     References
     ----------
@@ -189,35 +195,38 @@ def _are_several(value: Any) -> bool:
 
 
 class ConformalQuantileRegressor(Conformal):
-    r"""Conformalized quantile regression: intervals as wide as the data are spread at x.
+    r"""Conformalized quantile regression: calibrated intervals of varying width.
 
-    With scores :math:`E_i = \max(l_{-i}(x_i) - y_i,\; y_i - u_{-i}(x_i))` of n rows at curves l
-    and u that have not seen them,
+    With scores :math:`E_i = \max(l_{-i}(x_i) - y_i,\; y_i - u_{-i}(x_i))` of n rows, where the
+    curves l and u were not fitted to row i, the intervals are
 
     .. math:: \Bigl[\, q^-_i\{l_{-i}(x) - E_i\},\; q^+_i\{u_{-i}(x) + E_i\} \Bigr]
 
-    with the ranks of :class:`ConformalRegressor`. Scores are negative where the curves are too
-    far apart, so that intervals may shrink as well.
+    with the ranks of :class:`ConformalRegressor`. If the curves are too far apart, scores are
+    negative and the intervals shrink.
 
     Parameters
     ----------
     estimator : estimator or sequence of estimators, optional
-        What predicts the quantiles, :class:`fenchel.QuantileRegressor` by default:
+        Estimator of the quantiles; by default :class:`fenchel.QuantileRegressor`. It may be
 
-        - with a parameter ``levels``, as it has, and :class:`fenchel.ExpectileRegressor`, bare,
-          inside of a :class:`PathSearchCV` or as the last step of a pipeline; or with
-          ``default_quantiles``, as quantile forests have. The levels are set here, to
-          (1 - coverage)/2 and (1 + coverage)/2, or to 1 - coverage or coverage for one side, and
-          to 0.5 for ``predict``;
-        - with a single level, such as ``HistGradientBoostingRegressor(loss="quantile")`` of
-          scikit-learn and ``LGBMRegressor(objective="quantile")``: a model for each of these
-          levels is fitted;
-        - two or three regressors, from the lowest quantile to the highest, with levels of your
-          own;
-        - any that predicts several columns, of which the first and the last are the ends.
+        - an estimator with a parameter ``levels``, such as :class:`fenchel.QuantileRegressor` and
+          :class:`fenchel.ExpectileRegressor`, by itself, inside a :class:`PathSearchCV` or as
+          the last step of a pipeline; or one with ``default_quantiles``, such as quantile
+          forests. The levels are set here: to (1 - coverage)/2 and (1 + coverage)/2, or to
+          1 - coverage or coverage for one side, and to 0.5 for ``predict``;
+        - an estimator of one level, such as ``HistGradientBoostingRegressor(loss="quantile")`` of
+          scikit-learn and ``LGBMRegressor(objective="quantile")``: one model is fitted for each
+          of these levels;
+        - a sequence of two or three regressors, from the lowest quantile to the highest, with
+          levels chosen by the user;
+        - any estimator that predicts several columns, of which the first and the last are the
+          ends.
 
-        With ``cv="prefit"`` they are fitted, where levels are known with those of the ends.
+        With ``cv="prefit"`` they are already fitted; if levels are known, those of the ends must
+        be among them.
     method, coverage, side, cv, learn_share, random_state, verbose
+        As in :class:`ConformalRegressor`.
         As in :class:`ConformalRegressor`.
 
     Attributes
@@ -225,22 +234,21 @@ class ConformalQuantileRegressor(Conformal):
     estimator_ : estimator
         The fitted model of several levels.
     levels_ : ndarray of shape (n_levels,) or None
-        Its levels, where they are known.
+        The levels of ``estimator_``, if known.
     conformity_scores_, calibration_indices_, n_calibration_, learned_
         As in :class:`ConformalRegressor`.
     quantile_ : float
         As in :class:`ConformalRegressor`: with "split" the interval is
         [l(x) - ``quantile_``, u(x) + ``quantile_``].
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn, where the estimator has them.
+        As in scikit-learn, if the estimator has them.
 
     Notes
     -----
-    Guarantees and weights are those of :class:`ConformalRegressor`, as are those of
-    "jackknife+" and "cv+", which hold for scores of any kind. ``predict_interval`` with
-    another coverage calibrates the curves that are there, which is as valid, but less well
-    adapted than fitting the levels of that coverage. Where curves cross by more than the
-    scores put right, the interval is the point in the middle.
+    Guarantees and weights are those of :class:`ConformalRegressor`, for all three methods, as
+    they hold for any scores. ``predict_interval`` with another coverage calibrates the fitted
+    curves. This is as valid, but less well adapted than fitting the levels of that coverage. If
+    the curves cross by more than the scores correct, the interval is the point in the middle.
 
     References
     ----------
@@ -305,7 +313,7 @@ class ConformalQuantileRegressor(Conformal):
         return places[0], places[-1]
 
     def _place(self, level: float) -> int:
-        """Output of a level, where these are known."""
+        """Index of the output of a level, if levels are known."""
         assert self.levels_ is not None
         found = position_of_level(self.levels_, level)
         if found is None:
@@ -318,7 +326,7 @@ class ConformalQuantileRegressor(Conformal):
     def predict(self, X: ArrayLike) -> FloatArray:
         """Predict the median.
 
-        Where levels are not known, the quantile in the middle, or the mean of the middle two.
+        If levels are not known, the middle quantile is returned, or the mean of the middle two.
 
         Parameters
         ----------
@@ -336,9 +344,9 @@ class ConformalQuantileRegressor(Conformal):
 
 
 def _level(value: float) -> float:
-    """Without what differences leave in the last digits: 0.1 and not 0.09999999999999998."""
+    """Round off errors of differences: 0.1 and not 0.09999999999999998."""
     return round(value, 12)
 
 
 STORED_TYPES: tuple[type, ...] = (*get_args(HeldOut), LevelModels)
-"""Parts of fitted wrappers."""
+"""Types that fitted wrappers consist of."""

@@ -1,4 +1,4 @@
-"""The one search under names that users expect: models that choose their strength."""
+"""Estimators that choose their strength by a search, with the names of scikit-learn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _are_candidates(values: Any) -> bool:
 
 @parameters
 class _NamedSearch(PathSearchCV[Estimator]):
-    """What all of these share: strengths, mean scores, and a fit of the best to all rows."""
+    """Base class: strengths, mean scores, and a fit with the best of them to all rows."""
 
     aggregation, refit = "mean", True
     constraints = declared(alphas=COUNT | POSITIVES)
@@ -39,7 +39,7 @@ class _NamedSearch(PathSearchCV[Estimator]):
 
 @parameters
 class _ByRows(_NamedSearch[Estimator]):
-    """Where rows are left out in closed form, unless folds or a scoring are given."""
+    """Base class: leave-one-out in closed form, unless folds or a scoring are given."""
 
     _: KW_ONLY
     cv: Any = None
@@ -50,7 +50,7 @@ class _ByRows(_NamedSearch[Estimator]):
 
 @parameters
 class _Linear(_NamedSearch[Estimator]):
-    """With the coefficients of the final fit."""
+    """Base class: with the coefficients of the final fit."""
 
     _: KW_ONLY
     fit_intercept: bool = True
@@ -61,21 +61,22 @@ class _Linear(_NamedSearch[Estimator]):
 
 @parameters
 class KernelRidgeCV(_ByRows[KernelRidge]):
-    """Kernel ridge regression that chooses its strength, and its width, by itself.
+    """Kernel ridge regression with cross-validated strength and length scale.
 
-    ``PathSearchCV(KernelRidge(kernel=kernel), {"alpha": alphas, "length_scale": ...})``, under
-    the name and with the parameters that users of :class:`sklearn.linear_model.RidgeCV` expect.
+    The same as
+    ``PathSearchCV(KernelRidge(kernel=kernel), {"alpha": alphas, "length_scale": ...})``,
+    with the parameters of :class:`sklearn.linear_model.RidgeCV`.
 
     Parameters
     ----------
     alphas : int or sequence of float, default=20
-        Strengths, or how many of them on a geometric grid in the units of the problem.
+        Strengths, or the number of strengths on a geometric grid in the units of the problem.
     length_scales : sequence, optional
-        Candidates for the length scale of the kernel; None keeps the kernel as it is.
+        Candidates for the length scale of the kernel; None keeps the kernel as given.
     kernel : None, str, kernel, callable or OperatorKernel, default=None
         As in :class:`fenchel.KernelRidge`.
     cv : int, splitter or iterable, optional
-        Folds; None with ``scoring=None`` is the exact leave-one-out error.
+        Folds. None with ``scoring=None`` uses the exact leave-one-out error.
     scoring, selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
@@ -86,11 +87,11 @@ class KernelRidgeCV(_ByRows[KernelRidge]):
 
     Notes
     -----
-    Rows are taken to be independent. Of one that was copied, equal in X and y, a copy remains
-    where it is left out: where all rows stand twice, the choice comes to interpolate. Give each
-    row once, with the number of its copies as ``sample_weight``; or keep copies together by
-    ``cv=GroupKFold(5)`` and ``groups``. A number of folds is no remedy. Rows that happen to be
-    equal, such as those of factors, are no copies.
+    Rows are assumed to be independent. If a row was copied (equal in X and y), its copy remains
+    when the row is left out. If all rows appear twice, the choice therefore tends to
+    interpolation. Give each row once, with the number of its copies as ``sample_weight``, or keep
+    copies together with ``cv=GroupKFold(5)`` and ``groups``. Giving a number of folds does not
+    help. Rows that happen to be equal, such as those of factors, are not copies.
 
     Examples
     --------
@@ -123,21 +124,22 @@ class KernelRidgeCV(_ByRows[KernelRidge]):
 
 @parameters
 class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
-    """Ridge regression that chooses its strength, by its leave-one-out error.
+    """Ridge regression with the strength chosen by leave-one-out cross-validation.
 
-    ``PathSearchCV(Ridge(), {"alpha": alphas}, scoring="loo")``: all strengths, and all rows left
-    out, from one eigendecomposition.
+    The same as ``PathSearchCV(Ridge(), {"alpha": alphas}, scoring="loo")``: one eigendecomposition
+    serves all strengths and all rows left out.
 
     Parameters
     ----------
     alphas : int or sequence of float, default=50
-        Strengths, or how many of them on a geometric grid in the units of the problem, which
-        reaches down to where columns of small deviations are free as well. That of
-        :class:`sklearn.linear_model.RidgeCV` is n_samples times this.
+        Strengths, or the number of strengths on a geometric grid in the units of the problem. At
+        the weakest strength of this grid, columns with a small standard deviation are hardly
+        penalized either. The alpha of :class:`sklearn.linear_model.RidgeCV` is n_samples times
+        this one.
     fit_intercept : bool, default=True
-        Whether each output has a free offset.
+        Whether each output has an unpenalized offset.
     cv : int, splitter or iterable, optional
-        Folds; None with ``scoring=None`` is the exact leave-one-out error.
+        Folds. None with ``scoring=None`` uses the exact leave-one-out error.
     scoring, selection, n_jobs, verbose
         As in :class:`PathSearchCV`.
 
@@ -146,11 +148,11 @@ class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
     alpha_, best_estimator_, best_score_, cv_results_, certificate_
         As in :class:`PathSearchCV`.
     coef_, intercept_
-        Those of ``best_estimator_``.
+        Coefficients and offset of ``best_estimator_``.
 
     Notes
     -----
-    Rows that were copied are too easy to predict from their copies, see :class:`KernelRidgeCV`.
+    Copied rows are too easy to predict from their copies, see :class:`KernelRidgeCV`.
 
     Examples
     --------
@@ -171,18 +173,19 @@ class RidgeCV(_Linear[Ridge], _ByRows[Ridge]):
 
 @parameters
 class LassoCV(_Linear[Lasso]):
-    """The Lasso with its strength chosen by cross-validation, each fold along one path.
+    """The Lasso with the strength chosen by cross-validation along a path in each fold.
 
-    ``PathSearchCV(Lasso(), {"alpha": alphas}, cv=cv)``.
+    The same as ``PathSearchCV(Lasso(), {"alpha": alphas}, cv=cv)``.
 
     Parameters
     ----------
     alphas : int or sequence of float, default=50
-        Strengths, or how many of them on a geometric grid, from that at which all coefficients
-        are zero to a thousandth of it: standardize columns, or those of small deviations may be
-        out of reach. Those of :class:`sklearn.linear_model.LassoCV` are the same.
+        Strengths, or the number of strengths on a geometric grid, from the one at which all
+        coefficients are zero to a thousandth of it. Standardize the columns, or those with a
+        small standard deviation may not enter the model in this range. The strengths of
+        :class:`sklearn.linear_model.LassoCV` are the same.
     fit_intercept : bool, default=True
-        Whether each output has a free offset.
+        Whether each output has an unpenalized offset.
     tol, max_iter
         As in :class:`fenchel.Lasso`.
     cv, scoring, selection, n_jobs, verbose
@@ -193,7 +196,7 @@ class LassoCV(_Linear[Lasso]):
     alpha_, best_estimator_, best_score_, cv_results_, certificate_
         As in :class:`PathSearchCV`.
     coef_, intercept_
-        Those of ``best_estimator_``.
+        Coefficients and offset of ``best_estimator_``.
 
     Examples
     --------
@@ -218,9 +221,9 @@ class LassoCV(_Linear[Lasso]):
 
 @parameters
 class GroupLassoCV(_Linear[GroupLasso]):
-    """The Group Lasso with its strength chosen by cross-validation, each fold along one path.
+    """The Group Lasso with the strength chosen by cross-validation along a path in each fold.
 
-    ``PathSearchCV(GroupLasso(groups), {"alpha": alphas}, cv=cv)``.
+    The same as ``PathSearchCV(GroupLasso(groups), {"alpha": alphas}, cv=cv)``.
 
     Parameters
     ----------
@@ -236,7 +239,7 @@ class GroupLassoCV(_Linear[GroupLasso]):
     alpha_, best_estimator_, best_score_, cv_results_, certificate_
         As in :class:`PathSearchCV`.
     coef_, intercept_
-        Those of ``best_estimator_``.
+        Coefficients and offset of ``best_estimator_``.
 
     Examples
     --------

@@ -65,7 +65,7 @@ Estimator = TypeVar("Estimator", bound=Searchable)
 
 
 def _delegated(like: Callable[..., Any]) -> Any:
-    """A method of the best estimator, there if the estimator has it, with this signature."""
+    """Return a method of the best estimator with this signature, if the estimator has it."""
     name = like.__name__
 
     def available(search: PathSearchCV[Any]) -> bool:
@@ -83,7 +83,7 @@ def _delegated(like: Callable[..., Any]) -> Any:
 
 
 def of_best(name: str, doc: str) -> property:
-    """An attribute of the best estimator, there after a fit."""
+    """Return an attribute of the best estimator, available after a fit."""
 
     def value(search: PathSearchCV[Any]) -> Any:
         check_is_fitted(search, "best_estimator_")
@@ -95,88 +95,97 @@ def of_best(name: str, doc: str) -> property:
 class PathSearchCV(
     CheckedParameters, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, Generic[Estimator]
 ):
-    r"""Search over a grid of parameters by cross-validation along warm-started paths.
+    r"""Grid search by cross-validation along warm-started paths of the strength.
 
     .. math:: \max_{\mathrm{parameters}}\;
               \operatorname*{mean\ or\ median}_{\mathrm{folds}\ F}\;
               \mathrm{score}(h_{-F};\, F)
 
-    where :math:`h_{-F}` has not seen the fold. What it chooses is what
-    :class:`sklearn.model_selection.GridSearchCV` would choose, up to the tolerance of the fits,
-    in less time: for each fold one feature map is made for each setting of the parameters that
-    need one (kernel, length scale, features, rank, ...); on it, for each setting of the others,
-    alpha runs from the largest to the smallest, every fit starting from the one before. For
-    curves κ or ε runs likewise for each alpha, each start extrapolated from the last two.
+    where :math:`h_{-F}` is fitted without fold F. It chooses the same parameters as
+    :class:`sklearn.model_selection.GridSearchCV`, up to the tolerance of the fits, in less time.
+    For each fold, one feature map is computed for each setting of the parameters that need one
+    (kernel, length scale, features, rank, ...). On this map, and for each setting of the other
+    parameters, alpha runs from the largest to the smallest value, and every fit starts from the
+    one before. For functional outputs, κ or ε is varied in the same way for each alpha, with
+    starting points extrapolated from the last two fits.
 
-    A search takes the place of learning: candidates, and the final fit, are of estimators with
-    ``learn=False``, whose length scales are read off the data by rules. As where something was
-    learned, the final fit has offsets of held-out rows if ``refit_offsets`` of the estimator is
-    "auto": by fits of its own, with the choice, since folds of the search may be of any kind.
-    Candidates have the offsets of their fits.
+    A search replaces learning: candidates and the final fit use ``learn=False``, with length
+    scales computed from the data by rules. If ``refit_offsets`` of the estimator is "auto", the
+    offsets of the final fit are moved to held-out rows, as they are if parameters are learned.
+    This takes additional fits with the chosen parameters, since the folds of the search may be of
+    any kind. Candidates keep the offsets of their fits.
 
     Parameters
     ----------
     estimator : estimator, optional
-        One of this library with a kernel, :class:`fenchel.KernelRidge` by default; its
-        parameters that are not in the grid stay as they are.
+        A kernel estimator of this library, by default :class:`fenchel.KernelRidge`. Its
+        parameters that are not in the grid are kept.
     param_grid : dict, optional
-        Candidates for parameters of the estimator, as in GridSearchCV. For ``"alpha"``, and for
-        ``"kappa"`` and ``"epsilon"`` of :class:`fenchel.functional.FunctionalRegressor`, also a
-        number of values, on a geometric grid in the units of the problem: ``{"alpha": 20}``.
-        ``"length_scale"`` is that of the kernel, or of the kernel within it, and
-        ``"gap_length_scale"`` that of ``gap_kernel``, and the like: numbers, or rules
-        such as "median", which are measured on each training fold. None is the estimator's own
-        grid: 20 strengths for regressors, for curves 10, each with 10 values of κ or ε if the
-        loss reads it, for non-negative models 9, each with and without ``trace_penalty``.
+        Candidates for parameters of the estimator, as in GridSearchCV. ``"alpha"``, and
+        ``"kappa"`` and ``"epsilon"`` of :class:`fenchel.functional.FunctionalRegressor`, may also
+        be a number of values on a geometric grid in the units of the problem: ``{"alpha": 20}``.
+        ``"length_scale"`` is that of the kernel, or of the kernel within it;
+        ``"gap_length_scale"`` is that of ``gap_kernel``, and so on. Its values are numbers, or
+        rules such as "median", which are evaluated on each training fold. None is the default
+        grid of the estimator: 20 strengths for regressors; 10 for functional outputs, each with
+        10 values of κ or ε if the loss has this parameter; 9 for non-negative models, each with
+        and without ``trace_penalty``.
     cv : int, splitter or iterable, default=5
-        Folds, as in GridSearchCV; a splitter by groups, such as GroupKFold, takes the ``groups``
-        of ``fit``. A number deals the rows of positive weight only: those of weight zero are as
-        if they were not there. A splitter sees all rows.
+        Folds, as in GridSearchCV. A splitter by groups, such as GroupKFold, uses the ``groups``
+        of ``fit``. If a number, only the rows of positive weight are split, as if those of
+        weight zero were absent. A splitter sees all rows.
     scoring : str or callable, optional
-        As in scikit-learn; or "loo", minus the ``loo_error_`` of :class:`fenchel.KernelRidge`,
-        for all strengths from one eigendecomposition. With that ``cv`` and ``solver`` play no
-        part in the search, ``cv_results_`` has one split, and the standard error is that of the
-        mean of the n squared residuals; strengths at which a residual is undefined have the
-        score NaN and rank last. Of a row that stands in the table twice, a copy remains, so that
-        scores reward interpolation, as they do with folds that part copies: give such rows
-        once, with their number as ``sample_weight``, or fold by ``groups`` of copies. By
-        default the ``score`` of the estimator; the mean log-likelihood for
-        :class:`fenchel.HeteroscedasticRegressor`, and minus the mean squared error of
-        functions, ∫(y - h(x))² over what is observed, for curves.
+        As in scikit-learn; or "loo", which is minus the ``loo_error_`` of
+        :class:`fenchel.KernelRidge`, for all strengths from one eigendecomposition. With "loo",
+        ``cv`` and ``solver`` are not used in the search, ``cv_results_`` has one split, and the
+        standard error is that of the mean of the n squared residuals. Strengths at which a
+        residual is undefined have the score NaN and rank last. If a row appears twice in the
+        table, its copy remains when it is left out, so that the scores reward interpolation.
+        The same happens with folds that separate copies. Give such rows once, with their number
+        as ``sample_weight``, or keep copies together by ``groups``. The default is the ``score``
+        of the estimator; for :class:`fenchel.HeteroscedasticRegressor` it is the mean
+        log-likelihood, and for functional outputs minus the mean squared error of functions,
+        ∫(y - h(x))² over what is observed.
     selection : {"auto", "min", "one_standard_error"}, default="auto"
-        "min" is the best score, "one_standard_error" the largest alpha within one standard
-        error of it, the other parameters being those of the best. "auto" is
+        "min" takes the best score. "one_standard_error" takes the largest alpha within one
+        standard error of it, with the other parameters as at the best score. "auto" is
         "one_standard_error" for :class:`fenchel.HeteroscedasticRegressor`, where one target
-        with a small predicted variance can cost more than all others, and else "min".
+        with a small predicted variance can cost more than all others, and "min" otherwise.
     aggregation : {"mean", "median"}, default="mean"
-        What ranks candidates: the mean score over folds, or the median, which outliers in a
-        minority of the folds do not move.
+        Whether candidates are ranked by the mean or by the median score over folds. Outliers in a
+        minority of the folds do not move the median.
     refit : bool, default=True
-        Whether to fit the choice to all rows.
+        Whether to fit the chosen estimator to all rows.
     n_jobs : int, optional
-        Number of processes over folds and feature maps; one for rows in files and on clusters.
+        Number of processes over folds and feature maps; 1 for rows in files and on clusters.
     verbose : int, default=0
-        If positive, one line for each fold and feature map, with the time that is left.
+        If positive, one line is printed for each fold and feature map, with the time left.
 
     Attributes
     ----------
     best_estimator_ : estimator
-        Fitted on all rows with the chosen parameters; its methods are there on the search.
+        Fitted to all rows with the chosen parameters. The search has its methods.
     best_params_, best_index_, best_score_, cv_results_, n_splits_
-        As in GridSearchCV, but for the order of candidates, which is that of the paths however
+        As in GridSearchCV, except for the order of candidates. It is that of the paths, however
         the grid was given: alpha varies fastest, from the largest to the smallest, then κ from
-        the largest or ε from the smallest; ``cv_results_["params"]`` names them. Also
-        ``cv_results_["split0_relative_gap"]`` and so on of the certificates; with
-        ``aggregation="median"`` ranks and ``best_score_`` are those of
+        the largest or ε from the smallest; ``cv_results_["params"]`` lists them.
+        ``cv_results_["split0_relative_gap"]`` and so on hold the gaps of the certificates. With
+        ``aggregation="median"``, ranks and ``best_score_`` are those of
         ``cv_results_["median_test_score"]``.
     alpha_ : float
-        The chosen strength; None where it is neither given nor searched, with ``refit=False``.
+        The chosen strength. With ``refit=False`` it is None if alpha is neither given nor
+        searched.
     certificate_, n_iter_ :
         Of the final fit.
     n_early_stops_ : int
-        Number of fits on folds that ended before their tolerance.
+        Number of fits on folds that stopped before reaching their tolerance.
     n_features_in_, feature_names_in_
-        As elsewhere in scikit-learn.
+        As in scikit-learn.
+
+    Notes
+    -----
+    Callbacks of scikit-learn, ``set_callbacks(ProgressBar())``, receive one task for each fold and
+    feature map and one for the final fit.
 
     Notes
     -----
@@ -255,18 +264,19 @@ class PathSearchCV(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows, whatever the estimator takes: also a table in a file, and collections of Dask
-            for estimators of :mod:`fenchel.dask`. Folds are then cut where the rows are.
+            Rows, in any form that the estimator takes. These may be a table in a file, and
+            collections of Dask for estimators of :mod:`fenchel.dask`. They are then split into
+            folds without being moved.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets; none for densities.
         theta : array-like of shape (m,), optional
-            The grid of curves, see :meth:`fenchel.functional.FunctionalRegressor.fit`.
+            The grid of the functions, see :meth:`fenchel.functional.FunctionalRegressor.fit`.
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative weights, for fitting and for scoring.
         groups : array-like of shape (n_samples,), optional
-            Labels of the groups of rows, for a splitter ``cv`` that asks for them, and for the
-            last fit, of rows in memory, where the estimator holds out groups by itself. An
-            array in memory also where rows are in files or on a cluster.
+            Group labels of the rows, for a splitter ``cv`` that uses them. They are also passed
+            to the final fit of rows in memory, if the estimator holds out groups itself. An array
+            in memory, even if the rows are in files or on a cluster.
 
         Returns
         -------
@@ -275,7 +285,7 @@ class PathSearchCV(
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the sentence names which.
+            For parameters or data that are not allowed; the message says which.
         """
         estimator = self._checked()
         options = {} if theta is None else {"theta": theta}
@@ -314,7 +324,7 @@ class PathSearchCV(
         return self.scoring
 
     def _checked(self) -> Any:
-        """A copy of the estimator, all parameters checked."""
+        """Return a copy of the estimator with all parameters checked."""
         self.check_parameters()
         estimator: Any = clone(self.tuned())
         estimator.check_parameters()
@@ -325,7 +335,7 @@ class PathSearchCV(
         return isinstance(scoring, str) and scoring == "loo"
 
     def _groups(self, groups: ArrayLike | None, n_rows: int) -> AnyArray | None:
-        """Labels for the splitter, which there must be one for."""
+        """Group labels for the splitter, which must use groups if any are given."""
         if groups is not None and self.cv is not None and self._leaves_one_out():
             raise ValueError(
                 "groups must be None for scoring='loo', which leaves out one row at a time: "
@@ -334,7 +344,7 @@ class PathSearchCV(
         return check_groups(groups, self.cv, n_rows)
 
     def _tasks(self, estimator: Any, grid: Grid, data: Data, groups: AnyArray | None) -> list[Any]:
-        """Delayed calls: the scores of one fold with one feature map each."""
+        """Return delayed calls, each for the scores of one fold with one feature map."""
         models = [estimator.with_parameters(**own) for own in grid.features]
         if self._leaves_one_out():
             return [delayed(scores_of_rows)(model, grid, data) for model in models]
@@ -348,7 +358,7 @@ class PathSearchCV(
         ]
 
     def _scores(self, grid: Grid, tasks: list[Any], data: Data, report: Tasks) -> Scores:
-        """Run the tasks: scores (candidates, folds), and their errors, from all of them."""
+        """Run the tasks and return scores (candidates, folds) with their standard errors."""
         n_jobs = min(data.n_jobs(self.n_jobs), len(tasks))
         run = Parallel(n_jobs=n_jobs, return_as="generator")
         results, parts = run(tasks), []
@@ -369,7 +379,7 @@ class PathSearchCV(
         return Scores(of_folds([part.values for part in parts]), errors, early, gaps)
 
     def _choose(self, estimator: Any, grid: Grid, scores: Scores) -> None:
-        """Set cv_results_ and the choice; scores that are NaN rank last."""
+        """Set ``cv_results_`` and the choice; scores that are NaN rank last."""
         folds, params = scores.values, grid.points()
         mean = folds.mean(axis=1)
         results: dict[str, Any] = {"params": params}
