@@ -1,4 +1,4 @@
-"""Parameters that are left open, learned from held-out rows by gradients through fits."""
+"""Learning of length scales and alpha: gradient descent on the loss of held-out rows."""
 
 from fenchel.learning.early_end import EarlyEnd
 from fenchel.learning.learning import (

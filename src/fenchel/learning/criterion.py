@@ -1,11 +1,11 @@
-r"""Held-out loss of fits, and its derivatives in all parameters at once.
+r"""Held-out loss of fits, and its derivatives with respect to all parameters.
 
 .. math:: C(\theta) = \frac{1}{\sum_i s_i} \sum_F \sum_{i \in F} s_i\,
           \ell_t(y_i - h_{-F}(x_i) - b_{-F})
 
 over folds F, with :math:`h_{-F}` the fit of the smoothed loss :math:`\ell_t` to the rows outside
-of the fold, in units of the best constant. θ holds the logarithms of the open parameters of the
-kernel, and of alpha.
+the fold, in units of the loss of the best constant. θ holds the logarithms of the open parameters
+of the kernel, and of alpha.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _TOL = 1e-4  # of the loss of the best constant: fits whose derivatives are know
 
 
 class HeldOut:
-    """The criterion: called with θ, returns its value and its gradient.
+    """The criterion: called with θ, it returns its value and its gradient.
 
-    Fits start from those of the last call; several outputs of the squared loss have a closed form.
+    Fits start from those of the last call. Several outputs of the squared loss have a closed form.
 
     Parameters
     ----------
     rows : Rows
-        Their targets are those of the tasks.
+        Rows whose targets are those of the tasks.
     tasks : sequence of Task
-        The criterion is the sum of theirs.
+        The criterion is the sum of their losses.
     parameters : OpenParameters
         θ without its last entry.
     unit : float
-        Of alpha.
+        Unit of alpha.
     smoothing : float
-        With 1/t this part of the spread of the targets.
+        Width of the smoothed kinks, 1/t, as a share of the spread of the targets.
     before : HeldOut, optional
-        A criterion of the same tasks on other rows, whose last fits the first ones start from.
+        Criterion of the same tasks on other rows, whose last fits give the starting points.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class HeldOut:
             self._start_from(before)
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Value and gradient at θ; an infinite value where rounding leaves no fit."""
+        """Value and gradient at θ; the value is infinite if rounding errors prevent a fit."""
         try:
             return self._evaluated(theta)
         except np.linalg.LinAlgError:
@@ -98,7 +98,7 @@ class HeldOut:
         return value / self._constant, slopes / self._constant
 
     def residuals(self, theta: FloatArray) -> FloatArray:
-        """Held-out residuals at θ, (n, p), of the rows in their order."""
+        """Held-out residuals at θ, (n, p), in the order of the rows."""
         self._evaluated(theta)
         folds: list[_Fold | RidgeFold] = [*self._folds, *self._ridges]
         n_folds = self.rows.n_folds
@@ -106,7 +106,7 @@ class HeldOut:
         return np.hstack([np.vstack([fold.residual for fold in part]) for part in parts])
 
     def _start_from(self, before: HeldOut) -> None:
-        """Guess residuals: those of the mean of the functions that folds had before."""
+        """Guess residuals from the mean of the previous functions of the folds."""
         if before._kernel is None or any(fold.last is None for fold in before._folds):
             return
         values, n_folds = before._kernel(self.rows.X, before.rows.X), before.rows.n_folds
@@ -119,11 +119,12 @@ class HeldOut:
 
 
 class _Fold(Fold):
-    """One fold: the rows outside of it are fitted, those inside judge.
+    """One fold: rows outside it are fitted, and rows inside it are test rows.
 
-    ``near`` are the targets within reach, which judge and give units. Fits see targets as they
-    are, as the last fit will: where those were moved too, the median of 27 rows with one target a
-    hundred times too large (highway) was three times as far off.
+    ``near`` are targets with far outliers moved nearer, for the test loss and the units. Fits use
+    the targets as they are, as the final fit does. With moved targets in the fits too, the
+    median of 27 rows with one target a hundred times too large (highway) was three times as far
+    off.
     """
 
     def __init__(self, rows: Rows, k: int, task: Task, near: FloatArray) -> None:
@@ -142,10 +143,10 @@ class _Fold(Fold):
         return self.image(values, self.last.coef @ self.output) + self.last.offset
 
     def constant(self, smoothing: float) -> float:
-        """Held-out loss of the best constant; sets the step of the smoothing.
+        """Held-out loss of the best constant; also sets the step of the smoothing.
 
-        Models without an intercept are held against it too: what zero loses depends on the zero
-        of the targets' units.
+        Models without an intercept are compared with it too, since the loss of the zero function
+        depends on the origin of the targets' units.
         """
         problem = replace(self._problem(np.zeros((len(self.near),) * 2), 1.0), targets=self.near)
         self.step, self.size = smoothing * unit_step(problem), problem.baseline
@@ -154,7 +155,7 @@ class _Fold(Fold):
         return self._judged(whole.copy())[0]  # loops are compiled once more for what is read only
 
     def _judged(self, residual: FloatArray) -> tuple[float, FloatArray]:
-        """Held-out loss of residuals, and its derivatives in predictions."""
+        """Held-out loss of residuals, and its derivatives with respect to predictions."""
         held = self.task.loss.envelope(np.zeros_like(residual), residual, self.step)
         return float(self.held_weight @ held.value), -self.held_weight[:, None] * held.dual
 
@@ -164,7 +165,7 @@ class _Fold(Fold):
         return Problem(task.loss, design, self.targets, self.weight, alpha, task.fit_intercept)
 
     def evaluate(self, values: FloatArray, alpha: float) -> Judged:
-        """Held-out loss and its slopes; of other folds it needs nothing."""
+        """Held-out loss and its derivatives; independent of other folds."""
         among, across = self.among(values), values[self.inside]
         problem = self._problem(among, alpha)
         start = self.last

@@ -1,4 +1,4 @@
-"""Quasi-Newton descent on a criterion, which keeps the best point it has seen."""
+"""Quasi-Newton descent on a criterion; keeps the best point it has seen."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Descent:
     bounds : ndarray of shape (m, 2)
         Coordinates whose bounds are equal are not free.
     penalty : callable
-        From θ to a number that is added to the criterion, and its gradient.
+        Function of θ that returns a number to add to the criterion, and its gradient.
     watch : callable, optional
-        Called with the criterion after each evaluation; a truthy value ends the descent.
+        Called with the criterion after each evaluation; a true return value ends the descent.
     """
 
     start: FloatArray
@@ -39,20 +39,20 @@ class Descent:
     penalty: Criterion
     watch: Callable[[float], bool] | None = None
     best: tuple[float, float, FloatArray] | None = None
-    """Penalized and plain criterion, and θ."""
+    """Penalized and plain criterion, and θ, at the best point."""
     history: list[float] = field(default_factory=list)
     """The criterion at each evaluation."""
 
     def run(
         self, criterion: Criterion, max_calls: int, tol: float, first_step: float = 0.0
     ) -> bool:
-        """Descend from the best point so far; whether it was not stopped from outside.
+        """Descend from the best point so far; return False if stopped from outside.
 
-        It ends after ``max_calls``, or where six evaluations together have gained less than a
-        share ``tol``: single steps may gain little and the next one much. The first step is the
-        gradient, or of a given length: near an optimum gradients are much shorter than what there
-        is to go, and the first two evaluations would gain nothing. Where no coordinate is free,
-        as of constant columns, the criterion is evaluated once.
+        The descent ends after ``max_calls``, or if six evaluations together have gained less
+        than a share ``tol``, since a step with little gain may be followed by a larger one. The
+        first step is the gradient, or has a given length: near an optimum, gradients are much
+        shorter than the distance to it, and the first two evaluations would gain nothing. If no
+        coordinate is free, as with constant columns, the criterion is evaluated once.
         """
         free = self.bounds[:, 0] < self.bounds[:, 1]
         theta = self.start.copy() if self.best is None else self.best[2].copy()
@@ -103,7 +103,7 @@ class Descent:
         return True
 
     def look(self, criterion: Criterion, points: FloatArray, share: float) -> bool:
-        """Take the best of other points, if it is better by a share; whether there is one."""
+        """Take the best of other points if it is better by a share; return whether one is."""
         assert self.best is not None
         known = self.best
         for theta in points:
@@ -118,4 +118,4 @@ class Descent:
 
 
 class _Ended(Stopped):
-    """From outside."""
+    """Stopped from outside."""

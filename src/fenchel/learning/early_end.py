@@ -1,4 +1,4 @@
-"""When learning ends before it has settled."""
+"""Learning that ends before it has converged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HALF = "half of max_time was used"
 
 @dataclass
 class EarlyEnd:
-    """Whether the callback of an estimator wants learning to end; half of its time is for it.
+    """Whether the callback of an estimator asks learning to end; it may use half of the time.
 
     Examples
     --------
@@ -27,12 +27,12 @@ class EarlyEnd:
 
     watch: Callback | None
     reason: str = ""
-    """Why, once it does."""
+    """The reason, if it ended."""
     started: float = field(default_factory=time.perf_counter)
     n_calls: int = 0
 
     def __call__(self, value: float) -> bool:
-        """Tell the callback of a criterion."""
+        """Pass the criterion to the callback."""
         self.n_calls += 1
         if self.watch is not None:
             spent = time.perf_counter() - self.started
@@ -46,11 +46,11 @@ class EarlyEnd:
         return self.reached
 
     def seconds_left(self) -> float:
-        """Until half of the time is used."""
+        """Seconds until half of the time is used."""
         spent = time.perf_counter() - self.started
         return max(0.5 * (time_left(self.watch) - spent), 0.0)
 
     @property
     def reached(self) -> bool:
-        """Whether it has wanted to."""
+        """Whether the callback has asked to end."""
         return self.reason != ""

@@ -1,4 +1,4 @@
-"""Folds of the criterion: rows that are fitted, and rows that judge; squares in closed form."""
+"""Folds of the criterion: training and test rows; closed form for the squared loss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fenchel.solvers.newton_system import cholesky_of, solve_cholesky
 
 @dataclass(frozen=True)
 class Task:
-    """What is fitted to rows, whatever the parameters: outputs that depend on each other."""
+    """A problem fitted to rows, for all parameter values: outputs that depend on each other."""
 
     loss: Loss
     coupling: FloatArray
@@ -25,43 +25,43 @@ class Task:
 
     @property
     def is_ridge(self) -> bool:
-        """Whether it is one output with the squared loss."""
+        """Whether it is a single output with the squared loss."""
         box = self.loss.box(1) if len(self.coupling) == 1 else None
         return box is not None and box.is_squared
 
 
 class Judged(NamedTuple):
-    """What a fold says of parameters."""
+    """Result of a fold at given parameters."""
 
     value: float
     """Held-out loss."""
     slope: float
-    """Its derivative in log alpha."""
+    """Its derivative with respect to log alpha."""
     left: FloatArray
     right: FloatArray
-    """(n, p): left rightᵀ are its derivatives in kernel values."""
+    """(n, p): left rightᵀ are the derivatives with respect to kernel values."""
 
 
 class Fold:
-    """Which rows are fitted, those outside, and which judge, those inside."""
+    """Training rows, outside the fold, and test rows, inside it."""
 
     def __init__(self, rows: Rows, k: int) -> None:
         self.inside = rows.fold(k)
         self.outside = (slice(0, self.inside.start), slice(self.inside.stop, len(rows.X)))
         self.weight, self.held_weight = self.outer(rows.weight), rows.weight[self.inside]
         self.residual = np.zeros((len(self.held_weight), 0))
-        """Of the rows inside, by the last fit that was evaluated."""
+        """Residuals of the rows inside, for the last fit that was evaluated."""
 
     def outer(self, values: FloatArray) -> FloatArray:
-        """What values of all rows are on those outside."""
+        """Select the rows outside the fold."""
         return np.concatenate([values[part] for part in self.outside])
 
     def among(self, values: FloatArray) -> FloatArray:
-        """Kernel values between the rows outside."""
+        """Kernel values between the rows outside the fold."""
         return np.block([[values[a, b] for b in self.outside] for a in self.outside])
 
     def image(self, values: FloatArray, mixed: FloatArray) -> FloatArray:
-        """Kernel values (m, n) against all rows times coefficients of those outside."""
+        """Kernel values (m, n) against all rows times coefficients of the rows outside."""
         before, after = self.outside
         at = before.stop
         return np.asarray(values[:, before] @ mixed[:at] + values[:, after] @ mixed[at:])
@@ -69,21 +69,21 @@ class Fold:
     def slopes_in_values(
         self, slopes: FloatArray, push: FloatArray, mixed: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Derivatives in kernel values as two factors, of all rows."""
+        """Derivatives with respect to kernel values as two factors, for all rows."""
         at = self.inside.start
         left = np.concatenate([-push[:at], slopes, -push[at:]])
         return left, np.concatenate([mixed[:at], np.zeros_like(slopes), mixed[at:]])
 
 
 class RidgeFold(Fold):
-    """Outputs of the squared loss that share a strength: one factor solves for all of them.
+    """Outputs of the squared loss with the same strength, all solved with one factorization.
 
     Parameters
     ----------
     rows : Rows
     k : int
     tasks : sequence of Task
-        All ``is_ridge``, with one coupling, and all with an intercept or none.
+        All ``is_ridge``, with the same coupling, and all with an intercept or all without.
     """
 
     def __init__(self, rows: Rows, k: int, tasks: Sequence[Task]) -> None:
@@ -102,7 +102,7 @@ class RidgeFold(Fold):
         return 0.5 * float(self.held_weight @ (residual**2).sum(axis=1))
 
     def evaluate(self, values: FloatArray, alpha: float) -> Judged:
-        """Held-out loss and its slopes, from (λ K + α S / s) a = y - b with Σ a_i = 0."""
+        """Held-out loss and its derivatives, from (λ K + α S / s) a = y - b with Σ a_i = 0."""
         among, across = self.among(values), values[self.inside]
         system = self.size * among
         np.einsum("ii->i", system)[...] += alpha * self.weight.sum() / self.weight
@@ -129,7 +129,7 @@ class RidgeFold(Fold):
 
 
 def ridge_folds(rows: Rows, tasks: Sequence[Task]) -> list[RidgeFold]:
-    """The folds of tasks that are all ``is_ridge``: together where their strengths are equal."""
+    """Folds of tasks that are all ``is_ridge``, together if their strengths are equal."""
     groups: dict[tuple[float, bool], list[Task]] = {}
     for task in tasks:
         groups.setdefault((float(task.coupling[0, 0]), task.fit_intercept), []).append(task)

@@ -1,4 +1,4 @@
-"""Columns that are one feature: those that a category was encoded by."""
+"""Columns that belong to one feature: the indicators of a category."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fenchel._typing import FloatArray
 
 
 def groups_of(X: FloatArray) -> npt.NDArray[np.intp]:
-    """Number the features of X, (d,): columns of one category have one number.
+    """Number the features of X, (d,): columns of one category have the same number.
 
-    Neighbouring columns of zeros and ones are one category where no row has two ones among
-    them: so encoders write it, with a column for each value or for each but one.
+    Neighbouring columns of zeros and ones form one category if no row has two ones among them.
+    Encoders write a category in this way, with a column for each value or for each but one.
     """
     marks = ((X == 0.0) | (X == 1.0)).all(axis=0) & (X[0] != X).any(axis=0)
     numbers = np.zeros(X.shape[1], dtype=np.intp)

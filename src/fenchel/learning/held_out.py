@@ -1,4 +1,4 @@
-"""Offsets from rows that a fit has not seen."""
+"""Offsets computed from rows that a fit has not seen."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _FOLDS = 5
 _ALL_FOLDS = 2000  # different rows up to which each fold is held out; of more, one is
 
 NEAR = 1e-2
-"""Relative gap of fits that say enough of held-out rows: the choice of rows is worth more."""
+"""Relative gap of fits that suffices for held-out rows: the choice of rows matters more."""
 
 Residuals = Callable[[IntArray, IntArray], FloatArray | None]
-"""From held-out rows and all others to the residuals (m, p) of the former, by a fit of the latter.
+"""Maps held-out rows and all others to residuals (m, p) of the former, by a fit to the latter.
 
-None where that fit stops far from its optimum.
+Returns None if that fit stops far from its optimum.
 """
 
 
@@ -36,23 +36,24 @@ def held_out_shift(
     residuals: Residuals,
     groups: IntArray | None = None,
 ) -> FloatArray | None:
-    r"""What to add to offsets for the least loss on rows that fits have not seen, (p,).
+    r"""Shift of the offsets that minimizes the loss on rows that fits have not seen, (p,).
 
     .. math:: \operatorname*{argmin}_\delta \sum_F \sum_{i \in F} s_i\,
               \ell(y_i - h_{-F}(x_i) - b_{-F} - \delta)
 
-    over five folds F of rows by what they hold, with :math:`h_{-F}, b_{-F}` the fit to the rows
-    outside of F; of more than 2000 different rows F is one of the five. Levels of training rows
-    are too near to each other where a function can come near to these rows. A fold without
-    residuals is left out; None where that is so for all. Where all rows are in one fold, being
-    equal, or several in each cell of a table of factors and few targets, there is nothing to add.
+    over five folds F of rows, assigned by content, with :math:`h_{-F}, b_{-F}` the fit to the rows
+    outside F. With more than 2000 distinct rows, F is one of the five folds. The training rows
+    themselves are not used, since a flexible function comes near to them and their levels are
+    then too close to each other. A fold without residuals is left out; None is returned if all
+    are. If all rows are in one fold (because they are equal, or there are several in each cell of
+    a table of factors and few targets), the shift is zero.
 
-    Quantiles are those for new rows, which are a little farther out where rows are few: see
-    :meth:`fenchel.losses.Pinball.offset_for_new_rows`. Their number is that of distinct rows,
-    :math:`(\sum_i s_i)^2 / \sum_i s_i^2` where weights differ, and with ``groups``, whose rows
-    are in one fold, that of groups.
+    Quantiles are those for new rows, which are slightly farther out if rows are few: see
+    :meth:`fenchel.losses.Pinball.offset_for_new_rows`. The number of rows is that of distinct
+    rows, and :math:`(\sum_i s_i)^2 / \sum_i s_i^2` if weights differ. With ``groups``, whose rows
+    are in one fold, it is the number of groups.
 
-    ``rows`` and ``targets`` are what folds are told by, and ``loss`` is the one to minimize.
+    Folds are assigned by the content of ``rows`` and ``targets``; ``loss`` is minimized.
     """
     fold_of, n_different = held_out_folds(rows, targets, _FOLDS, weight, groups)
     n_used = 1 if n_different > _ALL_FOLDS else _FOLDS
@@ -78,10 +79,10 @@ def held_out_shift(
 
 
 def in_order(shift: FloatArray, levels: FloatArray, room: FloatArray | float = 0.0) -> FloatArray:
-    """The shifts of levels next to the given ones that leave curves in order, (p,).
+    """The shifts nearest to the given ones that keep the curves in order, (p,).
 
-    A higher level moves up by no less than the one below it, up to the ``room`` (p - 1,) that
-    there is between the two at all x, in increasing order of the levels.
+    A higher level moves up by at least as much as the one below it, except for the ``room``
+    (p - 1,) between the two at all x, in increasing order of the levels.
     """
     order = np.argsort(levels)
     raised = np.zeros(len(order))
@@ -93,7 +94,7 @@ def in_order(shift: FloatArray, levels: FloatArray, room: FloatArray | float = 0
 
 @dataclass
 class HalfTime:
-    """A callback that hands on to another one, and stops when half of its time is over."""
+    """A callback that calls another one, and stops when half of the time is used."""
 
     watch: Callback
 
@@ -107,13 +108,13 @@ class HalfTime:
         return answer
 
     def seconds_left(self) -> float:
-        """Of the half."""
+        """Seconds left of the half."""
         left = time_left(self.watch)
         return left if np.isinf(left) else max(left - self._kept, 0.0)
 
 
 def why_not(watch: Callback | None) -> str:
-    """Why there are no offsets of held-out rows."""
+    """Reason why there are no offsets from held-out rows."""
     if (reason := getattr(watch, "reason", None)) is not None:
         return str(reason)
     late = time_left(watch) <= 0.0

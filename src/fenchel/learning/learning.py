@@ -1,4 +1,4 @@
-"""Parameters that are left open, learned from held-out rows."""
+"""Learning of open parameters from held-out rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from fenchel.learning.short_scales import points_of_changing, shorter_points
 from fenchel.losses import Absolute, Loss
 
 DEFAULT_STRENGTH = 1e-3
-"""Alpha in units of the problem, where it is neither given nor learned; and where that starts."""
+"""Default alpha in units of the problem if it is not learned; also where learning starts."""
 _LEAST, _MOST = 1e-7, 1e1
 _FEW_ROWS, _FEW_FOLDS = 350, 2  # of the first descent
 _MANY_FOLDS = 150  # rows below which each of them counts, in the first descent too
@@ -72,36 +72,36 @@ def _are_kernels(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Learning(CheckedParameters):
-    """How open parameters are learned.
+    """Options for learning kernel parameters and alpha from held-out rows.
 
     Parameters
     ----------
     n_rows : int, optional
-        At most so many distinct rows are used, chosen by what they hold. By default 1000; and of
-        3750 distinct rows or more, where at most three outputs are learned from (one, where they
-        are coupled by a smooth loss), a last descent goes on from there on 0.4 of them, at most
-        4000.
+        Maximum number of distinct rows used, chosen by their content. The default is 1000. With
+        3750 or more distinct rows and at most three outputs (one, if they are coupled by a smooth
+        loss), a last descent then continues on 0.4 of the rows, at most 4000.
     n_folds : int, optional
-        Folds of the criterion; by default one for each of fewer than 12 rows, 10 for fewer than
-        150, 5 for fewer than 500, and else 3. A first descent, of 150 rows or more, has 2, and
-        by default a last one too.
+        Number of folds. The default is one fold for each row with fewer than 12 rows, 10 with
+        fewer than 150, 5 with fewer than 500, and else 3. A first descent, on 150 rows or more,
+        has 2 folds, and so has a last one by default.
     max_evaluations : int
-        Of the criterion with ``n_rows``, and in a last descent.
+        Maximum number of evaluations of the criterion with ``n_rows``, and in a last descent.
     tol : float
         Relative decrease of the criterion below which the descent ends.
     prior : float
-        Strength of the penalty on length scales, over the number of rows to the power 3/2: they
-        would rather be one common multiple of the spreads of their features, and about 3 of
-        these times the root of their number.
+        Strength of the penalty on length scales, divided by the number of rows to the power 3/2.
+        It prefers length scales that are a common multiple of the spreads of their features,
+        namely about 3 times the square root of the number of features.
     kernels : tuple of str or kernels, optional
-        Where no kernel is given, the first descent chooses among these: names, of kernels on
-        the features and their ranks, or kernels that are taken as they are, such as
-        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``. The first stays unless
+        Kernels among which the first descent chooses if none is given: names, of kernels on the
+        features and their ranks, or kernels that are used as they are, such as
+        ``WithRanks(Matern()) + ConstantKernel(0.1) * Linear()``. The first is kept unless
         another has a loss lower by a share of 1/(2√n) on n rows. None is ``("matern32",)``, and
-        of many columns in regression of curves ``Gaussian("shared")`` too.
+        for functional regression with many columns ``Gaussian("shared")`` too.
     share_scales : bool
-        Whether all columns of a category, zeros and ones next to each other, have one length
+        Whether all columns of a category (neighbouring columns of zeros and ones) share one length
         scale. On the tables of ``experiments.tables`` one for each is better: values of a
+        category are seldom equally far apart.
         category are seldom equally far apart.
 
     Raises
@@ -140,13 +140,13 @@ class Learning(CheckedParameters):
 
     @property
     def most_rows(self) -> int:
-        """Distinct rows of all descents but the last."""
+        """Number of distinct rows in all descents but the last."""
         return _MANY_ROWS if self.n_rows is None else self.n_rows
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows of positive weight, and what is fitted to them.
+    """Rows of positive weight, and the problem that is fitted to them.
 
     Examples
     --------
@@ -166,50 +166,50 @@ class Data:
     coupling: FloatArray
     fit_intercept: bool
     constant: str = "constant"
-    """What is constant in rows, in words."""
+    """Name of the best constant, in words."""
     measured: bool = False
-    """Whether the size of held-out residuals is wanted."""
+    """Whether the size of held-out residuals is to be measured."""
     groups: IntArray | None = None
-    """Numbers of groups whose rows are held out together, (n,)."""
+    """Indices of groups whose rows are held out together, (n,)."""
 
     def rows(self, n_rows: int) -> Rows:
-        """At most so many distinct rows, in one fold."""
+        """At most this number of distinct rows, in one fold."""
         known = self.X, self.targets, self.weight
         return rows_by_content(*known, n_rows, 1, groups=self.groups)
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What was learned, and how.
+    """Learned parameters and how they were found.
 
     Attributes
     ----------
     kernel : kernel
-        With numbers in it, all fixed.
+        The kernel with the learned numbers, all fixed.
     alpha : float
         Strength of the regularization, for all rows.
     criterion : float
-        Held-out loss in units of the best constant's, of curves of the best constant curve's; of
-        densities, and of mean and variance together, in nats a row.
+        Held-out loss in units of the loss of the best constant (or of the best constant curve).
+        For densities, and for mean and variance together, it is in nats a row.
     history : list of float
-        The criterion at each evaluation: first on few rows and of smoother losses, so that
-        entries of different descents do not compare.
+        The criterion at each evaluation. The first entries are on few rows and with smoother
+        losses, so that entries of different descents are not comparable.
     n_rows : int
-        Distinct rows that were used.
+        Number of distinct rows that were used.
     message : str
-        How it ended.
+        How learning ended.
     in_nats : bool
         Whether the criterion is minus a log-likelihood.
     constant : str
-        What the best constant is: a constant curve where curves are learned from.
+        Name of the best constant: a constant curve for functional outputs.
     choice : int
-        Which of the kernels that there were to choose among was taken.
+        Index of the chosen kernel among the candidates.
     ended_early : bool
-        Whether a callback or the time has ended it.
+        Whether a callback or the time limit ended it.
     residual : float, optional
-        Median of absolute held-out residuals times 1.4826, of several outputs of their root mean
-        squares: of normal ones the standard deviation. Only where the tube of an
-        :class:`fenchel.SVR` follows from it.
+        Median of absolute held-out residuals times 1.4826, an estimate of the standard deviation
+        of normal residuals. For several outputs, their root mean squares are taken. Only set if
+        the tube of an :class:`fenchel.SVR` depends on it.
 
     Examples
     --------
@@ -242,7 +242,7 @@ class Learned:
 
 
 LEARNING = That("a Learning", lambda value: isinstance(value, Learning))
-"""What the parameter ``learn`` may be, beside True and False."""
+"""Values of the parameter ``learn`` other than True and False."""
 
 
 def learn(
@@ -253,12 +253,12 @@ def learn(
     watch: Callback | None = None,
     n_before: int = 0,
 ) -> Learned | None:
-    """Learn the open parameters of the best of some kernels, and alpha where it is None.
+    """Learn the open parameters of the best of several kernels, and alpha if it is None.
 
     ``watch`` counts evaluations from ``n_before`` on.
 
-    None where there is nothing to learn from: a constant without loss, fewer than three
-    distinct rows or fewer than folds, or rows in whose units the criterion is no number.
+    Returns None if there is nothing to learn from: a constant without loss, fewer than three
+    distinct rows or fewer than folds, or a criterion that is not finite in the units of the rows.
 
     Examples
     --------
@@ -305,21 +305,21 @@ def learn(
 
 
 def _chosen(tried: list[_Try], n_rows: int) -> _Try:
-    """The best, or the first where that gains no more than the noise of so many rows."""
+    """The best kernel, or the first if the gain is within the noise for this number of rows."""
     first, best = tried[0], min(tried, key=lambda one: one.worth)
     needed = 1.0 - _GAIN / np.sqrt(n_rows)
     return best if best.held_out < needed * first.held_out else first
 
 
 def _folds_for(n_rows: int) -> int:
-    """More of few rows, where each counts and fits take no time."""
+    """Default number of folds: more for few rows, where each counts and fits are fast."""
     if n_rows < _EACH_LEFT_OUT:
         return n_rows
     return 10 if n_rows < _MANY_FOLDS else 5 if n_rows < 500 else 3
 
 
 def _perfect_constant(loss: Loss, rows: Rows) -> bool:
-    """Whether there is nothing to explain: targets are constant, or all within a tube."""
+    """Whether a constant has no loss: targets are constant, or all within a tube."""
     if np.ptp(rows.targets, axis=0).max() == 0.0:
         return True
     residual = around_constant(loss, rows.targets, rows.weight)
@@ -372,11 +372,11 @@ class _Try:
         return self.options.prior * len(self.rows.X) ** -1.5 / _SPREAD
 
     def first(self) -> None:
-        """Descend on few rows, from the smooth side.
+        """Descend on few rows, starting from smooth functions.
 
-        And from shorter scales where next to nothing was explained: functions that change fast
-        look like noise from there. Those that change too fast for few rows are looked for on all
-        of them, along columns where next targets are alike.
+        If next to nothing is explained, descend from shorter length scales too, as functions that
+        change fast look like noise from the smooth side. If they change too fast for few rows,
+        look on all rows, along columns where neighbouring targets are alike.
         """
         criterion, tol = self._criterion(self.few, 1.0), 3.0 * self.options.tol
         if not self.descent.run(criterion, 12, tol) or not _LITTLE < self.held_out < np.inf:
@@ -396,19 +396,19 @@ class _Try:
         return self.judge
 
     def _smoothing(self, left: float) -> float:
-        """For kinks as sharp as a share of the loss that is left; none for smooth losses."""
+        """Width of smoothed kinks, a share of the loss that is left; none for smooth losses."""
         if np.isfinite(self.data.loss.smoothness):
             return _SMOOTH_ALREADY
         return min(_SMOOTHING / max(left, 1e-3), _SHARPEST)
 
     def second(self) -> None:
-        """Descend on all rows, with kinks as sharp as the loss that is left."""
+        """Descend on all rows, with kinks as sharp as the remaining loss."""
         self._go_on(self.options.tol)
 
     def unless_noise(self) -> None:
         """Take the start with the largest alpha, nearly a constant, unless the best gains more.
 
-        Less than what another kernel must gain is noise of few rows.
+        A gain smaller than another kernel must have counts as noise of few rows.
         """
         if self.alpha is None and self.judge is not None:
             theta = np.append(self.descent.start[:-1], self.descent.bounds[-1, 1])
@@ -418,7 +418,7 @@ class _Try:
                 self.descent.best = value, value, theta
 
     def last(self) -> None:
-        """Descend on more rows, from an alpha that is as much smaller."""
+        """Descend on more rows, starting from a correspondingly smaller alpha."""
         data, few = self.data, self._fitted
         rows = data.rows(_COUNTED)
         n_folds, n_rows = self.options.n_folds or _LAST_FOLDS, int(_SHARE * len(rows.X))
@@ -453,7 +453,7 @@ class _Try:
         return float(self.rows.weight.sum()) * (1.0 - 1.0 / self.rows.n_folds)
 
     def learned(self, stopped: str) -> Learned:
-        """The kernel and alpha of the best point; ``stopped`` says why it ended early."""
+        """Return the kernel and alpha of the best point; ``stopped`` says why it ended early."""
         descent = self.descent
         assert descent.best is not None
         _, criterion, theta = descent.best
@@ -475,7 +475,7 @@ class _Try:
         return replace(learned, constant=self.data.constant, residual=residual)
 
     def _residual(self, theta: FloatArray) -> float | None:
-        """Median size of held-out residuals, times 1.4826."""
+        """Median of the absolute held-out residuals times 1.4826."""
         assert self.judge is not None
         with suppress(OutOfTime, np.linalg.LinAlgError), within(self.watch.seconds_left()):
             size = np.sqrt((self.judge.residuals(theta) ** 2).mean(axis=1, keepdims=True))
@@ -485,7 +485,7 @@ class _Try:
 
 
 def _tasks(data: Data, targets: FloatArray) -> list[Task]:
-    """Outputs one by one where they do not interact, else all together."""
+    """Return the outputs one by one if they do not interact, else all together."""
     p, own = len(data.coupling), np.diag(data.coupling)
     apart = np.array_equal(data.coupling, np.diag(own)) and p > 1
     losses = [data.loss.output(j, p) for j in range(p)] if apart else []

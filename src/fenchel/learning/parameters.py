@@ -1,4 +1,4 @@
-"""The numbers that are learned, and the parameters of a kernel that they stand for."""
+"""The numbers that are learned, and the kernel parameters that they represent."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from fenchel.learning.rows import Rows
 class OpenParameters:
     """Logarithms of factors of the open parameters of a kernel: zero at the start.
 
-    Factors, so that what is learned is the same to the last bit in units of other powers of two.
+    With factors, the learned parameters are the same to the last bit if units change by powers of
+    two.
 
     Parameters
     ----------
     kernel : kernel
-        With numbers for all that is open.
+        Kernel with numbers for all open parameters.
     values : dict
         These numbers, by the names of hyperparameters.
     member : ndarray of shape (n_dims,)
-        Which of the learned numbers each entry of ``kernel.theta`` is.
+        Index of the learned number of each entry of ``kernel.theta``.
     bounds : ndarray of shape (m, 2)
     scales : ndarray of shape (m,)
-        Which of them are length scales.
+        Which of the learned numbers are length scales.
     """
 
     kernel: Any
@@ -42,7 +43,7 @@ class OpenParameters:
 
     @classmethod
     def of(cls, kernel: Any, rows: Rows, share_scales: bool) -> Self:
-        """Those of a kernel, with starts read off rows."""
+        """Open parameters of a kernel, with starting values computed from rows."""
         given, kernel = kernel, opened(kernel, rows.X, rows.weight)
         groups = groups_of(rows.X) if share_scales else np.arange(rows.X.shape[1])
         constant = np.bincount(groups, np.ptp(rows.X, axis=0)) == 0.0
@@ -76,7 +77,7 @@ class OpenParameters:
         return cls(kernel, values, which, ranges, np.array(scales, dtype=bool))
 
     def with_numbers(self, numbers: FloatArray) -> Any:
-        """The kernel with these in the place of its parameters."""
+        """The kernel with these numbers as its parameters."""
         kernel, factors, at = clone(self.kernel), np.exp(numbers[self.member]), 0
         for name, value in self.values.items():
             own = factors[at : at + value.size]
@@ -89,12 +90,12 @@ class OpenParameters:
         return settled(self.with_numbers(numbers))
 
     def gathered(self, slopes: FloatArray) -> FloatArray:
-        """Derivatives in the learned numbers from those in the parameters of the kernel."""
+        """Derivatives with respect to the learned numbers, from those to kernel parameters."""
         return np.asarray(np.bincount(self.member, slopes, minlength=len(self.scales)), float)
 
 
 def _owner(kernel: Any, name: str) -> tuple[Any, str]:
-    """The part of a kernel that has a hyperparameter, and its name there."""
+    """The part of a kernel that has a hyperparameter, and the name of it there."""
     *path, last = name.split("__")
     for part in path:
         kernel = getattr(kernel, part)

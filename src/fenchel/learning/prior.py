@@ -1,4 +1,4 @@
-"""What is known of length scales before the data are seen."""
+"""Prior on length scales."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _COMMON = 0.3  # of the strength, on what all scales have in common
 
 @dataclass(frozen=True)
 class Prior:
-    r"""A penalty on logarithms of length scales: alike first, and wide second.
+    r"""Penalty on the logarithms of length scales: prefers equal ones first, wide ones second.
 
     .. math:: s \sum_j (z_j - \bar z)^2 + 0.3\, s\, m\, \bar z^2, \qquad z = \theta - c
 
-    over the m length scales, with c what is expected of each.
+    over the m length scales, with c the expected value of each.
 
     Parameters
     ----------
     centre : ndarray of shape (m,)
     scales : ndarray of shape (m,)
-        Which coordinates are length scales; others are free.
+        Which coordinates are length scales; the others are not penalized.
     strength : float
     """
 

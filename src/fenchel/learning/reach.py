@@ -1,4 +1,4 @@
-"""Targets as losses of bounded influence see them: values far from all others, moved nearer."""
+"""Targets with far outliers moved nearer, for losses whose influence is bounded."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _OF_MANY_EQUAL = 0.05  # where most rows have one value, the others are no outli
 
 
 def within_reach(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatArray:
-    r"""Return targets, those far from the median moved to a distance from it.
+    r"""Return targets, with those far from the median moved to a maximum distance from it.
 
     .. math:: |y_i - m| \le 5\, Q_{1 - q}(|y - m|)
 
-    with m the median and Q the quantile, column by column. Where a loss has slopes of bounded
-    size, this changes neither a fit nor, but for a constant, its loss, as long as predictions stay
-    below: what else changes is the unit in which losses and kinks are measured. Targets of losses
-    with other slopes are returned as they are.
+    with m the median and Q the quantile, for each column. If the slopes of a loss are bounded,
+    this changes neither a fit nor, except for a constant, its loss, as long as predictions stay
+    below that distance. It does change the unit in which losses and kinks are measured. For other
+    losses the targets are returned unchanged.
 
-    The share q is 0.2, and of quantiles half of what lies beyond the outermost level, if that is
-    less; a single value in a tenth of the rows or fewer always may be further away. Where more
+    The share q is 0.2; for quantiles it is half of the share beyond the outermost level, if that
+    is less. With a tenth of the rows or fewer, a single value may always be farther away. If more
     than half of the rows are at the median, q is at most 0.05.
 
     Parameters
@@ -65,7 +65,7 @@ def within_reach(loss: Loss, targets: FloatArray, weight: FloatArray) -> FloatAr
 
 
 def _share(loss: Loss, n_targets: int) -> float | None:
-    """Rows that may be further away, fewer than lie beyond any curve; None for other losses."""
+    """Share of rows that may be farther away, less than beyond any curve; None if not bounded."""
     box = loss.box(loss.n_outputs or n_targets)
     if box is None:
         return _MOST if np.isfinite(loss.lipschitz) else None
@@ -76,7 +76,7 @@ def _share(loss: Loss, n_targets: int) -> float | None:
 
 
 def _quantile(distance: FloatArray, weight: FloatArray, share: float) -> float:
-    """The least distance that no more than this share of the rows are beyond."""
+    """The smallest distance exceeded by at most this share of the rows."""
     total = weight.sum()
     if weight[distance == 0.0].sum() > 0.5 * total:
         share = min(share, _OF_MANY_EQUAL)
@@ -94,7 +94,7 @@ def around_constant(loss: Loss, targets: FloatArray, weight: FloatArray) -> Floa
 
 
 def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> float:
-    """Mean loss over mean square around the best constant: units of alpha over the kernel's.
+    """Mean loss over mean square around the best constant: the unit of alpha over the kernel's.
 
     Examples
     --------
@@ -111,10 +111,10 @@ def unit_of_strength(loss: Loss, targets: FloatArray, weight: FloatArray) -> flo
 
 
 def size_of_functions(kernel: Any, X: FloatArray, few: FloatArray, fit_intercept: bool) -> float:
-    """Mean square of functions of norm one at rows, without what an offset takes of it.
+    """Mean square at rows of functions of norm one, without the part that an offset absorbs.
 
-    That is taken off where the kernel is not stationary, as functions may then be large and
-    nearly constant: linear ones far from zero. By a few of the rows.
+    That part is subtracted if the kernel is not stationary, as functions may then be large and
+    nearly constant: for example linear ones far from zero. A few of the rows are used.
 
     Examples
     --------

@@ -1,11 +1,10 @@
-"""Rows to learn from, and their folds, by what they hold.
+"""Rows to learn from, and their folds, chosen by content.
 
-Which rows take part, and in which fold, depends neither on their order nor on their units, and
-rows that are equal are one row with the sum of their weights: so a weight is a repetition for
-what is learned too.
+The choice of rows and folds depends neither on their order nor on their units. Equal rows count as
+one row with the sum of their weights, so that a weight counts as repetition for learning too.
 
-Units are positive factors and shifts of columns. Columns with the other sign, or rounded to single
-precision, are other rows: they are dealt to other folds.
+Units are positive factors and shifts of columns. If a column changes sign, or is rounded to single
+precision, its rows count as different and are assigned to other folds.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _MOST_THERE = 0.8  # of the whole multiples of a step, where they are codes
 
 @dataclass(frozen=True)
 class Rows:
-    """Distinct rows, fold after fold."""
+    """Distinct rows, ordered by fold."""
 
     X: FloatArray
     targets: FloatArray
     weight: FloatArray
     starts: tuple[int, ...]
-    """Where folds begin, and the number of rows."""
+    """Start of each fold, and the number of rows."""
     codes: bool = False
-    """Whether rows with equal features are in any fold, see :func:`are_codes`."""
+    """Whether rows with equal features may be in different folds, see :func:`are_codes`."""
     groups: IntArray | None = None
-    """The group of each, where those of a group are held out together."""
+    """Group of each row; the rows of a group are held out together."""
 
     @property
     def n_folds(self) -> int:
@@ -45,7 +44,7 @@ class Rows:
         return len(self.starts) - 1
 
     def at_most(self, n_folds: int) -> int:
-        """So many folds, or as many as there are groups."""
+        """Return this number of folds, or the number of groups if that is smaller."""
         return n_folds if self.groups is None else min(n_folds, len(np.unique(self.groups)))
 
     def fold(self, k: int) -> slice:
@@ -53,7 +52,7 @@ class Rows:
         return slice(self.starts[k], self.starts[k + 1])
 
     def first(self, n_rows: int, n_folds: int) -> Rows:
-        """About so many of these rows, in so many folds."""
+        """About this number of the rows, in this number of folds."""
         known = self.X, self.targets, self.weight
         return rows_by_content(*known, n_rows, n_folds, self.codes or None, self.groups)
 
@@ -67,10 +66,10 @@ def rows_by_content(
     codes: bool | None = None,
     groups: IntArray | None = None,
 ) -> Rows:
-    """Choose at most ``n_rows`` distinct rows of positive weight, and deal them to folds.
+    """Choose at most ``n_rows`` distinct rows of positive weight, and assign them to folds.
 
-    Rows of a group are in one fold. Without groups, rows with equal features are, unless there
-    are too few different ones, or features are codes.
+    The rows of a group are in one fold. Without groups, rows with equal features are in one fold,
+    unless there are too few different ones or the features are codes.
 
     Parameters
     ----------
@@ -80,9 +79,9 @@ def rows_by_content(
     n_rows : int
     n_folds : int
     codes : bool, optional
-        What :func:`are_codes` says of all rows, where these are some of them.
+        Result of :func:`are_codes` for all rows, if these are some of them.
     groups : ndarray of shape (n,), optional
-        Numbers of groups.
+        Indices of groups.
 
     Returns
     -------
@@ -107,7 +106,7 @@ def rows_by_content(
 
 
 def _in_folds(rows: Rows, fold: IntArray, n_folds: int) -> Rows:
-    """Rows in the order of their folds."""
+    """Sort rows by fold."""
     order = np.argsort(fold, kind="stable")
     counts = np.bincount(fold, minlength=n_folds)
     starts = tuple(np.concatenate([[0], np.cumsum(counts[counts > 0])]).tolist())
@@ -117,7 +116,7 @@ def _in_folds(rows: Rows, fold: IntArray, n_folds: int) -> Rows:
 
 
 def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatArray:
-    """Choose at most so many distinct rows, in an order that says nothing.
+    """Choose at most ``n_rows`` distinct rows, in an order unrelated to their values.
 
     Examples
     --------
@@ -131,9 +130,9 @@ def sample_by_content(X: FloatArray, targets: FloatArray, n_rows: int) -> FloatA
 
 
 def folds_by_content(X: FloatArray | SparsePoints, targets: FloatArray, n_folds: int) -> IntArray:
-    """Fold of each row: equal rows are in one, and so are those with equal features.
+    """Fold of each row; equal rows and rows with equal features are in the same fold.
 
-    Unless there are too few different ones, or features are codes.
+    Rows with equal features are separated if too few are different, or if features are codes.
 
     Examples
     --------
@@ -154,9 +153,10 @@ def held_out_folds(
     weight: FloatArray | None = None,
     groups: IntArray | None = None,
 ) -> tuple[IntArray, int]:
-    """The same, and the number of different rows; with groups those of each are in one fold.
+    """The folds of :func:`folds_by_content`, and the number of distinct rows.
 
-    All in one fold where rows are cells of a table with several rows each.
+    With groups, the rows of each group are in one fold. All rows are in one fold if they are
+    cells of a table with several rows each.
     """
     distinct, place = _distinct(X, targets)
     if groups is not None:
@@ -179,9 +179,9 @@ def effective_number(
     weight: FloatArray,
     groups: IntArray | None = None,
 ) -> float:
-    """Kish's number of rows, (Σ s)² / Σ s², where equal rows are one with the sum of weights.
+    """Kish's effective number of rows, (Σ s)² / Σ s², after merging equal rows.
 
-    With groups it is that of these.
+    With groups it is the effective number of groups.
 
     Examples
     --------
@@ -197,23 +197,23 @@ def effective_number(
 
 
 def _distinct(X: FloatArray | SparsePoints, targets: FloatArray) -> tuple[Keys, IntArray]:
-    """Keys of distinct rows, and which of these each row has."""
+    """Keys of the distinct rows, and the index of the key of each row."""
     return _unique(row_keys(X.matrix if isinstance(X, SparsePoints) else X, targets))
 
 
 def _unique(table: Keys) -> tuple[Keys, IntArray]:
-    """Different rows of a table, and which of these each row is."""
+    """Distinct rows of a table, and the index of each row among them."""
     distinct, place = np.unique(table, axis=0, return_inverse=True)
     return distinct, place.ravel()  # numpy 2.0 gives it a second axis
 
 
 def _keys_of(groups: IntArray) -> Keys:
-    """Numbers of groups, in an order that says nothing of their labels."""
+    """Keys of groups, in an order unrelated to their labels."""
     return mixed(groups.astype(np.uint64) + np.uint64(1))
 
 
 def _repetitions(weight: FloatArray, unit: float) -> FloatArray:
-    """How often each row is there, from its weight and that of a single row."""
+    """Number of repetitions of each row, from its weight and that of a single row."""
     return np.maximum(np.floor((1.0 + _ROUNDING) * weight / unit), 1.0)
 
 
@@ -229,17 +229,17 @@ class _Together(NamedTuple):
     keys: Keys
     """The same for these."""
     codes: bool
-    """Whether features are codes, if they had to be looked at."""
+    """Whether features are codes, if this was checked."""
     by_rows: bool
     """Whether each row is held out by itself."""
     different: int
-    """How many features there are."""
+    """Number of different features."""
 
     @classmethod
     def of(
         cls, table: Keys, X: Any, times: FloatArray, n_folds: int, codes: bool | None = None
     ) -> Self:
-        """Those of different rows, each of which is there so many ``times``."""
+        """Make it for distinct rows, each of which appears ``times`` times."""
         features, rows = table.T
         sizes = np.unique(features, return_counts=True)[1]
         if len(sizes) < 4 * n_folds or sizes.max() * n_folds > len(table):
@@ -251,9 +251,9 @@ class _Together(NamedTuple):
         return cls(rows if codes else features, codes, codes, len(sizes))
 
     def repeat(self, targets: FloatArray, times: FloatArray) -> bool:
-        """Whether rows are cells of a table, of factors and few targets, with several rows each.
+        """Whether rows are cells of a table of factors and few targets, with several rows each.
 
-        To hold out all rows of a cell is to ask for what is not in the others.
+        The other cells give no information on a cell whose rows are all held out.
         """
         cells = len(times)
         if not (self.by_rows and self.different <= _FEWER * cells and times.sum() >= 2 * cells):
@@ -262,7 +262,7 @@ class _Together(NamedTuple):
 
 
 def _dealt(keys: Keys, n_folds: int) -> IntArray:
-    """Fold of each row: those of a key together, in their order, to the fold with fewest rows."""
+    """Fold of each row: the rows of a key go together, in order, to the smallest fold."""
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
     fold_of = np.zeros(len(counts), dtype=np.intp)
     sizes = [0] * n_folds
@@ -276,9 +276,9 @@ def _dealt(keys: Keys, n_folds: int) -> IntArray:
 def _in_parts(
     times: FloatArray, n_folds: int, n_rows: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """At most so many parts of rows: which row, its fold, and its share of the weight.
+    """Split rows into at most ``n_rows`` parts: row, fold and share of the weight of each.
 
-    What is there several times is in several folds.
+    A row that appears several times is in several folds.
     """
     parts = np.minimum(times, n_folds).astype(np.intp)
     parts = parts[: max(np.searchsorted(np.cumsum(parts), n_rows, side="right"), 1)]
@@ -292,12 +292,12 @@ def _in_parts(
 
 
 def are_codes(X: Any, few: bool = False) -> bool:
-    """Whether equal features are those of a category, and not of a unit that was seen again.
+    """Whether equal features mean the same category, rather than the same unit seen again.
 
-    Where a column that is another for each different row has nearly all whole multiples of a step
-    between its ends, as codes and hours of the day; or, unless ``few`` rows are equal, where all
-    columns have at most half as many different values as there are different rows, as in a table
-    of factors. A measured number is seldom the same for two units.
+    True if a column that is different for each distinct row takes nearly all whole multiples of a
+    step between its ends, such as codes and hours of the day. Also true, unless ``few`` rows are
+    equal, if each column has at most half as many different values as there are distinct rows, as
+    in a table of factors. A measured number is seldom the same for two units.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def are_codes(X: Any, few: bool = False) -> bool:
 
 
 def _nearly_all_multiples(values: FloatArray) -> bool:
-    """Whether sorted numbers are whole multiples of their least difference, most of them there."""
+    """Whether sorted numbers are nearly all whole multiples of their smallest difference."""
     steps = (values - values[0]) / np.diff(values).min(initial=np.inf)
     whole = np.abs(steps - np.rint(steps)) <= 1e-6 * np.maximum(steps, 1.0)
     return bool(whole.all() and len(values) >= _MOST_THERE * (steps[-1] + 1.0))

@@ -1,4 +1,4 @@
-"""Where shorter length scales are looked for: functions that change fast look like noise."""
+"""Starting points with shorter length scales: functions that change fast look like noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEVIATIONS = 3.0
 
 
 def shorter_points(start: FloatArray, bounds: FloatArray, scales: IntArray) -> FloatArray:
-    """Points with all scales shorter, and with one of them, if these are not too many."""
+    """Points with all scales shorter, and with one of them shorter if these are not too many."""
     moves = [(scales, times) for times in _SHORTER if len(scales)]
     if 1 < len(scales) <= _MOST_ALONE:
         moves += [(scales[[j]], _ALONE) for j in range(len(scales))]
@@ -25,10 +25,10 @@ def shorter_points(start: FloatArray, bounds: FloatArray, scales: IntArray) -> F
 def points_of_changing(
     start: FloatArray, bounds: FloatArray, scales: IntArray, X: FloatArray, targets: FloatArray
 ) -> FloatArray:
-    """Points with short scales of one column along which targets change, and long ones else.
+    """Points with a short scale for one column along which targets change, and else long ones.
 
-    And a smaller alpha, which such functions need. All scales are shorter, where there is not one
-    for each column, or one for each and for its ranks.
+    Alpha is smaller at these points, as such functions need it. All scales are shorter unless
+    there is one for each column, or one for each column and one for its ranks.
     """
     columns = changing_columns(X, targets) if len(scales) else scales
     apart = len(scales) % X.shape[1] == 0
@@ -45,10 +45,10 @@ def points_of_changing(
 
 
 def changing_columns(X: FloatArray, targets: FloatArray) -> IntArray:
-    """Columns along which next targets are alike, three at most.
+    """Columns along which neighbouring targets are alike, three at most.
 
-    By von Neumann's ratio (1941) of ranks: the mean square of their successive differences is
-    twice their variance where they are in no order, up to a share of about 1/√n.
+    They are found by von Neumann's ratio (1941) of ranks: the mean square of the successive
+    differences is twice the variance if the ranks are in random order, up to about 1/√n.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def changing_columns(X: FloatArray, targets: FloatArray) -> IntArray:
 
 
 def _moved(start: FloatArray, moves: list[tuple[IntArray, float]]) -> FloatArray:
-    """Points with some scales so many times shorter."""
+    """Points with some scales shorter by the given factors."""
     points = np.tile(start, (len(moves), 1))
     for point, (which, times) in zip(points, moves, strict=True):
         point[which] -= np.log(times)
