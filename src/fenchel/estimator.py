@@ -1,4 +1,4 @@
-"""The shell of the estimators: validate, prepare, problem, solve, keep, predict."""
+"""Base classes of the estimators: validation, features, fitting and prediction."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def all_or_nothing(fit: _Method) -> _Method:
-    """Decorate a method that fits: nothing of the estimator changes until all is there.
+    """Decorate a method that fits, so that the estimator changes only if the fit succeeds.
 
-    The method runs on a twin, whose attributes take the place of those of the estimator in a
-    single step at its end: whatever is raised, and whenever, there is nothing to undo. Arrays
-    of the last fit must not be changed in place. What overflows is not warned of on the way: the
-    end says so, where the model is not finite.
+    The method runs on a copy, whose attributes replace those of the estimator in one step at the
+    end. If anything is raised, nothing needs to be undone. Arrays of the previous fit must not be
+    changed in place. Overflows give no warning on the way: an error is raised at the end if the
+    model is not finite.
     """
 
     @wraps(fit)
@@ -80,7 +80,7 @@ def all_or_nothing(fit: _Method) -> _Method:
 
 
 class KeptRows(NamedTuple):
-    """Rows of positive weight as a feature map sees them.
+    """Rows of positive weight, with their features.
 
     Examples
     --------
@@ -92,18 +92,18 @@ class KeptRows(NamedTuple):
     """
 
     kept: IntArray
-    """Their numbers among all rows."""
+    """Their indices among all rows."""
     n_rows: int
     """Number of all rows."""
     weight: FloatArray
     rows: FloatArray
-    """What the feature map was made of."""
+    """Rows from which the feature map was computed."""
     feature_map: FeatureMap
     features: FloatArray
 
     @property
     def in_memory(self) -> bool:
-        """Whether all rows and their features are."""
+        """Whether all rows and their features are in memory."""
         return True
 
     def only(self, rows: IntArray) -> KeptRows:
@@ -113,11 +113,11 @@ class KeptRows(NamedTuple):
         return KeptRows(kept, self.n_rows, weight, self.rows[rows], feature_map, features)
 
     def as_new(self) -> FloatArray:
-        """Features of the rows as those of new rows are made: equal but for rounding."""
+        """Features computed as those of new rows are; the same up to rounding errors."""
         return np.asarray(self.feature_map.transform(self.rows))
 
     def far_weights(self, weights: FloatArray, targets: FloatArray) -> bool:
-        """Whether rounding of features may count in predictions with weights that large."""
+        """Whether rounding errors of features may matter in predictions with these weights."""
         blocks = RowBlocks(len(self.features), int(np.prod(self.features.shape[1:])))
         largest = max(blocks.map(lambda rows: float(np.abs(self.features[rows]).max())))
         reach = largest * float(np.abs(weights).max())
@@ -125,15 +125,15 @@ class KeptRows(NamedTuple):
 
     @property
     def residual(self) -> FloatArray:
-        """What the features leave out of the diagonal, see :meth:`FeatureMap.residual`."""
+        """Diagonal of the kernel less that of the features, see :meth:`FeatureMap.residual`."""
         return self.feature_map.residual(self.rows, self.features)
 
     def centre(self) -> FloatArray | None:
-        """What is taken off the features where a constant is free."""
+        """What is subtracted from the features if there is an unpenalized constant."""
         return self.feature_map.centre(self.features, self.weight)
 
     def design(self, features: FloatArray, coupling: FloatArray) -> Design:
-        """The rows with these features as solvers see them."""
+        """Return the design of these features for the solvers."""
         return self.feature_map.design(features, coupling)
 
     def forms(self, push: FloatArray) -> FloatArray:
@@ -141,13 +141,13 @@ class KeptRows(NamedTuple):
         return self.feature_map.forms(self.rows, push)
 
     def wider(self, share: float) -> KeptRows | None:
-        """The same rows with features that leave out ``share`` as much, if there are any."""
+        """The same rows with features that leave out ``share`` as much, if possible."""
         found = self.feature_map.wider(self.rows, self.features, share)
         return None if found is None else self._replace(feature_map=found[0], features=found[1])
 
 
 class CertifiedEstimator(CheckedParameters, BaseEstimator):
-    """What all estimators share: validated data, and how the fit ended.
+    """Base class of all estimators: validation of data, and the result of the solver.
 
     Examples
     --------
@@ -164,15 +164,15 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
     """Whether X may be a sparse array of scipy."""
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether a fit has ended: checks of parameters and preparations leave attributes too."""
+        """Whether a fit has ended; parameter checks and ``prepare`` set attributes too."""
         return "status_" in vars(self)
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows, validated; sparse ones as the models of a class have them."""
+        """Validate rows; they stay sparse if the class takes sparse rows."""
         return rows_of(self, X, reset=reset, sparse=self._takes_sparse and issparse(X))
 
     def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Any, FloatArray]:
-        """Rows and targets (n, t) as arrays."""
+        """Validate rows and targets, (n, t)."""
         X = self._rows(X, reset=True)
         y = targets_of(type(self).__name__, y, X.shape[0], self._multi_output)
         check_targets(y)
@@ -180,15 +180,15 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
         return X, y[:, None] if y.ndim == 1 else y
 
     def _new_rows(self, X: Any) -> Any:
-        """New rows, validated."""
+        """Validate new rows."""
         if "status_" not in vars(self):  # which says it a tenth of a millisecond sooner
             check_is_fitted(self)
         return self._rows(X, reset=False)
 
     def _keep_end(self, solution: Any, stacklevel: int = 5) -> None:
-        """Set the attributes of the solver's end, and warn where it was early.
+        """Set the attributes of the solver's result, and warn if it stopped early.
 
-        A model that is not finite raises a sentence.
+        Raises an error if the model is not finite.
         """
         parts = {name: getattr(self, name) for name in _PARTS if name in vars(self)}
         parts["the objective"] = solution.certificate.primal
@@ -201,7 +201,7 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
             warnings.warn(solution.status.message, ConvergenceWarning, stacklevel=stacklevel)
 
     def _callback(self) -> Callback | None:
-        """What the solver calls: ``verbose``, ``callback`` and ``max_time``, from now on."""
+        """Callback of the solver, for ``verbose``, ``callback`` and ``max_time``, from now on."""
         name, verbose = type(self).__name__, bool(getattr(self, "verbose", 0))
         callback, max_time = getattr(self, "callback", None), getattr(self, "max_time", None)
         if not verbose and callback is None and max_time is None:
@@ -209,7 +209,7 @@ class CertifiedEstimator(CheckedParameters, BaseEstimator):
         return Watch(name, verbose, callback, max_time)
 
     def _html_repr(self) -> str:
-        """What notebooks show: what came out, if fitted, before scikit-learn's diagram."""
+        """HTML for notebooks: the results of a fit, if any, before scikit-learn's diagram."""
         facts = [
             f"<tr><th>{name}</th><td>{escape(fact)}</td></tr>" for name, fact in self._facts()
         ]
@@ -245,7 +245,7 @@ def _check_kernel(kernel: Any, name: str) -> None:
 
 
 class CheckedRegressor(RegressorMixin):
-    """scikit-learn's regressors, with the same checks of what is scored as of what is fitted.
+    """Regressor mixin that validates data in ``score`` as ``fit`` does.
 
     Examples
     --------
@@ -256,7 +256,7 @@ class CheckedRegressor(RegressorMixin):
     """
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R², the share of the variance of y explained, on average over outputs; at most 1."""
+        """Return R², the share of variance explained, averaged over outputs; at most 1."""
         model: Any = self
         prediction = model.predict(X)
         y = targets_of(type(self).__name__, y, len(prediction), prediction.ndim > 1)
@@ -266,12 +266,12 @@ class CheckedRegressor(RegressorMixin):
 
 
 class KernelEstimator(Searchable, CertifiedEstimator):
-    """Base class of the estimators with a kernel; subclasses hold no mathematics.
+    """Base class of the kernel estimators.
 
-    A subclass stores at least the parameters below, and defines :meth:`prepare`, which validates
-    and does what depends neither on strength nor on loss, and :meth:`fit_prepared`, which makes
-    the problem, solves it, and keeps what predictions need. Both are public: cross-validation
-    prepares once and fits many times, each fit starting from what the one before returned.
+    A subclass has at least the parameters below. It defines :meth:`prepare`, which validates the
+    data and does what depends on neither the strength nor the loss, and :meth:`fit_prepared`,
+    which makes the problem, solves it, and keeps what predictions need. Both are public:
+    cross-validation prepares once and fits many times, each fit starting from the previous one.
 
     Examples
     --------
@@ -301,16 +301,16 @@ class KernelEstimator(Searchable, CertifiedEstimator):
     max_time: float | None
     kernel_: Any
     certified_kernel_: str
-    """The kernel that the certificate is of: as "given", or that of the "features"."""
+    """The kernel that the certificate refers to: as "given", or that of the "features"."""
     _learned: Any = None
-    """Kernel and alpha as learned, while a fit runs."""
+    """Learned kernel and alpha, while a fit runs."""
     certificate_: Certificate
     status_: Status
     n_iter_: int
     history_: list[Progress]
 
     def check_parameters(self) -> None:
-        """Raise a sentence for parameters that are not allowed."""
+        """Raise an error for parameters that are not allowed."""
         super().check_parameters()
         check_one_kernel(self.features, self.kernel, self.rank)
 
@@ -322,7 +322,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
 
     @property
     def _tolerance(self) -> float:
-        """That of the solver, where it is given with its own."""
+        """Tolerance of the fit; that of the solver if a solver with its own is given."""
         return float(getattr(self.solver, "tol", self.tol))
 
     @property
@@ -332,7 +332,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         return not operator and isinstance(as_kernel(self.kernel), Precomputed)
 
     def _mapped(self, X: FloatArray, sample_weight: AnyArray | None) -> KeptRows:
-        """Rows of positive weight, the kernel on them, and their features."""
+        """Return the rows of positive weight, with the kernel on them and their features."""
         if self.given_gram:
             check_square(X)
         check_magnitude(X.matrix if isinstance(X, SparsePoints) else X, "X")
@@ -346,7 +346,7 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         return KeptRows(kept, len(X), weight, rows, feature_map, features)
 
     def _resolved_kernel(self, rows: FloatArray, weight: FloatArray) -> Any:
-        """The kernel with numbers in the place of rules, as learned where it was."""
+        """The kernel with numbers in place of rules, as learned if it was learned."""
         if self._learned is not None:
             return self._learned.kernel
         if isinstance(self.kernel, OperatorKernel):
@@ -354,21 +354,21 @@ class KernelEstimator(Searchable, CertifiedEstimator):
         return resolve(as_kernel(self.kernel), rows, weight, self.random_state)
 
     def _feature_map(self, rows: FloatArray, weight: FloatArray) -> tuple[FeatureMap, FloatArray]:
-        """The fitted map and the features of the rows."""
+        """Return the fitted feature map and the features of the rows."""
         kernel = self._resolved_kernel(rows, weight)
         limits = self._kernel_rows() if takes_gram(self.solver) else NO_KERNEL_ROWS
         options = self.features, kernel, self.rank, self.random_state
         return fit_feature_map(*options, rows, limits, getattr(self, "max_time", None))
 
     def _kernel_rows(self) -> KernelRowLimits:
-        """Up to how many rows a rough kernel is known by its values."""
+        """Maximum number of rows for which a kernel of full rank is used by its values."""
         return KernelRowLimits(10_000, 0)
 
     def _keep_map(self, kept: KeptRows, *, named: bool = False, stacklevel: int = 6) -> None:
-        """Set the attributes of kernel and features, and warn where much is left out.
+        """Set the attributes of kernel and features, and warn if much of the kernel is left out.
 
-        With ``named``, certificates are of the kernel as given if that is possible, and tell
-        what is left out.
+        With ``named``, certificates refer to the kernel as given, if possible, and include what
+        is left out.
         """
         self.feature_map_ = copy.copy(kept.feature_map)
         self.kernel_ = self.feature_map_.kernel_
@@ -379,17 +379,17 @@ class KernelEstimator(Searchable, CertifiedEstimator):
             warn_of_truncation(self.feature_map_, stacklevel)
 
     def _warns_of_truncation(self, feature_map: FeatureMap) -> bool:
-        """Whether features that leave out much of the kernel are not what was asked for."""
+        """Whether to warn of features that leave out much of the kernel."""
         return True
 
     def _new_features(self, X: FloatArray) -> FloatArray:
-        """Features of rows that are validated."""
+        """Features of validated rows."""
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._kept]
         return np.asarray(self.feature_map_.transform(X))
 
     def _combination(self, X: FloatArray, weights: FloatArray) -> FloatArray:
-        """Features of rows that are validated times weights, with no array of features."""
+        """Features of validated rows times weights, without an array of all features."""
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._kept]
         return self.feature_map_.combination(X, weights)

@@ -1,4 +1,4 @@
-"""The shell of estimators that learn what is left open: length scales, and alpha that is None."""
+"""Base classes of estimators that learn open parameters: length scales, and alpha if None."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from fenchel.solvers import Solver
 from fenchel.solvers.loop import time_left
 
 FEW_ROWS = 16
-"""Rows on which what is not allowed is found before time is spent."""
+"""Number of rows on which invalid parameters are detected before time is spent."""
 
 NOT_MOVED = (
     "offsets are those of the fit, not of held-out rows: {}; on new rows the curves are closer to "
     "each other than their levels should be"
 )
-"""What a warning says where offsets stay although they should not."""
+"""Warning if offsets are not moved although they should be."""
 
 
 @parameters
 class KernelParameters:
-    """What estimators with a kernel take: the kernel, whether it is learned, and how they fit.
+    """Parameters of kernel estimators: the kernel, whether it is learned, and the solver.
 
     Examples
     --------
@@ -73,9 +73,9 @@ class KernelParameters:
 
 
 class LearningEstimator(KernelEstimator):
-    """Base class: subclasses say how they prepare rows, and what they learn from.
+    """Base class: subclasses define how rows are prepared and what is learned.
 
-    They store at least the parameters below.
+    They have at least the parameters below.
 
     Examples
     --------
@@ -90,27 +90,27 @@ class LearningEstimator(KernelEstimator):
 
     learn: Any
     alpha_: float
-    """As given, or as learned."""
+    """Strength of the regularization, as given or as learned."""
     learned_: Learned | None
-    """What was learned, and how; None where nothing was left open."""
+    """The learned parameters; None if no parameter was left open."""
     _learned: Learned | None = None
     _was_open: bool = False
-    """Whether something was left to be learned, be there enough rows for it or not."""
+    """Whether a parameter was left to be learned, even if there were not enough rows for it."""
 
     def _prepared(self, X: FloatArray, targets: Any, sample_weight: Any) -> Any:
-        """Rows and targets, validated, to what ``fit_prepared`` takes."""
+        """Validate rows and targets and return what ``fit_prepared`` takes."""
         raise NotImplementedError
 
     def _try(self, prepared: Any) -> None:
-        """Raise a sentence where the solver is not for this problem, as far as few rows tell."""
+        """Raise an error if the solver does not suit the problem, as far as few rows show."""
         raise NotImplementedError
 
     def _data(self, X: FloatArray, targets: Any, weight: FloatArray) -> tuple[Data, float]:
-        """Rows of positive weight as they are learned from, and the unit of alpha there."""
+        """Return the data to learn from, with rows of positive weight, and the unit of alpha."""
         raise NotImplementedError
 
     def _unit_of_strength(self, prepared: Any) -> float:
-        """What alpha is a share of where it is None and not learned."""
+        """Unit of alpha, of which the default is a share if alpha is None and not learned."""
         raise NotImplementedError
 
     def strength(self, prepared: Any) -> float:
@@ -128,10 +128,10 @@ class LearningEstimator(KernelEstimator):
     def _learned_and_prepared(
         self, X: FloatArray, targets: Any, sample_weight: Any, watch: Callback | None
     ) -> Any:
-        """Rows ready for a fit, after what is left open was learned, if anything is.
+        """Learn open parameters, if any, and return rows prepared for the fit.
 
-        What is not allowed is refused before time is spent: on a few rows, where the kernel is
-        to be learned.
+        Invalid parameters are detected before time is spent, on a few rows if the kernel is to be
+        learned.
         """
         self._learned, self._was_open = None, False
         kernels = self._open_kernels(X)
@@ -154,16 +154,16 @@ class LearningEstimator(KernelEstimator):
         return self._prepared(X, targets, sample_weight)
 
     def _may_learn(self) -> bool:
-        """Whether the criterion can be computed: from kernel values that rows determine."""
+        """Whether the criterion can be computed: kernel values must be functions of the rows."""
         scalar = not isinstance(self.kernel, OperatorKernel) and not self.given_gram
         return bool(self.learn) and scalar and getattr(self.features, "reads_kernel", True)
 
     def _strength_is_open(self) -> bool:
-        """Whether there is something to learn besides the kernel."""
+        """Whether a parameter other than the kernel is open."""
         return self.alpha is None
 
     def _open_kernels(self, X: FloatArray) -> list[Any]:
-        """The kernels to choose among, if any of them is to be learned, else none."""
+        """The kernels to choose among if any of them is to be learned, else none."""
         if not self._may_learn() or getattr(self.features, "kernel", None) is not None:
             return []
         if self.kernel is None:
@@ -172,12 +172,12 @@ class LearningEstimator(KernelEstimator):
         return [kernel] if is_open(kernel) else []
 
     def _default_kernels(self, X: FloatArray) -> list[Any]:
-        """Those to choose among for these rows where no kernel is given."""
+        """The kernels to choose among for these rows if no kernel is given."""
         names = self._learning().kernels or ("matern32",)
         return [default_kernel(self.features, each) for each in names]
 
     def _learning(self) -> Learning:
-        """How to learn."""
+        """Options for learning."""
         return self.learn if isinstance(self.learn, Learning) else Learning()
 
     def _learn(
@@ -188,7 +188,7 @@ class LearningEstimator(KernelEstimator):
         kernels: list[Any],
         watch: Callback | None,
     ) -> Learned | None:
-        """What is left open, from rows of positive weight."""
+        """Learn the open parameters from rows of positive weight."""
         self._was_open = True
         (data, unit), options = self._data(X, targets, weight), self._learning()
         given = None if self.alpha is None else float(self.alpha)
@@ -200,20 +200,20 @@ class LearningEstimator(KernelEstimator):
         return replace(learned, alpha=learned.alpha * unit if given is None else given)
 
     def with_learned(self, times_rows: float = 1.0, *, held_out: bool = True) -> Self:
-        """Return an unfitted copy with what the last fit has learned as its parameters.
+        """Return an unfitted copy that has the learned values of the last fit as parameters.
 
         Fits of the copy learn nothing.
 
         Parameters
         ----------
         times_rows : float, default=1.0
-            How many times the rows of the last fit the copy is for: an alpha that was learned is
-            divided by this to the power 0.6.
+            Number of rows the copy will be fitted to, as a multiple of those of the last fit. A
+            learned alpha is divided by this number to the power 0.6.
         held_out : bool, default=True
-            Whether fits of the copy move their offsets to held-out rows where those of this
-            estimator do, which only estimators of levels do. False is for fits whose predictions
-            are calibrated afterwards: offsets from held-out rows are five more fits each, and
-            changed coverage by less than a point and scores by 0.2 % on four tables of 2000 rows.
+            Whether fits of the copy move their offsets to held-out rows if those of this
+            estimator do (only estimators of levels do). Use False if predictions are calibrated
+            afterwards: offsets from held-out rows take five more fits, and changed coverage by
+            less than a point and scores by 0.2 % on four tables of 2000 rows.
 
         Returns
         -------
@@ -222,9 +222,9 @@ class LearningEstimator(KernelEstimator):
 
         Notes
         -----
-        Where rows are held out from it that this fit has seen,
-        as in cross-validation, parameters have seen them too: scores are then a little too good,
-        and the coverage of conformal intervals is no longer guaranteed.
+        If rows that this fit has seen are later held out from the copy, as in cross-validation,
+        the parameters have seen them. Scores are then slightly too good, and the coverage of
+        conformal intervals is no longer guaranteed.
         """
         check_is_fitted(self)
         times_rows = POSITIVE(times_rows, "times_rows")
@@ -238,7 +238,7 @@ class LearningEstimator(KernelEstimator):
 
 @parameters
 class HeldOutOffsets(LearningEstimator):
-    """Base class of those whose offsets move to the levels of held-out rows after the fit.
+    """Base class: offsets are moved after the fit to the levels of held-out rows.
 
     Examples
     --------
@@ -253,19 +253,19 @@ class HeldOutOffsets(LearningEstimator):
     refit_offsets: str | None = "auto"
 
     def _refitted(self) -> str | None:
-        """The rows whose levels the offsets are, if they are not those of the fit."""
+        """The rows from which offsets are recomputed, or None to keep those of the fit."""
         if self.refit_offsets != "auto":
             return self.refit_offsets
         return "held_out" if self._was_open and self._has_offset() else None
 
     def _has_offset(self) -> bool:
-        """Whether there are offsets that may move."""
+        """Whether there are offsets to move."""
         return bool(getattr(self, "fit_intercept", True))
 
     def _held_out(
         self, watch: Callback | None, shift: Callable[[], FloatArray | None]
     ) -> FloatArray | None:
-        """The shift to held-out rows; a warning says where there is none."""
+        """Return the shift to held-out rows, or None with a warning."""
         moved = None
         if getattr(watch, "reason", None) is None:
             with suppress(OutOfTime), within(time_left(watch)):
@@ -282,7 +282,7 @@ class HeldOutOffsets(LearningEstimator):
         return super().chosen(**parameters)._moving()
 
     def _moving(self) -> Self:
-        """Itself, with offsets of held-out rows unless something else was asked for."""
+        """Return self, with offsets from held-out rows unless ``refit_offsets`` is given."""
         if self.refit_offsets == "auto" and self._has_offset():
             self.refit_offsets = "held_out"
         return self

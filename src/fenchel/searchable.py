@@ -1,4 +1,4 @@
-"""What a search asks of an estimator."""
+"""Interface between estimators and searches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STRONGEST, _WEAKEST = 10.0, 1e-6  # in units of mean loss / spread² * mean dia
 
 
 class Searchable:
-    """What :class:`fenchel.model_selection.PathSearchCV` asks an estimator.
+    """Interface of estimators that :class:`fenchel.model_selection.PathSearchCV` uses.
 
-    Beside these, an estimator has ``check_parameters``, ``prepare`` and ``fit_prepared``, see
+    An estimator also needs ``check_parameters``, ``prepare`` and ``fit_prepared``, see
     :class:`fenchel.estimator.KernelEstimator`.
 
     Examples
@@ -30,20 +30,20 @@ class Searchable:
     """
 
     feature_parameters: ClassVar[tuple[str, ...]] = ("kernel", "features", "rank", "random_state")
-    """Parameters that ``prepare`` reads: for each of their settings it is called anew."""
+    """Parameters that ``prepare`` uses; it is called again for each of their settings."""
     path_parameters: ClassVar[dict[str, str]] = {"alpha": "falling"}
-    """Parameters along which fits start from one another, and in which order of their values.
+    """Parameters along which fits start from one another, with the order of their values.
 
-    With a second one, what ``fit_prepared`` returns must be an array: it is extrapolated.
+    If there is a second one, ``fit_prepared`` must return an array, which is extrapolated.
     """
     candidate_tol: ClassVar[float] = 0.0
-    """Tolerance that is enough to compare candidates, where ``tol`` is left at its default."""
+    """Tolerance that suffices to compare candidates, if ``tol`` has its default."""
     default_selection: ClassVar[str] = "min"
-    """What ``selection="auto"`` stands for."""
+    """Meaning of ``selection="auto"``."""
     kernel: Any
 
     def default_grid(self) -> dict[str, Any]:
-        """Return the candidates where none are given."""
+        """Return the default candidates."""
         raise NotImplementedError
 
     def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
@@ -51,17 +51,17 @@ class Searchable:
         raise NotImplementedError
 
     def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Return rows that are not in memory as a whole, to be cut into folds, else None."""
+        """Return rows that are not in memory and can be split into folds, or None."""
         return None
 
     def search_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return what is maximized where no scoring is given: the ``score``."""
+        """Return the default score of a search, which is maximized: the ``score``."""
         score: Any = getattr(self, "score")  # noqa: B009  (of scikit-learn's mixins)
         return float(score(X, y, sample_weight=sample_weight))
 
     @property
     def leave_one_out_by(self) -> str | None:
-        """How rows are left out of fits on prepared rows: "closed_form", "refits", or not."""
+        """How rows are left out of fits on prepared rows: "closed_form", "refits" or None."""
         return None
 
     def leave_one_out_scores(self, prepared: Any, alphas: FloatArray) -> FloatArray:
@@ -74,7 +74,7 @@ class Searchable:
     def with_parameters(self, **parameters: Any) -> Self:
         """Return an unfitted copy that learns nothing; ``length_scale`` is that of the kernel.
 
-        So is ``gap_length_scale`` of ``gap_kernel``, and the like.
+        Likewise, ``gap_length_scale`` is that of ``gap_kernel``, and so on.
         """
         copied: Any = clone(self)
         known = copied.get_params(deep=False)
@@ -88,7 +88,7 @@ class Searchable:
         return copied.set_params(**fixed | parameters)
 
     def chosen(self, **parameters: Any) -> Self:
-        """Return an unfitted copy with parameters that a search has chosen, for all rows."""
+        """Return an unfitted copy with the chosen parameters of a search, for all rows."""
         return self.with_parameters(**parameters)
 
 
@@ -102,10 +102,10 @@ def _scaled(kernel: Any, scale: Any) -> Any:
 
 
 def strengths(n: int, least: float = 1.0) -> FloatArray:
-    """Strengths on a geometric grid, largest first, where all units are one.
+    """Strengths on a geometric grid, largest first, in units in which all scales are one.
 
-    From nearly constant models to nearly interpolating ones, in all directions with squares of
-    at least ``least``.
+    They range from nearly constant to nearly interpolating models, in all directions whose
+    squares are at least ``least``.
 
     Examples
     --------
