@@ -1,4 +1,4 @@
-"""Data frames as arrays of numbers: categories, dates, true and false, and missing values."""
+"""Encoding of data frames: categories, dates, booleans and missing values to numbers."""
 
 from fenchel.tables.encoder import TableEncoder, table_encoder
 

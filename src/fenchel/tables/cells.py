@@ -1,7 +1,7 @@
-"""What a column holds, and which of its cells are not what the column is.
+"""Content of a column, and the cells that differ from the rest of it.
 
-Rows are counted from 1, without the header, and of a block in the whole table. Every sentence
-begins with what it is about, such as "the column 'area'".
+Rows are counted from 1, without the header; rows of a block are counted in the whole table. Every
+message begins with its subject, such as "the column 'area'".
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def is_number(column: pd.Series[Any]) -> bool:
-    """Whether all cells are numbers, decimals among them, or missing."""
+    """Whether all cells are numbers (including decimals) or missing."""
     kinds, dtype = pd.api.types, column.dtype
     if kinds.is_numeric_dtype(dtype):
         return not (kinds.is_bool_dtype(dtype) or kinds.is_complex_dtype(dtype))
@@ -54,13 +54,13 @@ def is_flag(column: pd.Series[Any]) -> bool:
 
 
 def is_date(column: pd.Series[Any]) -> bool:
-    """Whether all cells are dates, and not words for them, or missing."""
+    """Whether all cells are date objects (not text) or missing."""
     known = pd.api.types.is_datetime64_any_dtype(column.dtype)
     return known or _all_are(column, "a date")
 
 
 def is_words(column: pd.Series[Any]) -> bool:
-    """Whether all cells are words, true and false among them, or missing."""
+    """Whether all cells are text (or true and false) or missing."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return True
     if _all_are(column, "a word", "true or false"):
@@ -79,13 +79,13 @@ def _all_are(column: pd.Series[Any], *kinds: str) -> bool:
 
 
 def _kind_of(type_: type) -> str:
-    """What a cell of a type is, in words."""
+    """Name of the kind of cell that a type is."""
     known = (kind for kind, types in _KINDS.items() if issubclass(type_, types))
     return next(known, f"of type {type_.__name__}")
 
 
 def _kinds_in(column: pd.Series[Any]) -> pd.Series[Any]:
-    """What each cell is, in words."""
+    """Name of the kind of each cell."""
     return column.astype(object).map(type).map(_kind_of)
 
 
@@ -95,13 +95,13 @@ def holes(column: pd.Series[Any]) -> _Mask:
 
 
 def first(column: pd.Series[Any], bad: _Mask) -> str:
-    """Words for the first bad cell."""
+    """Description of the first bad cell."""
     position = int(np.argmax(bad))
     return f"{_shown(column.iloc[position])} in row {row_number(column, position)}"
 
 
 def _shown(cell: Any) -> str:
-    """A cell in quotes, not too much of it."""
+    """A cell in quotes, shortened if it is long."""
     try:
         text = str(cell)
     except ValueError:  # Python writes whole numbers up to 4300 digits
@@ -119,20 +119,20 @@ def is_text(word: str) -> bool:
 
 
 def but_for(column: pd.Series[Any], bad: _Mask) -> str:
-    """Words for how many cells are bad, and for the first of them."""
+    """Description of the number of bad cells, and of the first of them."""
     count = int(bad.sum())
     cells = "one cell" if count == 1 else f"{count} cells, the first of them"
     return f"{cells} {first(column, bad)}"
 
 
 def not_numbers(column: pd.Series[Any]) -> _Mask:
-    """Which cells, of words, are no numbers."""
+    """Which cells of a text column are not numbers."""
     words = column.astype(str)
     return pd.to_numeric(words, errors="coerce").isna().to_numpy(dtype=np.bool_)
 
 
 def floats_of(column: pd.Series[Any]) -> FloatArray:
-    """The cells of a column of numbers in double precision, NaN where they are missing."""
+    """The cells of a column of numbers in double precision, NaN if missing."""
     filled = ~holes(column)
     values = np.full(len(column), np.nan)
     try:
@@ -144,7 +144,7 @@ def floats_of(column: pd.Series[Any]) -> FloatArray:
 
 
 def _float(cell: Any) -> float:
-    """The number in double precision, infinite where it is too large for that."""
+    """The number in double precision, infinite if it is too large."""
     try:
         return float(cell)
     except OverflowError:
@@ -152,12 +152,12 @@ def _float(cell: Any) -> float:
 
 
 def numbers_of(column: pd.Series[Any], what: str) -> FloatArray:
-    """The numbers of a column, NaN where they are missing.
+    """The numbers of a column, NaN if missing.
 
     Raises
     ------
     TableError
-        For cells that are no numbers, or infinite.
+        For cells that are not numbers, or infinite.
     """
     gaps = holes(column)
     if not is_number(column) and not gaps.all():
@@ -179,12 +179,12 @@ def numbers_of(column: pd.Series[Any], what: str) -> FloatArray:
 
 
 def flags_of(column: pd.Series[Any], what: str) -> FloatArray:
-    """1 for true, 0 for false, NaN where they are missing.
+    """1 for true, 0 for false, NaN if missing.
 
     Raises
     ------
     TableError
-        For cells that are neither.
+        For other cells.
     """
     gaps = holes(column)
     read = column.astype(str).str.lower().map(_FLAGS).to_numpy(dtype=np.float64)
@@ -198,14 +198,14 @@ def flags_of(column: pd.Series[Any], what: str) -> FloatArray:
 
 
 def words_of(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The words of a column, None where they are missing; a whole number has no decimals."""
+    """The text of a column, None if missing; whole numbers are written without decimals."""
     codes, labels = pd.factorize(column)
     words = np.array([*map(_word, labels), None], dtype=object)
     return pd.Series(words[codes], index=column.index, dtype=object)
 
 
 def _word(label: Any) -> str:
-    """A label in words: numbers are the same in all types."""
+    """A label as text: numbers are written in the same way for all types."""
     if isinstance(label, numbers.Integral) or _kind_of(type(label)) != "a number":
         return str(label)
     value = _float(label)
@@ -215,7 +215,7 @@ def _word(label: Any) -> str:
 
 
 def check_words(column: pd.Series[Any], what: str) -> None:
-    """Refuse words most of which are numbers: one cell would make each number a category.
+    """Raise an error if most texts are numbers: one cell would make each number a category.
 
     Raises
     ------
@@ -242,9 +242,9 @@ def check_words(column: pd.Series[Any], what: str) -> None:
 
 
 def check_no_decimals(column: pd.Series[Any], what: str) -> None:
-    """Refuse decimal numbers that are text: as words they are lost.
+    """Raise an error for decimal numbers given as text, which would lose their values.
 
-    Whole numbers may be codes, and a column of type category is one of labels.
+    Whole numbers may be codes, and a column of type category contains labels.
 
     Raises
     ------
@@ -262,7 +262,7 @@ def check_no_decimals(column: pd.Series[Any], what: str) -> None:
 
 
 def check_known(column: pd.Series[Any], what: str) -> None:
-    """Refuse cells that are nothing that is read, such as bytes.
+    """Raise an error for cells of a kind that is not read, such as bytes.
 
     Raises
     ------
@@ -279,7 +279,7 @@ def check_known(column: pd.Series[Any], what: str) -> None:
 
 
 def check_labels(column: pd.Series[Any], what: str) -> None:
-    """Refuse new cells that cannot be labels, as dates: no fit has seen them as words.
+    """Raise an error for new cells that cannot be labels, such as dates.
 
     Raises
     ------
@@ -307,12 +307,12 @@ def _refuse_type(column: pd.Series[Any], what: str) -> Never:
 
 
 def refuse(column: pd.Series[Any], what: str) -> Never:
-    """Say which cell of a column is not what the others are, or is nothing that is read.
+    """Raise an error for the cell of a column that differs from the others or is not readable.
 
     Raises
     ------
     TableError
-        For whatever the column holds.
+        Always.
     """
     filled = ~holes(column)
     if not _is_object(column):

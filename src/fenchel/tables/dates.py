@@ -1,4 +1,4 @@
-"""Dates: which words are some, and what they are as numbers."""
+"""Dates: recognizing them in text, and converting them to numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEEDS = "dates, and words of many values, need skrub: pip install 'fenchel[tabl
 
 
 def format_of(words: pd.Series[Any], what: str) -> str | None:
-    """The format in which all words are dates, with a year and a month; None if they are not.
+    """The format in which all texts are dates with a year and a month; None if they are not.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def format_of(words: pd.Series[Any], what: str) -> str | None:
 
 
 def several_formats(words: pd.Series[Any]) -> tuple[Any, Any] | None:
-    """Which words are dates in one format, and which in others, where nearly all are dates."""
+    """Which texts are dates in one format, and which in others, if nearly all are dates."""
     some = words.dropna()
     guesses = _guesses(some)
     if len(guesses) < 2 or not cells.not_numbers(some).all():
@@ -68,7 +68,7 @@ def several_formats(words: pd.Series[Any]) -> tuple[Any, Any] | None:
 
 
 def _guesses(words: pd.Series[Any]) -> list[str]:
-    """Formats that the first words may have."""
+    """Formats that the first texts may have."""
     found: dict[str, None] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of days that cannot be months
@@ -87,7 +87,7 @@ def _has_month(form: str) -> bool:
 
 
 def _common_format(words: pd.Series[Any]) -> str | None:
-    """The one format of all words; month first where they leave it open and have no dots."""
+    """The common format of all texts; if ambiguous, month first unless separated by dots."""
     for form in _MONTHS:
         if _parsed(words, form).notna().all():
             return form
@@ -103,7 +103,7 @@ def _common_format(words: pd.Series[Any]) -> str | None:
 
 
 def needed_skrub() -> Any:
-    """Return the package skrub, which takes seconds to import, or say what it is needed for."""
+    """Return the package skrub, or raise an error that asks for it; its import takes seconds."""
     try:
         import skrub  # noqa: PLC0415  (an optional dependency)
     except ImportError as error:
@@ -112,7 +112,7 @@ def needed_skrub() -> Any:
 
 
 def _parsed(column: pd.Series[Any], form: str | None) -> pd.Series[Any]:
-    """Dates in universal time, and NaT for what is none."""
+    """Dates in UTC, NaT for text that is not a date."""
     if form in _MONTHS:
         column = column.where(column.astype(str).str.fullmatch(_MONTHS[form]))
     found = pd.to_datetime(column, format=form, utc=True, errors="coerce")
@@ -120,12 +120,12 @@ def _parsed(column: pd.Series[Any], form: str | None) -> pd.Series[Any]:
 
 
 def dates_of(column: pd.Series[Any], form: str | None, what: str) -> pd.Series[Any]:
-    """The dates of a column, NaT where they are missing; with a time zone, in universal time.
+    """The dates of a column, NaT if missing; those with a time zone in UTC.
 
     Raises
     ------
     TableError
-        For cells that are no dates.
+        For cells that are not dates.
     """
     gaps = cells.holes(column)
     if gaps.all():
@@ -147,12 +147,12 @@ def dates_of(column: pd.Series[Any], form: str | None, what: str) -> pd.Series[A
 
 
 def days_since(dates: pd.Series[Any], origin: str) -> FloatArray:
-    """Days since a date, with fractions; NaN for NaT."""
+    """Days since a date, including fractions; NaN for NaT."""
     return np.asarray((dates - pd.Timestamp(origin)) / _DAY, dtype=np.float64)
 
 
 def are_months(dates: pd.Series[Any]) -> bool:
-    """Whether all are the first of a month, which is how months without days are read."""
+    """Whether all are the first of a month; months without days are read in this way."""
     return bool((dates.dropna().dt.day == 1).all())
 
 

@@ -1,4 +1,4 @@
-"""What was done to the columns of a table, and what is met in new rows, in words."""
+"""Descriptions of how columns were encoded, and of unexpected content in new rows."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SHOWN = 3  # labels in a notice
 
 
 class Notice(NamedTuple):
-    """What is to be said of some rows: how many have what, and what becomes of them.
+    """A note on some rows: how many have some property, and how they are encoded.
 
-    Where the number of the ``first`` is known, they are, and have not, what is said.
+    If the number of the ``first`` row is known, the sentence names it ("row 3 is ...").
     """
 
     n_rows: int
@@ -49,13 +49,13 @@ class Notice(NamedTuple):
         return f"row {self.first} is" if self.n_rows == 1 else several
 
     def and_of(self, later: Notice) -> Notice:
-        """The same of these rows, and of later ones."""
+        """The same note for these rows together with later ones."""
         labels = tuple(dict.fromkeys(self.labels + later.labels))[:_SHOWN]
         return self._replace(n_rows=self.n_rows + later.n_rows, labels=labels)
 
 
 def joined(notices: Iterable[Notice]) -> list[Notice]:
-    """What is said of the same thing in several blocks of rows, said once of all of them."""
+    """Merge notes on several blocks of rows into one for each subject."""
     found: dict[tuple[str, str], Notice] = {}
     for new in notices:
         about = new.what, new.outcome
@@ -64,12 +64,12 @@ def joined(notices: Iterable[Notice]) -> list[Notice]:
 
 
 def label_of(label: str | None) -> str:
-    """Name of a category; of missing values where it is None."""
+    """Name of a category; that of missing values if it is None."""
     return "missing" if label is None else label
 
 
 def described(columns: ColumnTransformer, parts: list[Part], kinds: Kinds) -> dict[str, str]:
-    """For each column of the table one line on what was done to it."""
+    """One line for each column of the table that says how it was encoded."""
     lines = {name: f"{LEFT_OUT}{reason}" for name, reason in kinds.left_out.items()}
     for part, encoder, place in _places(columns, parts):
         lines[part.source] = _line(part, encoder, place, kinds.dates.get(part.source))
@@ -124,7 +124,7 @@ def _is_hole(part: Part) -> npt.NDArray[np.bool_]:
 
 
 def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[Notice]:
-    """A notice for each column with words or missing values that the fit has not seen."""
+    """A note for each column with text or missing values that the fit has not seen."""
     found = []
     for part, encoder, place in _places(columns, parts):
         n_holes = int(_is_hole(part).sum())
@@ -149,7 +149,7 @@ def notices_of(columns: ColumnTransformer, parts: list[Part]) -> list[Notice]:
 
 
 def _places(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[Part, Any, int]]:
-    """Each part with its encoder, and its place among what that is given; but for cycles."""
+    """Each part with its encoder and its index among the inputs of it, except for cycles."""
     encoders = {name: (encoder, keys) for name, encoder, keys in columns.transformers_}
     for k, part in enumerate(parts):
         if part.block == TEXTS:

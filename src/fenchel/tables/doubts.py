@@ -1,4 +1,4 @@
-"""Columns that are read as words, and may be meant as numbers or dates: what is said of them."""
+"""Warnings on text columns that may be meant as numbers or dates."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _LIKE_A_DATE = rf"(?:\d{{1,2}}{_MARK}+)?(?:\d{{1,2}}|[^\W\d_]{{3,9}}){_MARK}+\d{
 
 
 def doubt_of(column: pd.Series[Any], name: str, are_labels: bool) -> str | None:
-    """A sentence on a column of words that looks like another kind of column, if it does.
+    """A sentence on a text column that looks like another kind of column, if it does.
 
-    Or, where words are taken as labels, on labels that may be meant to be the same. A column of
-    type category is one of labels, whatever they look like.
+    If texts are used as labels, also a sentence on labels that may be meant to be the same. A
+    column of type category always contains labels.
     """
     if isinstance(column.dtype, pd.CategoricalDtype):
         return None
@@ -67,7 +67,7 @@ def doubt_of(column: pd.Series[Any], name: str, are_labels: bool) -> str | None:
 
 
 def _same_labels(words: pd.Series[Any], name: str) -> str | None:
-    """A sentence on labels that differ only in capitals or in blanks around them, if there are."""
+    """A sentence on labels that differ only in capitals or surrounding blanks, if any do."""
     labels = pd.Series(words.dropna().unique(), dtype=object).astype(str)
     plain = labels.str.strip().str.casefold()
     again = plain.duplicated()
@@ -95,7 +95,7 @@ def _with_unit(words: pd.Series[Any]) -> Any:
 
 
 def _odd_numbers(words: pd.Series[Any]) -> Any:
-    """Which cells are numbers that are written in an odd way, if nearly all are numbers."""
+    """Which cells are numbers in an unusual notation, if nearly all cells are numbers."""
     values = words.dropna()
     codes, labels = pd.factorize(values)
     found = pd.Series(labels, dtype=object).astype(str)
@@ -106,7 +106,7 @@ def _odd_numbers(words: pd.Series[Any]) -> Any:
 
 
 def _short_dates(words: pd.Series[Any]) -> Any:
-    """Which cells are dates without a day or without a whole year, if nearly all are."""
+    """Which cells are dates without a day or a full year, if nearly all cells are."""
     codes, labels = pd.factorize(words.dropna())
     found = pd.Series(labels, dtype=object).astype(str).str.strip()
     quarters = found.str.fullmatch(_QUARTER).to_numpy(dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Data frames to arrays of numbers, column by column, by scikit-learn's and skrub's encoders."""
+"""Column-wise encoding of data frames as arrays, with scikit-learn's and skrub's encoders."""
 
 from __future__ import annotations
 
@@ -26,85 +26,85 @@ _SAMPLE_ROWS = 2**16
 
 
 def _in_files(X: Any) -> bool:
-    """Whether X is a table in files; other words name none."""
+    """Whether X is a table in files; other strings are not."""
     return is_table(X) and not (isinstance(X, str) and not Path(X).suffix and not Path(X).exists())
 
 
 class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
-    """Makes numbers of a data frame with words, dates, true and false, and missing values.
+    """Encode a data frame with text, dates, booleans and missing values as numbers.
 
-    Each column is treated by what it holds in the rows of the fit:
+    Each column is encoded by its content in the rows of the fit:
 
     ==============  =========================================================================
-    numbers         as they are, decimals as floats; missing values take the median, and a column
-                    of 0 and 1 marks them
-    true and false  1 and 0; missing values take the more frequent one, and a column marks them
+    numbers         unchanged, decimals as floats; missing values become the median, with an
+                    indicator column of 0 and 1
+    true and false  1 and 0; missing values become the more frequent one, with an indicator column
     dates           days since the first date of the fit; sine and cosine of month, weekday
-                    and hour, as far as they vary, and no weekday where all are the first of a
-                    month; missing values take the median day, and a column marks them
-    categorical     words of at most ``max_categories`` values: a column of 0 and 1 for each,
-                    and for missing values if there are any; another value has 0 in all of them
-    words           of more values: ``n_components`` columns that tell which letters follow one
-                    another in them; and where rows with the same word are the same in all
-                    columns, two of them or more on average, a column that numbers the words
-    left out        columns that are empty or the same in every row, and words without a blank
-                    that are another in every one of more than 10 rows
+                    and hour, if these vary, without the weekday if all dates are the first of a
+                    month; missing values become the median day, with an indicator column
+    categorical     text with at most ``max_categories`` values: one-hot encoding, including
+                    missing values if there are any; unknown values have 0 in all columns
+    text            with more values: ``n_components`` columns computed from letter n-grams. If
+                    rows with the same text are equal in all columns, and each text occurs twice
+                    or more on average, another column numbers the texts
+    left out        columns that are empty or constant, and text without blanks that is
+                    different in every one of more than 10 rows
     ==============  =========================================================================
 
-    Empty words are missing values. Words that are all dates in one format, with a month and a
-    year of four digits, are dates. Where days and months could be either way round in all of
-    them, the month comes first in 01/02/2020, and the day in 01.02.2020. Time zones are resolved
-    into universal time.
+    Empty strings are missing values. Text that is a date in all rows, in one format with a month
+    and a year of four digits, is read as dates. If days and months could be exchanged in all of
+    them, the month comes first in 01/02/2020, and the day in 01.02.2020. Dates with a time zone
+    are converted to UTC.
 
-    A table of numbers without missing values passes as it is, bit for bit, with what is the
-    same in every row. Categories of numbers are numbers: make them words, or of the dtype
-    ``category``, if their order means nothing.
+    A table of numbers without missing values is passed on unchanged, bit for bit, including
+    constant columns. Categories given as numbers are read as numbers: convert them to text or to
+    the dtype ``category`` if their order has no meaning.
 
     Parameters
     ----------
     max_categories : int, default=30
-        Most values of words that get a column each.
+        Maximum number of text values that are one-hot encoded.
     n_components : int, default=10
-        Columns for words of more values.
+        Number of columns for text with more values.
 
     Attributes
     ----------
     description_ : dict of str to str
-        For each column of the table one line on what was done to it.
+        One line for each column of the table that says how it was encoded.
     sources_ : ndarray of str of shape (n_features_out,)
-        For each column that is made the name of that of the table.
+        For each output column, the name of the column of the table.
     groups_ : ndarray of int of shape (n_features_out,)
-        Columns that are made of one column of words have the same number >= 0, all others -1.
+        Output columns of the same text column have the same number >= 0; all others have -1.
     kinds_ : dict of str to str
-        The columns that are read, with ``"number"``, ``"flag"``, ``"date"``, ``"category"`` or
-        ``"text"`` for each: the others were left out.
+        The columns that are used, with ``"number"``, ``"flag"``, ``"date"``, ``"category"`` or
+        ``"text"`` for each; the other columns were left out.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of all columns of the table.
 
     Raises
     ------
     ValueError
-        If a column holds numbers but for a few words, or dates but for a few, or cells of
-        several kinds; if one is of a type that is none of these; if nothing is left; at
-        ``transform`` if a column that is read is missing, or holds what is not of its kind.
+        If a column holds numbers except for a few words, or dates except for a few, or cells of
+        several kinds; if it has a type that is none of these; if no column is left. In
+        ``transform``, if a column that is used is missing, or has cells of another kind.
     ImportError
-        If pandas is not installed, or skrub where there are dates or words of many values.
+        If pandas is not installed, or skrub is not and there are dates or texts of many values.
 
     See Also
     --------
-    fenchel.QuantileRegressor : What may follow in a pipeline.
+    fenchel.QuantileRegressor : An estimator that may follow in a pipeline.
 
     Notes
     -----
-    Neither targets nor weights are looked at, so that rows may be encoded once and then be
-    split into folds. Median and values of a column are those of the rows that ``fit`` was given.
+    Neither targets nor weights are used, so rows may be encoded once and then be split into folds.
+    Medians and values of a column are those of the rows given to ``fit``.
 
-    Words that are numbers with a unit in nearly all rows, such as ``"5 EUR"``, and dates in
-    several formats are read as words, and ``fit`` warns of them.
+    Text that is a number with a unit in nearly all rows, such as ``"5 EUR"``, and dates in
+    several formats are read as text, with a warning from ``fit``.
 
     References
     ----------
-    The encoders are ``SimpleImputer`` and ``OneHotEncoder`` of scikit-learn, ``ToDatetime``,
+    Uses the encoders ``SimpleImputer`` and ``OneHotEncoder`` of scikit-learn, ``ToDatetime``,
     ``DatetimeEncoder`` and ``StringEncoder`` of skrub.
 
     Examples
@@ -131,15 +131,15 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         self.n_components = n_components
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Read off what each column holds.
+        """Determine the content of each column.
 
         Parameters
         ----------
         X : DataFrame of pandas or Polars of shape (n_samples, n_features), or a table in files
-            The table. Of a Parquet file, a folder of them, or a table or data set of Arrow, at
-            most 65 536 rows at equal steps are looked at.
+            The table. For a Parquet file, a folder of them, or a table or data set of Arrow, at
+            most 65 536 rows at equal steps are used.
         y : str, optional
-            Name of a column that is left out, of a table in files; else ignored.
+            Name of a column that is left out of a table in files; otherwise ignored.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         return self
 
     def _encoders(self, parts: list[Part]) -> list[tuple[str, Any, Any]]:
-        """The encoder of each block, with the parts that it is given."""
+        """Return the encoder of each block, with the parts that it is given."""
         blocks = {
             NUMBERS: SimpleImputer(strategy="median", add_indicator=True),
             FLAGS: SimpleImputer(strategy="most_frequent", add_indicator=True),
@@ -191,23 +191,23 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         return found
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Make an array of rows.
+        """Encode rows as an array.
 
         Parameters
         ----------
         X : DataFrame of pandas or Polars of shape (n_samples, n_features), or a table in files
-            A table with the columns that are read, in any order, and possibly others.
+            A table with the columns that are used, in any order, and possibly others.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features_out)
-            The rows as numbers, column after column in memory. Of a table in files a table, as
+            The rows as numbers, in Fortran order. For a table in files it is a table as
             estimators take it, which is encoded while it is read.
 
         Raises
         ------
         ValueError
-            If a column is missing, or has cells that are not of its kind.
+            If a column is missing or has cells of another kind.
         """
         check_is_fitted(self)
         if _in_files(X):
@@ -221,12 +221,12 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         return np.asfortranarray(values, dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> AnyArray:
-        """Names of the columns that are made, such as ``area`` and ``town=Bonn``.
+        """Names of the output columns, such as ``area`` and ``town=Bonn``.
 
         Parameters
         ----------
         input_features : ignored
-            There for pipelines.
+            Present for pipelines.
 
         Returns
         -------
@@ -237,20 +237,20 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
         return np.array(self.names_out_, dtype=object)
 
     def notices(self, X: ArrayLike, name: str = "X") -> list[str]:
-        """Say what is to be known of rows before they are transformed.
+        """Return notes on rows that are going to be transformed.
 
         Parameters
         ----------
         X : DataFrame of pandas or Polars of shape (n_samples, n_features)
             The rows.
         name : str, default="X"
-            What to call them.
+            Name of the table in messages.
 
         Returns
         -------
         list of str
-            A sentence for each column with words that the fit has not seen, and one for
-            missing values.
+            A sentence for each column with text that the fit has not seen, and one for missing
+            values.
 
         Raises
         ------
@@ -261,7 +261,7 @@ class TableEncoder(CheckedParameters, TransformerMixin, BaseEstimator):
 
 
 def noticed(encoder: TableEncoder, X: Any, name: str) -> list[Notice]:
-    """The same as :meth:`TableEncoder.notices`, before it is sentences."""
+    """The notes of :meth:`TableEncoder.notices`, before they are sentences."""
     check_is_fitted(encoder)
     reading = _reading()
     parts = reading.parts_of(reading.frame_of(X), encoder.kinds_, encoder.dates_, name)
@@ -274,7 +274,7 @@ STORED_TYPES: tuple[str | type, ...] = (
     "skrub._string_encoder.StringEncoder",
     "skrub._to_str.ToStr",
 )
-"""What files of fitted encoders may hold, beside scikit-learn's estimators."""
+"""Types that files of fitted encoders may hold, besides scikit-learn's estimators."""
 
 
 def table_encoder(max_categories: int = 30, n_components: int = 10) -> TableEncoder:
@@ -283,9 +283,9 @@ def table_encoder(max_categories: int = 30, n_components: int = 10) -> TableEnco
     Parameters
     ----------
     max_categories : int, default=30
-        Most values of words that get a column each.
+        Maximum number of text values that are one-hot encoded.
     n_components : int, default=10
-        Columns for words of more values.
+        Number of columns for text with more values.
 
     Returns
     -------
@@ -307,7 +307,7 @@ def table_encoder(max_categories: int = 30, n_components: int = 10) -> TableEnco
 
 
 def _reading() -> ModuleType:
-    """The module that reads data frames, which needs pandas."""
+    """Return the module that reads data frames, which needs pandas."""
     try:
         from fenchel.tables import reading  # noqa: PLC0415  (an optional dependency)
     except ImportError as error:
@@ -316,10 +316,10 @@ def _reading() -> ModuleType:
 
 
 def _numbers_of_words(parts: list[Part], table: Any) -> list[tuple[str, Any, Any]]:
-    """The encoder that numbers the first words that name rows, if any do.
+    """Return the encoder that numbers the first text column that identifies rows, if there is one.
 
-    Their letters alone are not told from what is measured of units that are there several times,
-    whose rows are held out together; by numbers, rows are known to have a name.
+    Without it, learning cannot distinguish columns computed from letters from measurements of
+    units that appear several times, whose rows are held out together.
     """
     n_different = int((~table.duplicated()).sum())
     for k, part in enumerate(parts):
@@ -330,7 +330,7 @@ def _numbers_of_words(parts: list[Part], table: Any) -> list[tuple[str, Any, Any
 
 
 def _made(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[str, str, int]]:
-    """Source, name and group of each column of the output, block after block."""
+    """Source, name and group of each output column, block by block."""
     of_key = {key(k): part for k, part in enumerate(parts)}
     group, of_words = 0, {}
     for block, encoder, keys in columns.transformers_:
@@ -360,7 +360,7 @@ def _made(columns: ColumnTransformer, parts: list[Part]) -> Iterator[tuple[str, 
 
 
 def _different(names: list[str]) -> list[str]:
-    """The names, with a line below the second of two that are the same."""
+    """The names, with an underscore appended to duplicates."""
     found: dict[str, None] = {}
     for name in names:
         new = name

@@ -1,4 +1,4 @@
-"""What columns are read as, without asking for pandas."""
+"""Kinds and parts of columns; this module does not need pandas."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from fenchel._typing import AnyArray
 NUMBER, FLAG, DATE, CATEGORY, TEXT = "number", "flag", "date", "category", "text"
 NUMBERS, FLAGS, CYCLES, CATEGORIES, TEXTS = range(5)  # in the order of the output
 NUMBERED = "numbers of words"
-"""Name of the encoder that numbers words, the last one if it is there."""
+"""Name of the encoder that numbers text; it is the last encoder if present."""
 
 
 class TableError(ValueError):
-    """What is wrong with a table: one sentence that names the column, and the row where it can."""
+    """Error in a table: one sentence that names the column, and the row if possible."""
 
 
 class OddCellsError(TableError):
-    """Some cells of a column are not what the others are."""
+    """Some cells of a column differ in kind from the others."""
 
 
 class Part(NamedTuple):
-    """A part of a column, as an encoder reads it; of what source, in which block of the output."""
+    """Part of a column as an encoder takes it, with its source and its block of the output."""
 
     block: int
     source: str
@@ -30,11 +30,10 @@ class Part(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """What columns hold: those that are read by kind, and why the others are left out.
+    """Contents of columns: the kind of those that are used, and why the others are left out.
 
-    ``dates`` has for each column of dates in which format they are written, the first of them,
-    and the cycles that vary; ``doubts`` a sentence for each column of words that may be meant as
-    another one.
+    For each column of dates, ``dates`` has its format, the first date and the cycles that vary;
+    ``doubts`` has a sentence for each text column that may be meant as another kind.
     """
 
     read: dict[str, str]
@@ -44,10 +43,10 @@ class Kinds(NamedTuple):
 
 
 def key(k: int) -> str:
-    """Name of the part at a position: another for each, whatever the columns are called."""
+    """Unique name of the part at a position, whatever the columns are called."""
     return f"part {k}"
 
 
 def counted(count: int, what: str) -> str:
-    """A number and what it is of, which has a plural in s."""
+    """A number with a noun, whose plural ends in s."""
     return f"{count} {what}{'s' * (count != 1)}"

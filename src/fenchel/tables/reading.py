@@ -1,4 +1,4 @@
-"""What the columns of a data frame are, and the parts of them that encoders are given."""
+"""Kinds of the columns of a data frame, and the parts of them that encoders take."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FEW = 10  # of more values none of which occurs twice, words without a blank ar
 
 
 def frame_of(X: Any) -> pd.DataFrame:
-    """Return a table as a DataFrame of pandas, in which empty words are missing values."""
+    """Return a table as a DataFrame of pandas, in which empty strings are missing values."""
     frame = X if isinstance(X, pd.DataFrame) else _of_pandas(X)
     frame = frame if is_numbered(frame) else frame.reset_index(drop=True)
     try:
@@ -74,7 +74,7 @@ def _of_pandas(X: Any) -> pd.DataFrame:
 
 
 def _no_text(frame: pd.DataFrame) -> str:
-    """Say which is the first word that cannot be written in UTF-8."""
+    """Message on the first text that cannot be written in UTF-8."""
     for name, column in frame.select_dtypes(object).items():
         bad = np.array([isinstance(c, str) and not cells.is_text(c) for c in column], np.bool_)
         if bad.any():
@@ -86,9 +86,9 @@ def _no_text(frame: pd.DataFrame) -> str:
 
 
 def _without_empty_words(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column in which empty words are missing values, as they are in CSV files.
+    """A column in which empty strings are missing values, as in CSV files.
 
-    One that is stored as a dictionary of Arrow is one of categories.
+    A column stored as a dictionary of Arrow is one of categories.
     """
     if str(column.dtype).startswith("dictionary"):
         column = pd.Series(pd.Categorical(column.astype(object)), index=column.index)
@@ -99,12 +99,12 @@ def _without_empty_words(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
-    """Sort the columns by what they hold; words of at most so many values are categories.
+    """Determine the kind of each column; text of at most ``most`` values is a category.
 
     Raises
     ------
     TableError
-        If a column of the table of this label is none of these, or none is left.
+        If a column of the table is of no known kind, or no column is left.
     """
     kinds = Kinds({}, {}, {}, [])
     as_it_is = all(cells.is_number(c) and not c.isna().any() for _, c in frame.items())
@@ -127,7 +127,7 @@ def kinds_of(frame: pd.DataFrame, most: int, label: str = "X") -> Kinds:
 
 
 def _kind_of(column: pd.Series[Any], what: str, most: int) -> tuple[str, str | None, str]:
-    """Kind, format of dates, and why it is better left out, if it is."""
+    """Kind, format of dates, and reason to leave the column out, if any."""
     some = column.dropna()
     if some.empty:
         return NUMBER, None, "empty"
@@ -178,12 +178,12 @@ def parts_of(
     calendars: dict[str, dict[str, Any]],
     label: str = "X",
 ) -> list[Part]:
-    """The parts of the columns that are read, in the order of the output.
+    """The parts of the columns that are used, in the order of the output.
 
     Raises
     ------
     TableError
-        If a column is missing, or has cells that are not of its kind.
+        If a column is missing, or has cells of another kind.
     """
     check_there(frame.columns, read, label)
     parts = []
@@ -215,12 +215,12 @@ def _date_parts(found: pd.Series[Any], name: str, calendar: dict[str, Any]) -> l
 
 
 def check_there(names: Collection[Any], read: Collection[str], what: str) -> None:
-    """Say which columns that are read are missing.
+    """Raise an error that names the missing columns, if any.
 
     Raises
     ------
     TableError
-        If any is.
+        If a column that is used is missing.
     """
     missing = [name for name in read if name not in names]
     if missing:
@@ -231,6 +231,6 @@ def check_there(names: Collection[Any], read: Collection[str], what: str) -> Non
 
 
 def table_of(parts: list[Part]) -> pd.DataFrame:
-    """The parts side by side, under names that differ whatever the table's are."""
+    """The parts as columns of a table, with unique names whatever the table's names are."""
     columns = {key(k): pd.Series(p.values, dtype=p.values.dtype) for k, p in enumerate(parts)}
     return pd.DataFrame(columns)
