@@ -1,4 +1,4 @@
-"""Models in files, through skops: no pickle, and nothing unknown is loaded."""
+"""Saving and loading models with skops: no pickle, and only known types are loaded."""
 
 from fenchel.persistence._models import load, load_metadata, save
 from fenchel.persistence._writing import write_whole

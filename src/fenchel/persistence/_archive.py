@@ -1,4 +1,4 @@
-"""What an archive claims, held against what it is, before anything of it is unpacked or built."""
+"""Consistency checks of an archive before any of it is unpacked or built."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = 80
 
 
 def check_directory(archive: zipfile.ZipFile, n_bytes: int) -> None:
-    """Refuse parts that are more than the file: compressed, or over one another."""
+    """Raise an error if parts are larger than the file: compressed, or overlapping."""
     for info in archive.infolist():
         if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
             raise ValueError(
@@ -35,7 +35,7 @@ def check_directory(archive: zipfile.ZipFile, n_bytes: int) -> None:
 
 
 def check_parts(archive: zipfile.ZipFile) -> None:
-    """Refuse arrays that are not as long as they claim, and objects that unfold into many."""
+    """Raise an error for arrays of another length than stated, and objects that expand to many."""
     for info in archive.infolist():
         content = archive.read(info)
         if content.startswith(b"PK"):  # as NumPy recognizes them, whatever the name
@@ -48,7 +48,7 @@ def check_parts(archive: zipfile.ZipFile) -> None:
 
 
 def _check_array(name: str, start: bytes, n_bytes: int) -> None:
-    """Hold the header of an array, whose first bytes are given, against its length."""
+    """Compare the header of an array, whose first bytes are given, with its length."""
     file = io.BytesIO(start)
     version = np.lib.format.read_magic(file)
     read = {
@@ -68,7 +68,7 @@ def _check_array(name: str, start: bytes, n_bytes: int) -> None:
 
 
 def _check_compressed(name: str, content: bytes) -> None:
-    """Unpack a compressed part bit by bit, and stop where it is more than it may be."""
+    """Unpack a compressed part step by step, and stop if it is larger than allowed."""
     most = _SMALL + _GROWTH * len(content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
@@ -89,11 +89,11 @@ def _check_compressed(name: str, content: bytes) -> None:
 
 
 def _check_schema(schema: Any) -> None:
-    """Refuse references, with which a short file describes a long object.
+    """Raise an error for references, by which a short file could describe a long object.
 
-    ``save`` writes an object out wherever it occurs, with the same identity: so all of its
-    occurrences have as many parts, and each array has one object. With that, what is built is
-    at most what is written.
+    ``save`` writes an object out wherever it occurs, with the same identity. So all of its
+    occurrences have the same number of parts, and each array belongs to one object. The object
+    that is built is then at most as large as what is written.
     """
     sizes: dict[Hashable, int] = {}
     owners: dict[str, Hashable] = {}

@@ -1,4 +1,4 @@
-"""Estimators to archives and back."""
+"""Saving estimators to archives and loading them."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ _TYPES = That(
 def save(
     model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None
 ) -> Path:
-    """Write a model to a file, which is whole or not there.
+    """Write a model to a file, atomically.
 
     Parameters
     ----------
     model : estimator
-        An estimator of fenchel, fitted or not, bare or inside scikit-learn's pipelines; one of
-        :mod:`fenchel.dask` without its client.
+        An estimator of fenchel, fitted or not, by itself or inside scikit-learn's pipelines. One
+        of :mod:`fenchel.dask` is saved without its client.
     path : str or path
-        Where to; ``.skops`` is the usual ending. The folder must exist. A file that is there
-        is replaced once the new one is complete, and keeps its mode; a link is followed.
+        Path of the file, usually with the suffix ``.skops``. The folder must exist. An existing
+        file is replaced once the new one is complete, and keeps its mode; a link is followed.
     metadata : mapping, optional
         Anything that JSON can hold, to be read by :func:`load_metadata`.
 
@@ -83,14 +83,14 @@ def save(
     ImportError
         If skops is not installed.
     TypeError
-        If the model is no estimator or holds something that cannot be stored, such as a lambda
-        as a kernel, or if the metadata are not what JSON can hold.
+        If the model is not an estimator or holds something that cannot be stored, such as a
+        lambda as a kernel, or if JSON cannot hold the metadata.
     OSError
-        If the file cannot be written: the old one, if any, is untouched.
+        If the file cannot be written; an existing file is unchanged.
 
     See Also
     --------
-    load : Read the model.
+    load : Read a model.
 
     Examples
     --------
@@ -125,21 +125,21 @@ def save(
 def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) -> Any:
     """Read a model that :func:`save` wrote.
 
-    Only types of fenchel, scikit-learn and NumPy, and skrub's for words, are built; a file that
-    names any other is refused before anything in it is, and so is one that claims to hold more
-    than it has bytes.
+    Only types of fenchel, scikit-learn and NumPy, and skrub's for text, are built. A file that
+    names any other type is refused before anything in it is built, and so is one that claims to
+    hold more than it has bytes.
 
     Parameters
     ----------
     path : str or path
         The file.
     trusted : iterable of str or type, optional
-        Further types and functions to build, for instance a loss of your own.
+        Further types and functions that may be built, for instance a user-defined loss.
 
     Returns
     -------
     estimator
-        The model: predictions, certificate and parameters are exactly those of the saved one.
+        The model. Its predictions, certificate and parameters are exactly those of the saved one.
 
     Raises
     ------
@@ -148,12 +148,12 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not one of :func:`save`, is damaged, or holds unknown types.
+        If the file was not written by :func:`save`, is damaged, or holds unknown types.
 
     Warns
     -----
     UserWarning
-        If another version of fenchel (in the first two numbers) wrote the file.
+        If the file was written by another version of fenchel (in the first two numbers).
 
     See Also
     --------
@@ -198,7 +198,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
 
 
 def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what :func:`save` was given as ``metadata``, and the versions that wrote the file.
+    """Read the ``metadata`` given to :func:`save`, and the versions that wrote the file.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        The metadata, with the versions of fenchel, NumPy and scikit-learn as ``"versions"``.
+        The metadata, and the versions of fenchel, NumPy and scikit-learn as ``"versions"``.
 
     Raises
     ------
@@ -236,10 +236,10 @@ def load_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 @cache
 def trusted_types() -> tuple[str, ...]:
-    """Names of the types that models of fenchel consist of, beside those skops knows.
+    """Names of the types in models of fenchel, besides those known to skops.
 
-    These are its own, scikit-learn's kernels and the splitters that a ``cv`` may be, and what
-    skrub makes of words.
+    These are the types of fenchel, scikit-learn's kernels, the splitters that ``cv`` may be, and
+    the types by which skrub encodes text.
     """
     own: list[str | type] = [
         Certificate,
@@ -332,7 +332,7 @@ def _warn_of_version(path: Path, written: Mapping[str, str]) -> None:
 
 
 def _metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What JSON makes of them."""
+    """The metadata as JSON returns them."""
     if not (metadata is None or isinstance(metadata, Mapping)):
         raise TypeError(f"metadata must be a mapping or None, got {shown(metadata)}")
     try:
@@ -349,13 +349,13 @@ def _name(t: str | type) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    """What another library says, in one sentence."""
+    """The message of another library in one sentence."""
     text = " ".join(str(error).split()) or type(error).__name__
     return re.sub(r"\. (?=[A-Z])", "; ", text).rstrip(".")
 
 
 def _functions(value: Any, seen: set[int]) -> Iterable[FunctionType]:
-    """All Python functions that an object holds, however deep."""
+    """All Python functions that an object holds, at any depth."""
     if id(value) in seen or isinstance(value, (str, bytes, int, float, np.ndarray, type)):
         return
     seen.add(id(value))
@@ -372,7 +372,7 @@ def _functions(value: Any, seen: set[int]) -> Iterable[FunctionType]:
 
 
 def _check_function(function: FunctionType) -> None:
-    """Refuse a function that a file could not name."""
+    """Raise an error for a function that a file cannot refer to by name."""
     module = sys.modules.get(function.__module__)
     if getattr(module, function.__name__, None) is not function:
         raise TypeError(

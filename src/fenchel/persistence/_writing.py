@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uuid import uuid4
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write a file so that at its path there is the old one or the new one, and never a part.
+    """Write a file atomically: its path has the old file or the new one, never a part.
 
-    A symbolic link is followed, and a file that is there keeps its mode and, where the system
-    allows it, its owner; its other hard links keep the old content. Where the system has files
-    without names (``O_TMPFILE``: Linux, on most file systems), a process that is killed leaves
-    nothing behind, but for a kill between two system calls at the very end of a replacement.
-    Elsewhere it may leave ``.fenchel-*.tmp`` beside the file, which can be deleted.
+    A symbolic link is followed. An existing file keeps its mode and, if the system allows it, its
+    owner; its other hard links keep the old content. On systems with unnamed files (``O_TMPFILE``:
+    Linux, on most file systems), a process that is killed leaves nothing behind, except if it is
+    killed between two system calls at the very end of a replacement. On other systems it may
+    leave ``.fenchel-*.tmp`` beside the file, which can be deleted.
 
     Raises
     ------
@@ -63,10 +63,10 @@ def _write(target: Path, content: bytes) -> None:
 def _write_unnamed(
     target: Path, temporary: Path, content: bytes, old: os.stat_result | None
 ) -> bool:
-    """Write a file that has no name until it is whole; False where the system has none.
+    """Write a file that has no name until it is complete; False if the system has none.
 
-    It gets the name of the target where that is free, and else that of the temporary file: a
-    link replaces nothing.
+    It then gets the name of the target if that is free, and otherwise that of the temporary file,
+    since a link cannot replace a file.
     """
     try:
         unnamed = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
