@@ -1,4 +1,4 @@
-"""Fits of collections of Dask, whose features lie on the workers of a cluster."""
+"""Estimators for Dask collections, with features on the workers of a cluster."""
 
 from fenchel.dask.estimators import (
     DaskExpectileRegressor,

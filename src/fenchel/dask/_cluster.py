@@ -1,4 +1,4 @@
-"""A cluster as fits see it: pure tasks, and a sentence where no result will ever come."""
+"""Interface to a cluster: tasks without side effects, and errors if no result can come."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 
 PATIENCE = 60.0
-"""Seconds without a worker after which a fit gives up: workers that die may be started again."""
+"""Seconds without a worker after which a fit stops, as lost workers may be started again."""
 _LOOK = 1.0  # seconds between two looks at the workers
 _FAN_IN = 8  # sums that one task adds up
 
 
 def part_of_dask(name: str) -> Any:
-    """A module of Dask, or a sentence on how to get it."""
+    """Return a module of Dask, or raise an error that says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -26,9 +26,9 @@ def part_of_dask(name: str) -> Any:
 class Cluster:
     """The workers of a client.
 
-    Whatever is computed there is a task without side effects, of other tasks and of arguments that
-    the scheduler keeps: so the results of a worker that is lost are computed again by others.
-    Nothing is put on a worker that could not be.
+    All computations are tasks without side effects, of other tasks and of arguments that the
+    scheduler keeps. The results of a lost worker are therefore computed again by others, and
+    nothing is stored on a worker that could not be recomputed.
 
     Parameters
     ----------
@@ -44,21 +44,21 @@ class Cluster:
             )
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The future of a task; arguments that are futures are its results to be."""
+        """Return the future of a task; arguments that are futures are replaced by results."""
         with part_of_dask("dask").config.set(
             {"distributed.admin.large-graph-warning-threshold": "1GB"}
         ):
             return self.client.submit(function, *arguments, pure=False)
 
     def held(self, value: Any) -> Any:
-        """The future of a value that several tasks read, kept by the scheduler."""
+        """Return the future of a value that several tasks use, kept by the scheduler."""
         return self.submit(_same, value)
 
     def gathered(self, futures: Sequence[Any]) -> list[Any]:
-        """Results of futures.
+        """Return the results of futures.
 
-        Errors of tasks are raised as they are. Where a cluster is without workers, or without its
-        scheduler, for a minute, or one task kills worker after worker, a RuntimeError says so.
+        Errors of tasks are raised unchanged. A RuntimeError is raised if the cluster has no
+        workers or no scheduler for a minute, or if a task repeatedly kills its worker.
         """
         distributed = part_of_dask("distributed")
         gone = part_of_dask("distributed.comm").CommClosedError, CancelledError
@@ -74,7 +74,7 @@ class Cluster:
             ) from error
 
     def _watch(self, found: Future[Any]) -> None:
-        """Wait for a result as long as there are workers from which it may come."""
+        """Wait for a result as long as there are workers that may return it."""
         seen = time.monotonic()
         alive: Future[Any] | None = None
         while not _is_done(found, _LOOK):
@@ -89,12 +89,12 @@ class Cluster:
                 )
 
     def _is_alive(self) -> bool:
-        """Whether there is a worker that takes tasks, as far as the scheduler knows."""
+        """Whether there is a worker that accepts tasks, as far as the scheduler knows."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return any(worker.get("status", "running") == "running" for worker in workers)
 
     def summed(self, futures: Sequence[Any]) -> Any:
-        """The sum of arrays, added up on the workers, always in the same order."""
+        """The sum of arrays, computed on the workers and always in the same order."""
         left = list(futures)
         while len(left) > _FAN_IN:
             groups = [left[k : k + _FAN_IN] for k in range(0, len(left), _FAN_IN)]
@@ -103,14 +103,14 @@ class Cluster:
 
 
 def _is_done(found: Future[Any], seconds: float) -> bool:
-    """Whether a future is done, or is before these seconds are over."""
+    """Whether a future is done, or becomes so within these seconds."""
     done = threading.Event()
     found.add_done_callback(lambda _: done.set())
     return done.wait(seconds)
 
 
 def _apart(task: Callable[[], Any]) -> Future[Any]:
-    """What a task returns, from a thread that nobody waits for where it hangs."""
+    """Run a task in a thread, so that nothing waits for it if it hangs."""
     found: Future[Any] = Future()
 
     def run() -> None:

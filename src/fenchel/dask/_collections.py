@@ -1,4 +1,4 @@
-"""Collections of Dask as rows on workers, and predictions as collections."""
+"""Dask collections as rows on workers, and predictions as collections."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fenchel.regression.elsewhere import Source
 
 @dataclass(frozen=True)
 class OnWorkers(Source):
-    """Collections whose parts are read by workers: rows there, targets and weights here."""
+    """Collections that workers read: rows on the workers, targets and weights on the client."""
 
     kind = SpreadFeatures
 
     @classmethod
     def read(cls, client: Any, X: Any, y: Any, sample_weight: Any, random_state: Any) -> OnWorkers:
-        """Read them, and check what is in them as other data are checked."""
+        """Read collections, with the same checks as for other data."""
         given = {"X": X, "y": y, "sample_weight": sample_weight}
         pieces = {name: _pieces(each, name) for name, each in given.items()}
         _check_same(given, pieces)
@@ -78,7 +78,7 @@ class OnWorkers(Source):
         )
 
     def combination(self, feature_map: FeatureMap, weights: FloatArray) -> FloatArray:
-        """On the workers that have the rows."""
+        """Compute on the workers that have the rows."""
         return np.asarray(self.rows.combination(feature_map, weights))
 
 
@@ -97,13 +97,13 @@ def _is_flat(values: Any) -> bool:
 
 
 def _names(X: Any) -> list[str] | None:
-    """Names of the columns of a data frame, if they are strings."""
+    """Names of the columns of a data frame if they are strings."""
     names = list(X.columns) if _is_frame(X) else []
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _pieces(values: Any, name: str) -> list[Any]:
-    """Delayed parts of a collection, one after the other by rows; none for no weights."""
+    """Delayed parts of a collection, in the order of the rows; none if there are no weights."""
     if values is None and name == "sample_weight":
         return []
     dimensions = (2,) if name == "X" else (1, 2) if name == "y" else (1,)
@@ -124,7 +124,7 @@ def _pieces(values: Any, name: str) -> list[Any]:
 
 
 def _check_same(given: dict[str, Any], pieces: dict[str, list[Any]]) -> None:
-    """Refuse collections in different partitions, as far as it is known before they are read."""
+    """Raise an error for collections in different partitions, if known before they are read."""
     number = len(pieces["X"])
     for name in ("y", "sample_weight"):
         if given[name] is not None and len(pieces[name]) != number:
@@ -140,16 +140,16 @@ def _check_same(given: dict[str, Any], pieces: dict[str, list[Any]]) -> None:
 
 
 def _lengths(values: Any) -> tuple[float, ...]:
-    """Rows in each partition, nan where that is not known; none of a data frame."""
+    """Number of rows in each partition, nan if unknown; empty for a data frame."""
     return () if values is None or _is_frame(values) else tuple(values.chunks[0])
 
 
 def lazily(
     X: Any, function: Callable[..., FloatArray], n_outputs: int | None, n_columns: int
 ) -> Any:
-    """What a function makes of all parts of X, as a collection of X's kind.
+    """Apply a function to all parts of X, lazily, as a collection of X's kind.
 
-    ``n_outputs`` is None where it makes (m,) of rows (m, d).
+    ``n_outputs`` is None if it returns (m,) for rows (m, d).
     """
     if X.ndim != 2 or X.shape[1] != n_columns:
         given = X.shape[1] if X.ndim == 2 else "no"
@@ -176,14 +176,14 @@ def lazily(
 
 
 def _of_rows(X: Any, function: Callable[..., FloatArray], n_outputs: int | None) -> FloatArray:
-    """What a function makes of rows, which may be none."""
+    """Apply a function to rows, which may be empty."""
     if len(X) == 0:
         return np.empty((0,) if n_outputs is None else (0, n_outputs))
     return function(X)
 
 
 def _framed(frame: Any, function: Callable[..., FloatArray]) -> Any:
-    """The same of a data frame, with its index."""
+    """Apply a function to a data frame, and keep its index."""
     pandas = part_of_dask("pandas")
     found = function(frame) if len(frame) else np.empty(0)
     kind = pandas.Series if found.ndim == 1 else pandas.DataFrame

@@ -1,4 +1,4 @@
-"""Rows of which the features lie on workers."""
+"""Design of rows whose features are on workers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Sums = tuple[FloatArray | float, ...]
 
 
 class Remote(ByValues, Streamed):
-    """:class:`fenchel.design.Streamed` with features on workers, one task a part in each pass.
+    """:class:`fenchel.design.Streamed` with features on workers, one task for a part and pass.
 
-    What is computed of a function for all blocks, its directions, are its values on all rows; and
-    what blocks push is collected, and pulled on all workers at once. Features (n, r) have
+    The directions of a function, which are computed for all blocks, are its values on all rows.
+    The pushes of all blocks are collected and pulled on all workers at once. Features (n, r) have
     ``values``, ``pulled``, ``hessian`` and ``diagonal``, in one pass each.
     """
 
@@ -43,7 +43,7 @@ class Remote(ByValues, Streamed):
         return weights @ self.coupling.T
 
     def pull(self, rows: Rows, push: FloatArray) -> FloatArray:
-        """Φᵀ push, (r, p), when it is looked at: a pass brings those of all blocks together."""
+        """Φᵀ push, (r, p), computed when it is used, in one pass for all blocks."""
         pulled: Any = _Pushed(self._spread, rows, push)
         return pulled
 
@@ -58,7 +58,7 @@ class Remote(ByValues, Streamed):
 
 
 class _Pushed:
-    """A push on some rows, not pulled yet."""
+    """A push on some rows that is not pulled yet."""
 
     def __init__(self, features: Any, rows: Rows, push: FloatArray) -> None:
         self.features, self.rows, self.push = features, rows, push

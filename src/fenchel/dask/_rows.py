@@ -1,4 +1,4 @@
-"""Rows that lie on workers, one part of them in each future, and what is computed there."""
+"""Rows on workers, one part in each future, and computations with them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from fenchel.features.base import far_mean
 
 
 class SpreadRows:
-    """Rows (n, k) of numbers on workers: ``rows[numbers]`` and ``rows[10:20]`` bring some of them.
+    """Rows (n, k) of numbers on workers: ``rows[numbers]`` and ``rows[10:20]`` fetch some of them.
 
-    ``parts`` are futures of arrays (m, k), or of what has these as ``rows``; ``starts`` are the
-    numbers of the first row of each part, and of all rows, (n_parts + 1,).
+    ``parts`` are futures of arrays (m, k), or of objects that have these as ``rows``. ``starts``
+    are the index of the first row of each part, and the number of all rows, (n_parts + 1,).
     """
 
     ndim = 2
@@ -40,7 +40,7 @@ class SpreadRows:
         return [slice(*pair) for pair in pairwise(self.starts.tolist())]
 
     def local(self, rows: AnyArray) -> list[tuple[int, AnyArray]]:
-        """Parts in which rows lie, each with the places of these rows among those given."""
+        """Parts that contain rows, each with the positions of these rows in the given ones."""
         part = np.searchsorted(self.starts, rows, side="right") - 1
         return [(int(k), np.flatnonzero(part == k)) for k in np.unique(part)]
 
@@ -59,7 +59,7 @@ class SpreadRows:
         return self.cluster.submit(tasks.some_rows, self.parts[part], rows)
 
     def some(self, numbers: IntArray) -> SpreadRows:
-        """Rows by their numbers, which never fall: on the workers that have them."""
+        """Select rows by nondecreasing index, on the workers that have them."""
         wanted = self.local(numbers)
         parts = [self._of(k, numbers[places] - self.starts[k]) for k, places in wanted]
         starts = np.cumsum([0, *(len(places) for _, places in wanted)])
@@ -73,10 +73,10 @@ class SpreadRows:
 
 
 class SpreadFeatures(SpreadRows):
-    """Features (n, r) of rows on workers, less a shift, with the passes over them.
+    """Features (n, r) of rows on workers, minus a shift, with the passes over them.
 
-    Each pass is one task for each part, whose arguments and results are of the size of its
-    targets, or of weights: the features stay where they are.
+    Each pass is one task for each part. Its arguments and results have the size of the targets
+    or of the weights, while the features stay on the workers.
 
     ``left`` and ``kernel_error`` are those of :class:`fenchel.features.FeaturesOnDisk`.
     """
@@ -101,12 +101,12 @@ class SpreadFeatures(SpreadRows):
         return self.cluster.submit(tasks.some_features, self.parts[part], self._shift, rows)
 
     def _pass(self, function: Any, given: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """A task for each part, with what is given for it."""
+        """Submit a task for each part, with its arguments."""
         pairs = zip(self.parts, given, strict=True)
         return [self.cluster.submit(function, part, *mine) for part, mine in pairs]
 
     def _asked(self, method: str, given: Sequence[tuple[FloatArray, ...]], p: int) -> list[Any]:
-        """What a method of the design of each part returns, for p outputs by themselves."""
+        """Call a method of the design of each part, for p uncoupled outputs."""
         known = self._shift, np.eye(p), method
         return self._pass(tasks.asked, [(*known, *mine) for mine in given])
 
@@ -139,7 +139,7 @@ class SpreadFeatures(SpreadRows):
         return np.asarray(self.cluster.summed(found))
 
     def design(self, coupling: FloatArray) -> Remote:
-        """The design that asks the workers, for outputs coupled by S."""
+        """The design that calls the workers, for outputs coupled by S."""
         return Remote(self, coupling)
 
     def centre(self, weight: FloatArray) -> FloatArray | None:

@@ -1,4 +1,4 @@
-"""What workers do with one part of the rows: functions without side effects."""
+"""Computations of workers on one part of the rows: functions without side effects."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fenchel.features.base import moments
 
 
 class Part(NamedTuple):
-    """Rows of positive weight of one part of a collection."""
+    """Rows of positive weight in one part of a collection."""
 
     rows: FloatArray
     targets: FloatArray
     """(m, t)."""
     weight: FloatArray | None
     kept: IntArray
-    """Their numbers among all rows of the part."""
+    """Their indices among all rows of the part."""
     n_rows: int
     """Number of all rows of the part."""
 
@@ -52,7 +52,7 @@ def read(number: int, X: Any, y: Any, sample_weight: Any) -> Part:
 
 
 def other_lengths(name: str, given: float, number: int, rows: float) -> ValueError:
-    """What is said of a partition with another number of rows than that of X."""
+    """Error for a partition whose number of rows differs from that of X."""
     return ValueError(
         f"{name} must be in partitions of as many rows as those of X, and has {given} in "
         f"partition {number}, where X has {rows}"
@@ -79,18 +79,18 @@ def _numbers(values: Any, name: str, number: int) -> FloatArray:
 
 
 def rows_of(part: Part) -> FloatArray:
-    """Its rows."""
+    """The rows of a part."""
     return part.rows
 
 
 def all_but_rows(part: Part) -> tuple[Part, float]:
-    """Targets, weights and numbers, which the client keeps, and the largest size in the rows."""
+    """Targets, weights and indices, kept by the client, and the largest absolute entry of X."""
     largest = float(np.abs(part.rows).max(initial=0.0))
     return part._replace(rows=np.empty((0, part.rows.shape[1]))), largest
 
 
 def some_rows(rows: FloatArray, numbers: IntArray) -> FloatArray:
-    """Rows by their numbers."""
+    """Select rows by index."""
     return rows[numbers]
 
 
@@ -108,7 +108,7 @@ def combination(rows: FloatArray, known: tuple[FeatureMap, FloatArray]) -> Float
 def left_out(
     features: FloatArray, rows: FloatArray, feature_map: FeatureMap
 ) -> tuple[FloatArray, float]:
-    """What features leave out of the kernel's diagonal, (m,), and the sum of their squares."""
+    """What features leave out of the kernel's diagonal, (m,), and the sum of squared features."""
     left = np.zeros(len(rows))
 
     def task(block: slice) -> tuple[float]:
@@ -122,7 +122,7 @@ def left_out(
 
 
 class _Less:
-    """Features less a shift, for a few rows at a time."""
+    """Features minus a shift, for a few rows at a time."""
 
     def __init__(self, features: FloatArray, shift: FloatArray) -> None:
         self.features, self.shift, self.shape = features, shift, features.shape
@@ -132,14 +132,14 @@ class _Less:
 
 
 def some_features(features: FloatArray, shift: FloatArray, numbers: IntArray) -> FloatArray:
-    """Features of rows by their numbers."""
+    """Features of rows selected by index."""
     return np.asarray(features[numbers] - shift)
 
 
 def asked(
     features: FloatArray, shift: FloatArray, coupling: FloatArray, method: str, *given: FloatArray
 ) -> FloatArray:
-    """What a method of the design of these features returns."""
+    """Call a method of the design of these features."""
     design = Streamed(_Less(features, shift) if shift.any() else features, coupling)
     return np.asarray(getattr(design, method)(*given))
 

@@ -1,4 +1,4 @@
-"""Estimators that fit collections of Dask."""
+"""Estimators that are fitted to Dask collections."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _OF_ROWS = (
 
 @parameters
 class OnCluster:
-    """What the estimators of this module add to those that they are derived from.
+    """Mixin that fits an estimator of this library to Dask collections.
 
-    The parameters are those of the other, and ``client``.
+    The parameters are those of the estimator, and ``client``.
     """
 
     constraints = declared(client=NONE | Having("a Client of Dask", ("submit", "gather")))
     local: ClassVar[Any]
-    """The estimator that this one is beside its cluster."""
+    """The estimator without a cluster."""
     _: KW_ONLY
     client: Any = None
     _takes_sparse = False
 
     @property
     def client_(self) -> Any:
-        """The client as given, or the one that Dask has for everybody."""
+        """The client as given, or the current client of Dask."""
         if self.client is not None:
             return self.client
         distributed = part_of_dask("distributed")
@@ -59,18 +59,18 @@ class OnCluster:
             ) from error
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: None = None) -> Self:
-        """Fit all outputs at once, the features of all rows on the workers.
+        """Fit all outputs at once, with the features of all rows on the workers.
 
         Parameters
         ----------
         X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-            In chunks of rows, whose lengths need not be known.
+            In chunks of rows, whose lengths may be unknown.
         y : dask.array.Array, or Series or DataFrame, of shape (n_samples,) or (n, n_outputs)
             Targets, in the same chunks.
         sample_weight : dask.array.Array or Series of shape (n_samples,), optional
             Non-negative weights, in the same chunks.
         groups : None
-            Groups are for rows in memory.
+            Not supported: groups are for rows in memory.
 
         Returns
         -------
@@ -79,14 +79,14 @@ class OnCluster:
         Raises
         ------
         ValueError
-            For parameters or data that are not allowed; the sentence names which.
+            For parameters or data that are not allowed; the message says which.
         RuntimeError
-            Where there is no worker, or none for a minute.
+            If there is no worker, or none for a minute.
         """
         return super().fit(X, y, sample_weight, groups)  # type: ignore[misc]  # of a mixin
 
     def elsewhere(self, X: Any, y: Any, sample_weight: Any = None) -> Source:
-        """Return the rows of collections as they lie on the workers."""
+        """Return the rows of collections as they are on the workers."""
         if isinstance(X, Source):
             return X
         model: Any = self
@@ -100,7 +100,7 @@ class OnCluster:
         return data
 
     def predict(self, X: Any) -> Any:
-        """Predict; for a Dask collection lazily.
+        """Predict; lazily for a Dask collection.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class OnCluster:
         Returns
         -------
         Dask array for a Dask collection, else ndarray
-            Predictions as of the estimator without a cluster.
+            Predictions, as by the estimator without a cluster.
         """
         if not is_collection(X):
             return super().predict(X)  # type: ignore[misc]  # of a mixin
@@ -121,7 +121,7 @@ class OnCluster:
         return lazily(X, values, None if flat else n_outputs, fitted.n_features_in_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The ``score`` without a cluster; workers predict, and the client scores."""
+        """Return the ``score`` of the estimator; workers predict and the client scores."""
         if not is_collection(X):
             return super().score(X, y, sample_weight)  # type: ignore[misc]  # of a mixin
         fitted = self._to_workers()
@@ -131,21 +131,21 @@ class OnCluster:
         return float(fitted.score(None, y, sample_weight))
 
     def to_local(self) -> Any:
-        """The fitted estimator without its cluster, with all fitted attributes."""
+        """Return the fitted estimator without its cluster, with all fitted attributes."""
         check_is_fitted(self)
         found = object.__new__(self.local)
         vars(found).update({name: value for name, value in vars(self).items() if name != "client"})
         return found
 
     def _to_workers(self) -> Any:
-        """What predictions need of the fitted estimator, and nothing of the length of the rows."""
+        """Return what predictions need, without arrays of the length of the rows."""
         found = self.to_local()
         for name in _OF_ROWS:
             vars(found).pop(name, None)
         return found
 
     def __sklearn_clone__(self) -> Any:
-        """A copy that is not fitted, with the same client."""
+        """Return an unfitted copy with the same client."""
         model: Any = self
         given = model.get_params(deep=False)
         client = given.pop("client")
@@ -154,7 +154,7 @@ class OnCluster:
         return kind(**copied, client=client)
 
     def __getstate__(self) -> Any:
-        """Without the client, which is a connection of this process."""
+        """State without the client, which is a connection of this process."""
         state: Any = super().__getstate__()
         return {**state, "client": None}
 
@@ -169,7 +169,7 @@ def _decided(fitted: Any, X: Any) -> FloatArray:
 
 @parameters
 class DaskQuantileRegressor(OnCluster, QuantileRegressor):
-    """:class:`fenchel.QuantileRegressor` of collections of Dask.
+    """:class:`fenchel.QuantileRegressor` for Dask collections.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class DaskQuantileRegressor(OnCluster, QuantileRegressor):
 
 @parameters
 class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
-    """:class:`fenchel.ExpectileRegressor` of collections of Dask.
+    """:class:`fenchel.ExpectileRegressor` for Dask collections.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class DaskExpectileRegressor(OnCluster, ExpectileRegressor):
 
 @parameters
 class DaskSVR(OnCluster, SVR):
-    """:class:`fenchel.SVR` of collections of Dask.
+    """:class:`fenchel.SVR` for Dask collections.
 
     Parameters
     ----------
@@ -214,9 +214,9 @@ class DaskSVR(OnCluster, SVR):
 
 @parameters
 class DaskKernelRidge(OnCluster, KernelRidge):
-    """:class:`fenchel.KernelRidge` of collections of Dask.
+    """:class:`fenchel.KernelRidge` for Dask collections.
 
-    Solved by Newton's method, and without leave-one-out residuals.
+    It is solved by Newton's method and has no leave-one-out residuals.
 
     Parameters
     ----------
