@@ -1,4 +1,4 @@
-"""What is read off fitted estimators and tables, for pictures, reports and the command line."""
+"""Inspection of fitted estimators and tables, for pictures, reports and the command line."""
 
 from fenchel.inspection.importances import Importances, importances_of
 from fenchel.inspection.intervals import Intervals, intervals_of

@@ -1,4 +1,4 @@
-"""How much of what a fitted model predicts is due to each column of its table."""
+"""Feature importances for the columns of the table that a model was given."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fenchel.metrics.effects import IDLE
 
 @dataclass(frozen=True)
 class Importances:
-    """Shares of the variance of predictions that are due to features.
+    """Shares of the variance of predictions due to each feature.
 
     Attributes
     ----------
     names : list of str
-        Of the features: x0, x1, … where they have none.
+        Names of the features; x0, x1, … if they have none.
     shares : ndarray of shape (n_features,)
-        Summing to 1; zeros where predictions are constant.
+        Importances that sum to 1; zeros if predictions are constant.
 
     Examples
     --------
@@ -36,32 +36,32 @@ class Importances:
     shares: FloatArray
 
     def largest(self, number: int | None = None) -> list[tuple[str, float]]:
-        """Names and shares of the features that are read, the largest first, so many at most."""
+        """Names and shares of the features that are used, largest first, at most ``number``."""
         order = np.argsort(-self.shares, kind="stable")[:number]
         return [(self.names[j], float(self.shares[j])) for j in order if self.shares[j] >= IDLE]
 
     def ordered(self, names: list[str]) -> list[str]:
-        """Some names of features by their shares, the largest first."""
+        """Sort some feature names by their shares, largest first."""
         shares = dict(zip(self.names, self.shares, strict=True))
         return sorted(names, key=lambda name: -shares.get(name, 0.0))
 
     @property
     def idle(self) -> list[str]:
-        """Features with less than a thousandth of the importance."""
+        """Features with an importance below one thousandth."""
         pairs = zip(self.names, self.shares, strict=True)
         return [name for name, share in pairs if share < IDLE]
 
 
 def importances_of(estimator: Any) -> Importances | None:
-    """Importances of the columns that a fitted model was given; None where it has none.
+    """Importances of the columns that a fitted model was given, or None if it has none.
 
-    Columns that an encoder in a pipeline has made of one column of a table count as that one.
-    Calibrated intervals have those of the model inside.
+    Columns that an encoder in a pipeline has made of one column of a table count as that column.
+    For calibrated intervals, the importances are those of the model inside.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def importances_of(estimator: Any) -> Importances | None:
 def _names(
     estimator: Any, given: list[str] | None, sources: dict[str, str]
 ) -> tuple[list[str] | None, dict[str, str]]:
-    """Names of what the model inside is given, and the columns of the table that they are of."""
+    """Names of the inputs of the model inside, and the table columns that they come from."""
     inner = inner_estimator(estimator)
     if inner is None:
         inner = calibrated_estimator(estimator)
@@ -112,7 +112,7 @@ def _names(
 
 
 def _names_after(step: Any, given: list[str] | None) -> list[str] | None:
-    """Names of the columns that a step makes, None where it does not say."""
+    """Names of the output columns of a step, or None if it does not provide them."""
     if not hasattr(step, "get_feature_names_out"):
         return None
     known = given is not None and not hasattr(step, "feature_names_in_")

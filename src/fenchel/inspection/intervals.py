@@ -1,4 +1,4 @@
-"""Intervals of models whose predictions have no levels."""
+"""Prediction intervals of models without levels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COVERAGE = 0.8  # of models that were given none
 
 @dataclass(frozen=True)
 class Intervals:
-    """What a fitted model says of the spread of targets.
+    """Prediction intervals of a fitted model.
 
     Attributes
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
     coverage : float
-        The share of new rows that the intervals are meant to hold.
+        The share of new rows that the intervals should contain.
 
     Examples
     --------
@@ -41,9 +41,9 @@ class Intervals:
     coverage: float
 
     def ends(self, X: Any) -> FloatArray:
-        """Lower and upper ends, (n, 2), of rows that ``estimator.predict`` takes.
+        """Lower and upper ends, (n, 2), for rows that ``estimator.predict`` takes.
 
-        Infinite ends are not warned of: they are there to be seen.
+        There is no warning for infinite ends.
         """
         model = final_estimator(self.estimator)
         rows = rows_for_final(self.estimator, X)
@@ -52,19 +52,19 @@ class Intervals:
 
 
 def intervals_of(estimator: Any) -> Intervals | None:
-    """Intervals of a model without levels, at its own coverage, or at 0.8 if it was given none.
+    """Intervals of a model without levels, at its own coverage, or at 0.8 if none was given.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
 
     Returns
     -------
     Intervals or None
-        None for models of levels, whose curves are ends themselves; where there is no
+        None for models of levels, whose curves are the ends; for models without
         ``predict_interval(X, coverage)``; for intervals that were calibrated with weights, as
-        new rows would need theirs; and where the target of the model is a transformed one.
+        new rows would need weights too; and if the model inside has a transformed target.
 
     Examples
     --------
@@ -88,6 +88,6 @@ def intervals_of(estimator: Any) -> Intervals | None:
 
 
 def _has_other_units(estimator: Any) -> bool:
-    """Whether the model inside has learned another target than ``estimator`` predicts."""
+    """Whether the model inside was fitted to another target than ``estimator`` predicts."""
     inner = inner_estimator(estimator)
     return inner is not None and (hasattr(estimator, "regressor_") or _has_other_units(inner))

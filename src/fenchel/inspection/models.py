@@ -1,6 +1,7 @@
-"""The model inside pipelines and searches, and what its predictions are.
+"""The model inside pipelines and searches, and the meaning of its predictions.
 
-An ``estimator`` is bare or inside pipelines and searches, and fitted unless its name will do.
+An ``estimator`` may be a model by itself or inside pipelines and searches. It must be fitted
+unless only its name is needed.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ _WRAPPED = ("best_estimator_", "regressor_")  # of searches, of TransformedTarge
 
 
 def final_estimator(estimator: Any) -> Any:
-    """The model inside pipelines, searches and transformed targets.
+    """Return the model inside pipelines, searches and transformed targets.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, where it is a search.
+        Must be fitted if it is a search.
 
     Returns
     -------
     estimator
-        The last step of the last; ``estimator`` itself if nothing is around it.
+        The innermost last step, or ``estimator`` itself if it is not wrapped.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def final_estimator(estimator: Any) -> Any:
 
 
 def inner_estimator(estimator: Any) -> Any:
-    """The estimator right inside a pipeline, search or transformed target; None in a model."""
+    """The estimator directly inside a pipeline, search or transformed target; None for a model."""
     for name in _WRAPPED:
         if hasattr(estimator, name):
             return getattr(estimator, name)
@@ -67,18 +68,18 @@ def inner_estimator(estimator: Any) -> Any:
 
 
 def calibrated_estimator(estimator: Any) -> Any:
-    """The estimator that calibrated intervals are around.
+    """Return the estimator whose predictions conformal intervals calibrate.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
 
     Returns
     -------
     estimator or None
-        A model or a pipeline, which takes the rows of :func:`rows_for_final`; None where
-        nothing was calibrated.
+        A model or a pipeline, which takes the rows of :func:`rows_for_final`; None if there are
+        no calibrated intervals.
 
     Examples
     --------
@@ -95,17 +96,17 @@ def calibrated_estimator(estimator: Any) -> Any:
 
 
 def certified_model(estimator: Any) -> Any:
-    """The model that a certificate is of: the one inside of calibrated intervals if there are any.
+    """Return the model that has the certificate, inside calibrated intervals if there are any.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
 
     Returns
     -------
     estimator
-        That of :func:`final_estimator` where nothing was calibrated.
+        The same as by :func:`final_estimator` if there are no calibrated intervals.
 
     Examples
     --------
@@ -122,17 +123,17 @@ def certified_model(estimator: Any) -> Any:
 
 
 def learned_of(estimator: Any) -> Any:
-    """What a fitted model has learned, or once for the folds of calibrated intervals.
+    """Return the learned parameters of a model, or those common to folds of calibrated intervals.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
 
     Returns
     -------
     Learned or None
-        None where nothing was learned.
+        None if nothing was learned.
 
     Examples
     --------
@@ -148,7 +149,7 @@ def learned_of(estimator: Any) -> Any:
 
 
 def rows_for_final(estimator: Any, X: Any) -> Any:
-    """Rows as the model inside pipelines and searches sees them.
+    """Transform rows to the form in which the model inside pipelines and searches takes them.
 
     Parameters
     ----------
@@ -181,16 +182,16 @@ def rows_for_final(estimator: Any, X: Any) -> Any:
 
 
 def fitted_model(estimator: Any, *attributes: str, what: str) -> Any:
-    """The model inside, which must have these fitted attributes.
+    """Return the model inside, which must have these fitted attributes.
 
     Parameters
     ----------
     estimator : estimator
         As in :func:`final_estimator`.
     *attributes : str
-        What it must have.
+        Attributes that the model must have.
     what : str
-        What these are, for the error.
+        Description of the attributes, for the error message.
 
     Returns
     -------
@@ -200,7 +201,7 @@ def fitted_model(estimator: Any, *attributes: str, what: str) -> Any:
     Raises
     ------
     ValueError
-        If it lacks one of them; the sentence names which.
+        If it lacks one of them; the message says which.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def fitted_model(estimator: Any, *attributes: str, what: str) -> Any:
 
 
 def levels_of(estimator: Any) -> FloatArray | None:
-    """Levels of the columns of predictions; None for models that predict targets.
+    """Return the levels of the columns of predictions, or None for models without levels.
 
     Returns
     -------
@@ -248,12 +249,12 @@ def levels_of(estimator: Any) -> FloatArray | None:
 
 
 def statistic_of(estimator: Any) -> str:
-    """What the levels of a model are levels of: "quantiles", "expectiles", or else "levels".
+    """Return what the levels of a model refer to: "quantiles", "expectiles", or else "levels".
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
 
     Returns
     -------
@@ -273,18 +274,18 @@ def statistic_of(estimator: Any) -> str:
 
 
 def prediction_name(estimator: Any) -> str:
-    """What the one number is that a model without levels predicts for a row.
+    """Name the prediction of a model without levels.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, bare or inside pipelines and searches.
+        Fitted, by itself or inside pipelines and searches.
 
     Returns
     -------
     str
-        "mean" or "median" where the model or the one inside of calibrated intervals says so,
-        else "prediction".
+        "mean" or "median" if the model, or the one inside calibrated intervals, says so;
+        otherwise "prediction".
 
     Examples
     --------
@@ -306,12 +307,12 @@ def prediction_name(estimator: Any) -> str:
 
 
 def level_losses(estimator: Any) -> list[Loss] | None:
-    """The losses that elicit what a model of levels predicts; None for other models.
+    """Return the losses that elicit the predictions of a model of levels; None for other models.
 
     Returns
     -------
     list of Loss, or None
-        For each column of predictions the pinball loss of its level, squared for expectiles,
+        For each column of predictions the pinball loss of its level (squared for expectiles),
         without the insensitivity or the constraints of the fit.
 
     Examples
@@ -330,7 +331,7 @@ def level_losses(estimator: Any) -> list[Loss] | None:
 
 
 def has_moved_offsets(estimator: Any) -> bool:
-    """Whether ``offset_``, or a constant beside it, is not the one that ``certificate_`` is of.
+    """Whether ``offset_``, or a constant beside it, differs from that of ``certificate_``.
 
     See ``refit_offsets`` of :class:`~fenchel.QuantileRegressor`.
 
@@ -351,12 +352,12 @@ def has_moved_offsets(estimator: Any) -> bool:
 
 
 def model_title(estimator: Any) -> str:
-    """What a model is, for a heading.
+    """Return the name of a model for a heading.
 
     Returns
     -------
     str
-        The name of the class where there is no better one.
+        The name of the class if there is no better one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables by column, and rows of them that differ in one feature only."""
+"""Tables by column, feature slices and partial dependence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FeatureTable:
     names : list of str
         Names of the columns; x0, x1, … for arrays.
     columns : list of ndarray
-        Their values.
+        Values of the columns.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class FeatureTable:
 
     @classmethod
     def of(cls, X: Any) -> FeatureTable:
-        """Read an array or a DataFrame; one of Polars as one of pandas."""
+        """Read an array or a DataFrame; one of Polars is converted to pandas."""
         if not hasattr(X, "iloc") and hasattr(X, "to_pandas"):
             X = X.to_pandas()
         if hasattr(X, "iloc"):
@@ -57,7 +57,7 @@ class FeatureTable:
         return cls(X, [f"x{j}" for j in range(X.shape[1])], list(X.T))
 
     def position(self, feature: int | str | None) -> int:
-        """Where a feature that is a number stands; the first of them by default."""
+        """Position of a numeric feature; by default the first one."""
         numeric = [j for j, column in enumerate(self.columns) if _is_number(column)]
         names = self.names
         if not numeric:
@@ -81,14 +81,14 @@ class FeatureTable:
         return place
 
     def numbers(self, position: int) -> FloatArray:
-        """The values of a feature."""
+        """The values of a numeric feature."""
         values = np.asarray(self.columns[position], dtype=np.float64)
         if not np.any(np.isfinite(values)):
             raise ValueError(f"{self.names[position]!r} must have a finite value, got none")
         return values
 
     def constant(self, position: int, n_points: int) -> tuple[Any, Any]:
-        """The typical value of a column, and a column of nothing else, of the same kind."""
+        """The typical value of a column, and a column of the same kind with only this value."""
         values = self.columns[position]
         if _is_number(values):
             typical = float(np.nanmedian(values))
@@ -100,7 +100,7 @@ class FeatureTable:
         return values[first], self.X.iloc[index, position].array if frame else values[index]
 
     def rows(self, index: IntArray, changed: dict[int, Any]) -> Any:
-        """Rows by their positions, some columns changed, in the form of X."""
+        """Select rows by position, with some columns changed, in the form of X."""
         if hasattr(self.X, "iloc"):
             made = self.X.iloc[index].reset_index(drop=True)
             for j, values in changed.items():
@@ -115,18 +115,18 @@ class FeatureTable:
 
 @dataclass(frozen=True)
 class FeatureSlice:
-    """Rows along one feature, the others at typical values.
+    """Rows along one feature, with the other features at typical values.
 
     Attributes
     ----------
     rows : DataFrame or ndarray
         The rows, for ``predict``.
     grid : ndarray of shape (n_points,)
-        Values of the feature in them.
+        Values of the feature in these rows.
     values : ndarray of shape (n_samples,)
-        Its values in the data.
+        Values of the feature in the data.
     name : str
-        Its name.
+        Name of the feature.
     fixed : dict
         The values of the other features, by name.
 
@@ -147,7 +147,7 @@ class FeatureSlice:
 
     @property
     def note(self) -> str:
-        """Say where the other features are held; empty if there are none."""
+        """Text with the values of the other features; empty if there are none."""
         if not self.fixed:
             return ""
         if len(self.fixed) > _MOST_NAMED:
@@ -163,18 +163,19 @@ class FeatureSlice:
 def feature_slice(
     X: Any, feature: int | str | None = None, grid_resolution: int = 300
 ) -> FeatureSlice:
-    """Make rows along a feature of a table, the other features at their typical values.
+    """Make rows along a feature of a table, with the other features at typical values.
 
-    Those are the median, or for what is not a number the most frequent value.
+    The typical value is the median, or the most frequent value if a feature is not numeric.
 
     Parameters
     ----------
     X : DataFrame or array-like of shape (n_samples, n_features)
         The data.
     feature : int or str, optional
-        The feature, the first that is a number by default.
+        The feature; by default the first numeric one.
     grid_resolution : int, default=300
-        Number of rows, evenly from its least to its largest value.
+        Number of rows, evenly spaced from the smallest to the largest value of the feature. If
+        there are outliers, half of the rows are in the :func:`robust_range`.
 
     Returns
     -------
@@ -183,7 +184,7 @@ def feature_slice(
     Raises
     ------
     ValueError
-        If the feature is unknown or not a number.
+        If the feature is unknown or not numeric.
 
     Examples
     --------
@@ -206,7 +207,7 @@ def feature_slice(
 
 @dataclass(frozen=True)
 class PartialDependence:
-    """Mean predictions over rows, along a grid of one feature.
+    """Partial dependence of predictions on one feature.
 
     Attributes
     ----------
@@ -215,7 +216,7 @@ class PartialDependence:
     curves : ndarray of shape (n_points, n_outputs)
         Mean predictions.
     n_rows : int
-        Number of rows that were averaged over.
+        Number of rows in the averages.
 
     Examples
     --------
@@ -245,20 +246,22 @@ def partial_dependence(
     subsample: int = 1000,
     random_state: Any = 0,
 ) -> PartialDependence:
-    r"""Set a feature to each value of a grid in all rows, and average the predictions.
+    r"""Compute the partial dependence of predictions on a feature.
+
+    The feature is set to each value of a grid in all rows, and the predictions are averaged:
 
     .. math:: \frac1n \sum_i h(x_{i1}, \dots, x_{i,j-1}, t, x_{i,j+1}, \dots)
 
     Parameters
     ----------
     predict : callable
-        Of rows in the form of X.
+        Function of rows in the form of X.
     X, feature, grid_resolution
         As in :func:`feature_slice`.
     subsample : int, default=1000
-        The number of rows, drawn at random, to average over if there are more.
+        Maximum number of rows in the averages; if there are more, they are drawn at random.
     random_state : int, RandomState or None, default=0
-        Draws these rows.
+        Seed of the random rows.
 
     Returns
     -------
@@ -267,7 +270,7 @@ def partial_dependence(
     Raises
     ------
     ValueError
-        If the feature is unknown or not a number.
+        If the feature is unknown or not numeric.
 
     References
     ----------
@@ -311,13 +314,14 @@ def robust_range(values: FloatArray) -> tuple[float, float] | None:
     Parameters
     ----------
     values : ndarray of shape (n,)
-        Numbers, of which those that are not finite are left out.
+        Numbers; those that are not finite are ignored.
 
     Returns
     -------
     (float, float) or None
-        The range of all but the outermost 2 % on either side, wider by half of it within that
-        of all; None where all values reach at most four times as far, or are fewer than ten.
+        The range of all but the outermost 2 % on either side, extended by half of its length but
+        not beyond the range of all values. None if the range of all values is at most four times
+        as wide, if the inner range is zero, or if there are fewer than ten values.
 
     Examples
     --------
@@ -342,7 +346,7 @@ def robust_range(values: FloatArray) -> tuple[float, float] | None:
 
 
 def _grid(values: FloatArray, n_points: int) -> FloatArray:
-    """Evenly from least to largest; half of the points in the crowd, where that is narrow."""
+    """Evenly spaced grid; if most values lie in a narrow range, half of the points are there."""
     if n_points < 2:
         raise ValueError(f"grid_resolution must be at least 2, got {shown(n_points)}")
     finite = values[np.isfinite(values)]

@@ -1,4 +1,4 @@
-"""Names and shares as they are written for people."""
+"""Formatting of names and shares for display."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _NAME_WIDTH = 48  # letters of a name that fit beside an axis
 
 
 def percent(share: float, digits: int = 6) -> str:
-    """Write a level, or with fewer digits a share, as a percentage.
+    """Format a level, or with fewer digits a share, as a percentage.
 
     Parameters
     ----------
     share : float
-        As a part of one.
+        The share as a fraction of one.
     digits : int, default=6
         Significant digits.
 
@@ -31,14 +31,14 @@ def percent(share: float, digits: int = 6) -> str:
 
 
 def short_name(name: object, width: int = _NAME_WIDTH) -> str:
-    """Write a name from data on one printable line, its middle left out if it is long.
+    """Format a name from data on one printable line, with its middle left out if it is long.
 
     Parameters
     ----------
     name : object
         Anything with a ``str``.
     width : int, default=48
-        Letters at most.
+        Maximum number of characters.
 
     Returns
     -------
@@ -59,14 +59,14 @@ def short_name(name: object, width: int = _NAME_WIDTH) -> str:
 
 
 def target_name_of(y: Any, output: int = 0) -> str:
-    """Name of a target; "y" where it has none.
+    """Return the name of a target, or "y" if it has none.
 
     Parameters
     ----------
     y : Series, DataFrame or array-like
         Targets.
     output : int, default=0
-        Which of several.
+        Index of the output if there are several.
 
     Returns
     -------
