@@ -1,4 +1,4 @@
-"""Reports: what a fitted model does on some rows, as one page that stands by itself."""
+"""Reports on a fitted model and some rows, as a self-contained HTML page."""
 
 from fenchel.report._report import Report, make_report
 from fenchel.report._training import Training

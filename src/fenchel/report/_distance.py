@@ -1,4 +1,4 @@
-"""Rows that are far from those of the fit, in the distance of the kernel."""
+"""Rows that are far from the training rows, in the distance of the kernel."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _CHUNK = 2**20
 
 @dataclass(frozen=True)
 class Far:
-    r"""How many of some rows are far from the rows that a model keeps.
+    r"""Number of rows that are far from the rows that a model keeps.
 
     The distance of a row is :math:`\min_z \sqrt{k(x, x) + k(z, z) - 2 k(x, z)}` over the kept
-    rows z. It is far where that is more than ``threshold``, the 99 % quantile of the distances
+    rows z. The row is far if that is more than ``threshold``, the 99 % quantile of the distances
     of kept rows to the nearest other kept row.
     """
 
@@ -34,12 +34,12 @@ class Far:
 
     @property
     def share(self) -> float:
-        """As a share of the rows that were looked at."""
+        """Share of the rows that were checked."""
         return self.n_far / self.n_rows
 
 
 def far_rows(model: Any, X: Any) -> Far | None:
-    """Look at rows as the model itself sees them; None where it has no kernel and kept rows."""
+    """Check rows in the form that the model inside takes; None without kernel and kept rows."""
     feature_map = getattr(model, "feature_map_", None)
     kernel = getattr(feature_map, "kernel_", None)
     kept = getattr(feature_map, "landmarks_", None)
@@ -60,7 +60,7 @@ def far_rows(model: Any, X: Any) -> Far | None:
 def _nearest(
     kernel: Any, rows: FloatArray, kept: FloatArray, own: IntArray | None = None
 ) -> FloatArray:
-    """Distance of each row to the nearest kept one, but for itself where ``own`` says which."""
+    """Distance of each row to the nearest kept one, except for itself as given by ``own``."""
     size = max(1, _CHUNK // len(kept))
     theirs, squares = np.asarray(kernel.diag(kept)), np.empty(len(rows))
     for start in range(0, len(rows), size):

@@ -1,4 +1,4 @@
-"""All that a report says, as numbers and words, before any of it is a page."""
+"""Contents of a report, as numbers and words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEAST_UNSEEN = 30  # rows from which on scores are of those only that the fit ha
 
 @dataclass(frozen=True)
 class Column:
-    """A feature: numbers by three quantiles, labels by their number and the most frequent."""
+    """A feature: three quantiles of numbers, or the number of labels and the most frequent one."""
 
     name: str
     numbers: tuple[float, float, float] | None
@@ -42,7 +42,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a fitted model on some rows; None or empty where it does not apply."""
+    """Results for a fitted model on some rows; None or empty if they do not apply."""
 
     estimator: Any
     model: Any  # the regressor inside
@@ -71,7 +71,7 @@ class Facts:
 
     @property
     def kind_of_rows(self) -> str:
-        """What the scored rows are to the fit: held-out, training, mixed or unknown."""
+        """How the scored rows relate to the fit: held-out, training, mixed or unknown."""
         if self.n_seen is None:
             return "unknown"
         if self.n_seen == 0 or len(self.scored) < self.n_rows:
@@ -88,7 +88,7 @@ def gather(
     target: str | None,
     warnings: list[str],
 ) -> Facts:
-    """Measure all that applies to this model."""
+    """Compute all results that apply to this model."""
     model = final_estimator(estimator)
     targets, predictions = _checked(estimator, X, y)
     curves = levels_of(model)
@@ -132,13 +132,13 @@ def gather(
 
 
 def _rows_for_certified(estimator: Any, X: Any) -> Any:
-    """Rows as the model with the certificate sees them."""
+    """Rows in the form that the model with the certificate takes."""
     rows, inside = rows_for_final(estimator, X), calibrated_estimator(estimator)
     return rows if inside is None else rows_for_final(inside, rows)
 
 
 def _log_likelihood(estimator: Any, X: Any, targets: FloatArray, rows: AnyArray) -> float | None:
-    """Mean over rows, of a model that has it."""
+    """Mean log-likelihood of the rows, for a model that has it."""
     model = final_estimator(estimator)
     if not hasattr(model, "log_likelihood"):
         return None
@@ -147,7 +147,7 @@ def _log_likelihood(estimator: Any, X: Any, targets: FloatArray, rows: AnyArray)
 
 
 def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
-    """Targets and predictions as matrices, or a sentence on what does not fit."""
+    """Targets and predictions as matrices, or an error that says what does not fit."""
     if not hasattr(estimator, "predict"):
         raise ValueError(
             f"estimator must have a method predict, got {type(estimator).__name__} without one"
@@ -177,7 +177,7 @@ def _checked(estimator: Any, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
 def _constants(
     training: Training | None, measures: list[Any], targets: FloatArray
 ) -> tuple[float, ...]:
-    """Constants of the rows of the fit; where these are not known, of the rows scored."""
+    """Constants of the training rows or, if these are unknown, of the scored rows."""
     if training is None:
         return tuple(measure.constant(targets) for measure in measures)
     if len(training.constants) != len(measures):

@@ -1,4 +1,4 @@
-"""HTML from text: one function escapes, and nothing that was not escaped gets into a page."""
+"""HTML from text, which is escaped by a single function unless it is markup."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _LONGEST = 500
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is HTML markup."""
 
     __slots__ = ()
 
 
 def escaped(value: object, width: int = _LONGEST) -> Html:
-    """Text from anywhere, as what it is: on one line, printable, its middle left out if long.
+    """Escape text: on one line, printable, with its middle left out if it is long.
 
-    The only way of text into a page. A space at either end is kept: it parts words from numbers.
+    All text of a page passes through this function. Blanks at either end are kept, as they
+    separate words from numbers.
     """
     text = str(value)
     before, after = (" " if edge.isspace() else "" for edge in (text[:1], text[1:][-1:]))
@@ -31,9 +32,9 @@ def escaped(value: object, width: int = _LONGEST) -> Html:
 
 
 def element(tag: str, *children: object, **attributes: object) -> Html:
-    """An element. Children that are no markup are escaped, and so are the values of attributes.
+    """Make an element. Children that are not markup and values of attributes are escaped.
 
-    Attributes are named as in HTML, with a trailing underscore where Python has the word.
+    Attributes are named as in HTML, with a trailing underscore for keywords of Python.
     """
     given = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escaped(value, 10**9)}"'
@@ -45,12 +46,12 @@ def element(tag: str, *children: object, **attributes: object) -> Html:
 
 
 def joined(children: Iterable[object]) -> Html:
-    """Children one after the other."""
+    """Concatenate children."""
     return Html("".join(c if isinstance(c, Html) else escaped(c) for c in children))
 
 
 def number(value: float, text: str | None = None) -> Html:
-    """A number for people, with all of its digits for machines."""
+    """A number, rounded for display and with all of its digits for machines."""
     plain = float(value)
     if text is None:
         text = f"{plain:.4g}" if math.isfinite(plain) else str(plain)
@@ -68,7 +69,7 @@ def percent(part: float, digits: int = 1) -> Html:
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: object) -> Html:
-    """A table that scrolls by itself where the screen is narrow; the first column names rows."""
+    """A table that scrolls if the screen is narrow; the first column has row headings."""
     header = element("tr", *(element("th", cell, scope="col") for cell in head))
     body = (
         element("tr", element("th", row[0], scope="row"), *(element("td", c) for c in row[1:]))
@@ -80,13 +81,13 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: obj
 
 
 def pairs(rows: Iterable[tuple[object, object]]) -> Html:
-    """Facts by name."""
+    """Name and value pairs."""
     cells = (element("div", element("dt", name), element("dd", fact)) for name, fact in rows)
     return element("dl", *cells)
 
 
 def picture(svg: bytes, alt: object, caption: object) -> Html:
-    """A picture inside of the page; as an image, so that nothing in it can run or load."""
+    """A picture embedded in the page as an image, so that nothing in it can run or load."""
     source = Html("data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii"))
     return element(
         "figure",
@@ -96,7 +97,7 @@ def picture(svg: bytes, alt: object, caption: object) -> Html:
 
 
 def document(title: object, body: Html) -> str:
-    """A whole page, which may neither run nor load anything."""
+    """A whole page, which can neither run nor load anything."""
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode("ascii")
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "

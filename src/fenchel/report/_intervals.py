@@ -1,4 +1,4 @@
-"""Intervals: how many of the rows they hold, how wide they are, and how they were calibrated."""
+"""Prediction intervals: coverage, width, and calibration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fenchel.report._levels import CONFIDENCE
 
 @dataclass(frozen=True)
 class Calibrated:
-    """How intervals were calibrated: by which method, and on how many rows."""
+    """How intervals were calibrated: the method and the number of rows."""
 
     method: str
     n_rows: int
@@ -37,7 +37,7 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class LevelInside:
-    """A level of the model inside of calibrated intervals, before calibration."""
+    """A level of the model inside calibrated intervals, before calibration."""
 
     level: float
     observed: float
@@ -46,7 +46,7 @@ class LevelInside:
 
 @dataclass(frozen=True)
 class IntervalScores:
-    """Intervals on some rows: the share that they hold, and the band that chance explains."""
+    """Coverage of intervals on some rows, with the band that chance explains."""
 
     coverage: float  # asked for
     side: str
@@ -63,19 +63,19 @@ class IntervalScores:
 
     @property
     def inside(self) -> bool:
-        """Whether the band holds the observed share."""
+        """Whether the observed coverage is inside the band."""
         return self.low <= self.observed <= self.high
 
     @property
     def two_sided(self) -> bool:
-        """Whether both ends were asked for, so that there is a width."""
+        """Whether both ends were requested, so that there is a width."""
         return self.side == "two-sided"
 
 
 def interval_scores(
     estimator: Any, model: Any, X: Any, y: FloatArray, scored: IntArray
 ) -> IntervalScores | None:
-    """Measure the intervals of a model on the scored rows; None where it has none."""
+    """Evaluate the intervals of a model on the scored rows; None if it has none."""
     found = intervals_of(estimator)
     if found is None or y.shape[1] > 1:
         return None

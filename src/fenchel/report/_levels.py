@@ -1,4 +1,4 @@
-"""Levels: whether quantiles are what they say, and whether curves cross."""
+"""Calibration and crossings of quantile levels."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Calibration:
 
     @property
     def inside(self) -> bool:
-        """Whether the band holds an observed share; rows on the curve count either way."""
+        """Whether an observed share is inside the band; rows on the curve may count either way."""
         return self.below <= self.high and self.observed >= self.low
 
 
 @dataclass(frozen=True)
 class Crossings:
-    """How many rows have curves of neighbouring levels out of order, and by how much at most."""
+    """Number of rows where curves of neighbouring levels cross, and the largest amount."""
 
     rows: int
     n_rows: int
@@ -44,14 +44,14 @@ class Crossings:
 
     @property
     def share(self) -> float:
-        """As a share of the rows."""
+        """Share of the rows."""
         return self.rows / self.n_rows
 
 
 def calibration(
     levels: FloatArray, predictions: FloatArray, y: FloatArray
 ) -> tuple[Calibration, ...]:
-    """Nominal against observed levels, with a central binomial interval around each."""
+    """Nominal and observed levels, with a central binomial interval around each."""
     low, high = calibration_band(levels, len(y), CONFIDENCE)
     observed = quantile_coverage(y, predictions)
     below = quantile_coverage(y, predictions, strict=True)
@@ -60,7 +60,7 @@ def calibration(
 
 
 def crossings(model: Any, predictions: FloatArray) -> Crossings:
-    """Count the rows where curves cross by more than rounding."""
+    """Count the rows where curves cross by more than rounding errors."""
     amounts = crossing_amounts(predictions, model.levels_)
     slack = _ROUNDING * float(np.abs(predictions).max(initial=0.0))
     crossed = np.any(amounts > slack, axis=1)
@@ -69,7 +69,7 @@ def crossings(model: Any, predictions: FloatArray) -> Crossings:
 
 
 def _guarantee(model: Any) -> str:
-    """What is known of other rows than these."""
+    """What is known about crossings at other rows."""
     loss = getattr(model, "loss_", None)
     if loss is not None and loss.cone is not None:
         return (
@@ -96,5 +96,5 @@ def _guarantee(model: Any) -> str:
 
 
 def too_far_out(levels: FloatArray, n_rows: int) -> list[float]:
-    """Levels beyond which fewer than ten of so many rows are expected."""
+    """Levels beyond which fewer than ten of this number of rows are expected."""
     return [float(t) for t in np.sort(levels) if n_rows * min(t, 1.0 - t) < LEAST_ROWS - 1e-9]

@@ -30,7 +30,7 @@ _STEPS = 2  # of a history, from which on there is a line to draw
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture and what it shows, in a phrase for those who do not see it and in a sentence."""
+    """A picture with alternative text (a phrase) and a caption (a sentence)."""
 
     section: str
     svg: bytes
@@ -39,7 +39,7 @@ class Picture:
 
 
 def pictures(facts: Facts, X: Any) -> list[Picture]:
-    """All pictures that apply; none where matplotlib is not installed."""
+    """All pictures that apply; none if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401, PLC0415  (an optional dependency)
     except ImportError:
@@ -101,7 +101,7 @@ def _fans(facts: Facts, X: Any) -> Iterator[Picture]:
 
 
 def _sampled(n_rows: int, n_drawn: int, n_without: int) -> str:
-    """Which rows are points of a picture: those without a number are in none."""
+    """Which rows are points of a picture; rows without a number are in none."""
     if n_drawn < n_rows:
         said = f"{n_drawn} of the {n_rows} rows, drawn at random,"
     else:
@@ -110,7 +110,7 @@ def _sampled(n_rows: int, n_drawn: int, n_without: int) -> str:
 
 
 def _spread(facts: Facts) -> str:
-    """How intervals are drawn, if there are some."""
+    """How intervals are drawn, if there are any."""
     found = facts.intervals
     if found is None or found.n_infinite:
         return ""
@@ -119,7 +119,7 @@ def _spread(facts: Facts) -> str:
 
 
 def _numeric(facts: Facts) -> list[int]:
-    """Columns of numbers that differ, those first that the model reads most."""
+    """Numeric columns that vary, with those first that the model uses most."""
     columns = {column.name: j for j, column in enumerate(facts.columns)}
     numbers = {name: facts.columns[j].numbers for name, j in columns.items()}
     names = [name for name, each in numbers.items() if each is not None and each[0] < each[2]]
@@ -150,7 +150,7 @@ def _calibration(facts: Facts) -> Iterator[Picture]:
 
 
 def _support(facts: Facts, X: Any) -> Iterator[Picture]:
-    """Only of the rows of the fit, few enough to be told apart, one target, one feature drawn."""
+    """Support vectors; only for few rows of the fit, one target and one feature."""
     known = all(hasattr(facts.model, name) for name in ("support_", "dual_coef_"))
     if not (known and facts.same_rows and facts.n_rows <= MOST_ROWS):
         return
@@ -192,7 +192,7 @@ def _convergence(facts: Facts) -> Iterator[Picture]:
 
 
 def _drawn(draw: Callable[..., object], figsize: tuple[float, float] = (6.4, 4.2)) -> bytes:
-    """Draw on a figure of its own that no window knows, the same bytes each time."""
+    """Draw on a separate figure that no window shows; the bytes are always the same."""
     import matplotlib as mpl  # noqa: PLC0415  (an optional dependency)
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  (the same)
     from matplotlib.figure import Figure  # noqa: PLC0415  (the same)

@@ -1,4 +1,4 @@
-"""The report itself."""
+"""Making and writing of reports."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from fenchel.report._training import Training
 
 @dataclass(frozen=True)
 class Report:
-    """A report: the numbers, and the page that shows them.
+    """A report: its numbers, and the page that shows them.
 
     Attributes
     ----------
     facts : Facts
-        Scores, calibration, intervals, crossings, distances, and what they are of.
+        Scores, calibration, intervals, crossings, distances, and what they refer to.
     html : str
-        The page: one HTML document with its pictures inside, without scripts, that loads
+        The page: a single HTML document that contains its pictures, has no scripts and loads
         nothing.
     """
 
@@ -35,12 +35,12 @@ class Report:
     html: str
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, which is whole or not there.
+        """Write the page to a file, atomically.
 
         Parameters
         ----------
         path : str or path
-            Where to; ``.html`` is the usual ending.
+            Path of the file, usually with the suffix ``.html``.
 
         Returns
         -------
@@ -50,7 +50,7 @@ class Report:
         return write_whole(path, self.html.encode("utf-8"))
 
     def _repr_html_(self) -> str:
-        """Show the page in a notebook, in a frame of its own."""
+        """Show the page in a notebook, in its own frame."""
         style = "width:100%;height:40rem;border:1px solid #d0d0d0"
         return element("iframe", srcdoc=self.html, sandbox="", style=style, title="report")
 
@@ -66,45 +66,45 @@ def make_report(
     warnings: Iterable[str] = (),
     draw: bool = True,
 ) -> Report:
-    r"""Report what a fitted model does on some rows.
+    r"""Make a report on a fitted model and some rows.
 
-    For each score, the mean loss of the model is held against that of the best constant c of
-    the rows of the fit, which is the one without features:
+    Each score compares the mean loss of the model with that of the best constant c for the
+    training rows, which is the model without features:
 
     .. math:: 1 - \frac{\sum_i \ell(y_i - h(x_i))}{\sum_i \ell(y_i - c)}
 
-    with the pinball loss of each level for quantiles, its square for expectiles, and squared and
-    absolute errors for other models. Beside these: calibration of quantiles with a binomial
-    band, coverage, width and score of intervals with a band that knows how many rows calibrated
-    them, crossings and what forbids them, the certificate in words, the share of rows far from
-    those of the fit in the distance of the kernel, pictures, and warnings. What does not apply
-    to a model is left out.
+    The loss is the pinball loss of each level for quantiles, its square for expectiles, and
+    squared and absolute errors for other models. The report also has: calibration of quantiles
+    with a binomial band; coverage, width and score of intervals, with a band that takes the number
+    of calibration rows into account; crossings and what prevents them; the certificate in words;
+    the share of rows far from the training rows in the distance of the kernel; pictures; and
+    warnings. Parts that do not apply to a model are left out.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, with ``predict``; bare, or inside pipelines and searches.
+        Fitted, with ``predict``; by itself or inside pipelines and searches.
     X : DataFrame or array-like of shape (n_samples, n_features)
-        Rows, best those that the fit has not seen, in the form that ``estimator.predict`` takes.
+        Rows, preferably held-out ones, in the form that ``estimator.predict`` takes.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Targets.
     training : Training or (X, y), optional
-        The rows of the fit. They give the constants, and tell whether the rows of the report were
-        among them: if some were, scores are of the others. Without them the constants are those
-        of the rows of the report, and the report says that it does not know.
+        The training rows. They determine the constants, and whether rows of the report were among
+        them: if some were, scores are those of the others. Without them the constants are those of
+        the rows of the report, and the report says that the training rows are unknown.
     data_name : str, default=""
-        Where the rows came from.
+        Origin of the rows.
     target_name : str, optional
-        Name of the target; that of ``y`` by default.
+        Name of the target; by default that of ``y``.
     warnings : iterable of str, optional
         Further sentences for the list of warnings.
     draw : bool, default=True
-        Whether there are pictures.
+        Whether to draw pictures.
 
     Returns
     -------
     Report
-        With the page as ``html``; it shows itself in a notebook.
+        It has the page as ``html``, and is shown as such in a notebook.
 
     Raises
     ------
@@ -115,8 +115,8 @@ def make_report(
 
     Notes
     -----
-    Text from data is escaped, and shown letter by letter in pictures. All rows are scored; at
-    most 2000 of them, drawn at random, are shown in pictures. Pictures need matplotlib.
+    Text from data is escaped, and shown letter by letter in pictures. All rows are scored.
+    Pictures show at most 2000 of them, drawn at random, and need matplotlib.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Scores: mean losses of a model, against those of the best constants."""
+"""Scores: mean losses of a model, compared with those of the best constants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fenchel.metrics import explained_share
 
 @dataclass(frozen=True)
 class Measure:
-    """A multiple of a loss of one column of predictions."""
+    """A multiple of the loss of one column of predictions."""
 
     name: str
     column: int
@@ -24,11 +24,11 @@ class Measure:
     factor: float = 1.0
 
     def values(self, residual: FloatArray) -> FloatArray:
-        """What each row loses."""
+        """The loss of each row."""
         return self.factor * self.loss.value(residual[:, None])
 
     def constant(self, targets: FloatArray) -> float:
-        """The constant with the least mean loss."""
+        """The constant with the smallest mean loss."""
         column = targets[:, [self.output]]
         return float(self.loss.minimizing_offset(column, np.ones(len(column)))[0])
 
@@ -37,8 +37,8 @@ class Measure:
 class Score:
     """Mean loss of a model and of a constant on the same rows.
 
-    ``gain`` is the mean of the differences of their losses, positive where the model is
-    better, and ``error`` the standard error of that mean, for rows that are independent.
+    ``gain`` is the mean of the differences of their losses, positive if the model is better.
+    ``error`` is the standard error of that mean, for independent rows.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Score:
 
 
 def measures_of(estimator: Any, n_outputs: int) -> list[Measure]:
-    """The losses that a model is scored by: those of its levels, or of residuals."""
+    """The losses by which a model is scored: those of its levels, or of residuals."""
     losses, levels = level_losses(estimator), levels_of(estimator)
     if losses is None or levels is None:
         return [m for k in range(n_outputs) for m in _of_residuals(k, n_outputs)]

@@ -1,4 +1,4 @@
-"""What is known of the rows of a fit: how many, their constants, and which they were."""
+"""Record of the training rows: their number, their constants and their hashes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from fenchel.report._scores import measures_of
 
 @dataclass(frozen=True)
 class Training:
-    """What a report must know of the rows of a fit, without keeping them.
+    """Record of the training rows for a report, without the rows themselves.
 
     Parameters
     ----------
     data : str
-        Where the rows came from.
+        Origin of the rows.
     constants : tuple of float
-        The constants that had the least loss on them, one for each score of the model.
+        The constants with the smallest loss on the rows, one for each score of the model.
     rows : ndarray of uint32 of shape (n_samples,)
-        A hash of each row and its target: two rows that differ share one with probability
+        A hash of each row and its target; two different rows have the same hash with probability
         2⁻³².
 
     Examples
@@ -47,18 +47,18 @@ class Training:
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, data: str = "") -> Self:
-        """Read off the rows that an estimator was fitted on.
+        """Make the record of the rows that an estimator was fitted to.
 
         Parameters
         ----------
         estimator : estimator
-            Fitted on these rows.
+            Fitted to these rows.
         X : DataFrame or array-like of shape (n_samples, n_features)
             The rows, in the form that ``estimator.predict`` takes.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         data : str, default=""
-            Where they came from.
+            Origin of the rows.
 
         Returns
         -------
@@ -71,11 +71,11 @@ class Training:
 
     @property
     def n_rows(self) -> int:
-        """How many there were."""
+        """Number of training rows."""
         return len(self.rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as what JSON can hold."""
+        """Return the record in a form that JSON can hold."""
         raw = self.rows.astype("<u4").tobytes()
         return {
             "data": self.data,
@@ -85,7 +85,7 @@ class Training:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` returned.
+        """Make a record from the result of :meth:`to_dict`.
 
         Raises
         ------
@@ -100,16 +100,16 @@ class Training:
             raise ValueError("the record of the training rows is damaged") from error
 
     def seen(self, X: Any, y: FloatArray) -> AnyArray:
-        """Which of these rows, targets included, were among those of the fit."""
+        """Which of these rows, including targets, were among the training rows."""
         return np.isin(hashes(X, y), self.rows)
 
     def same(self, X: Any, y: FloatArray) -> bool:
-        """Whether these are the rows of the fit, in their order."""
+        """Whether these are the training rows, in their order."""
         return np.array_equal(hashes(X, y), self.rows)
 
 
 def hashes(X: Any, y: FloatArray) -> npt.NDArray[np.uint32]:
-    """A hash of each row and its targets; equal numbers are equal whatever their type."""
+    """A hash of each row and its targets; equal numbers have equal hashes whatever their type."""
     columns = [*FeatureTable.of(X).columns, *np.asarray(y, dtype=np.float64).reshape(len(y), -1).T]
     total = np.zeros(len(y), dtype=np.uint64)
     for values in columns:
@@ -130,7 +130,7 @@ def _bits(values: AnyArray) -> Keys:
 
 
 def _written(dates: AnyArray) -> AnyArray:
-    """Dates as a CSV file has them, in whatever unit they are stored here."""
+    """Dates as written in a CSV file, whatever their unit here."""
     known = ~np.isnat(dates)
     units = ("D", "s", "ms", "us", "ns")
     short = (dates.astype(f"datetime64[{unit}]") for unit in units)

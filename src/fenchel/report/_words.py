@@ -1,4 +1,4 @@
-"""What a report says in sentences: the rows, the certificate, the warnings."""
+"""Sentences of a report: on the rows, the certificate and the warnings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_HELD_OUT = {
 
 
 def about_rows(facts: Facts) -> str:
-    """What the rows of the report are to the fit."""
+    """How the rows of the report relate to the training rows."""
     n, seen = facts.n_rows, facts.n_seen
     if seen is None:
         return (
@@ -53,7 +53,7 @@ def about_rows(facts: Facts) -> str:
 
 
 def about_certificate(facts: Facts) -> list[str]:
-    """The certificate as a statistician would put it; nothing for models without one."""
+    """The certificate in words for a statistician; empty for models without one."""
     model = facts.certified
     certificate = getattr(model, "certificate_", None)
     if certificate is None:
@@ -83,7 +83,7 @@ def about_certificate(facts: Facts) -> list[str]:
 
 
 def _small(share: float) -> str:
-    """A share, never smaller in words than it is."""
+    """A share, rounded up."""
     if share <= _ROUNDING:
         return "the rounding error"
     if share > 0.005:
@@ -101,7 +101,7 @@ _HELD_OUT = {
 
 
 def about_intervals(found: IntervalScores) -> list[str]:
-    """How intervals were made, and what the numbers on them are."""
+    """How intervals were made, and what their numbers mean."""
     share, calibrated = percent(found.coverage), found.calibrated
     how = f"Intervals hold {share} of new rows if the model is right: they were not calibrated."
     chance = "of the rows"
@@ -123,7 +123,7 @@ def about_intervals(found: IntervalScores) -> list[str]:
 
 
 def about_distance(facts: Facts) -> str:
-    """What far means, and which rows were looked at."""
+    """What counts as far, and which rows were checked."""
     far = facts.far
     if far is None:
         return (
@@ -142,7 +142,7 @@ def about_distance(facts: Facts) -> str:
 
 
 def warnings_of(facts: Facts) -> list[str]:
-    """All that a reader must know before trusting the numbers."""
+    """All warnings that a reader should know before using the numbers."""
     found = [*_of_fit(facts.certified), *_of_levels(facts), *_of_rows(facts), *_of_scores(facts)]
     return [*found, *_of_intervals(facts), *facts.warnings]
 
