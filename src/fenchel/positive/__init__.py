@@ -1,4 +1,4 @@
-"""Functions that are non-negative everywhere: positive semi-definite models."""
+"""Non-negative functions: estimators, losses, constraints and solvers of PSD models."""
 
 from fenchel.kernels import Box, Normal, Points
 from fenchel.positive._fista import DualFista

@@ -49,7 +49,7 @@ _STRONGEST, _WEAKEST = 1.0, 1e-8
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows of positive weight, ready for any strength."""
+    """Rows of positive weight with features, ready to solve for any strength."""
 
     inputs: KeptRows
     targets: FloatArray
@@ -95,7 +95,7 @@ class _Parameters(KernelParameters):
 
 
 class PositiveEstimator(_Parameters, KernelEstimator):
-    """Base class: subclasses name the problem and what is kept of its solution."""
+    """Base class of non-negative models; subclasses define the problem and the attributes."""
 
     constraints = declared(kernel=as_kernel, solver=SOLVER_CHOICE, trace_penalty=NOT_NEGATIVE)
 
@@ -105,15 +105,15 @@ class PositiveEstimator(_Parameters, KernelEstimator):
     """Cap where ``rank`` is None, for maps other than pivoted Cholesky; None is their own."""
 
     def prepare(self, X: ArrayLike, y: Any, sample_weight: ArrayLike | None = None) -> Prepared:
-        """What does not depend on strengths: rows with weight, kernel, features."""
+        """Compute what does not depend on strengths: weighted rows, kernel, features."""
         raise NotImplementedError
 
     def default_grid(self) -> dict[str, Any]:
-        """Return 9 strengths, with and without a penalty on the trace."""
+        """Return a grid with 9 values of alpha, with and without a penalty on the trace."""
         return {"alpha": 9, "trace_penalty": [0.0, 1e-4]}
 
     def path_grid(self, prepared: Any, name: str, n: int) -> FloatArray:
-        """Return n strengths on a geometric grid from 1 to 1e-8."""
+        """Return n values of alpha on a geometric grid from 1 to 1e-8."""
         return np.geomspace(_STRONGEST, _WEAKEST, n)
 
     def _problem(self, prepared: Prepared) -> PSDProblem:
@@ -242,33 +242,34 @@ def mean_of_counted(values: FloatArray, weight: FloatArray) -> float:
 
 
 class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
-    """Base class of those with targets, which learn where they are asked to.
+    """Base class of non-negative regressors, which learn their kernel and strength.
 
-    The criterion is that of a linear model of the same features, without a sign.
+    The criterion of learning is that of an unconstrained linear model with the same features.
     """
 
     unlearned_alpha: ClassVar[float] = 1e-4
-    """What alpha is where it is None and not learned."""
+    """Value of alpha if it is None and not learned."""
     learned_share: ClassVar[float] = 1.0
-    """What it is of that of the linear model, where it is learned."""
+    """Ratio of a learned alpha to that of the linear model."""
     smooth_by_default: ClassVar[bool] = True
-    """Whether the kernel that is learned where none is given has gradients and integrals."""
+    """Whether the default learned kernel has gradients and integrals."""
     constant_part: ClassVar[float] = 0.0
-    """The variance of a constant beside the kernel that is learned where none is given."""
+    """Variance of the constant that is added to the default learned kernel."""
     second_kernel: ClassVar[str | None] = None
-    """The parameter that is the kernel of the non-negative functions, where they may have one."""
+    """Name of the parameter for a separate kernel of the non-negative functions, if any."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit all outputs at once.
+        """Fit the model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows; the (n_samples, n_samples) Gram matrix if ``kernel="precomputed"``.
+            Training samples, or the Gram matrix (n_samples, n_samples) if
+            ``kernel="precomputed"``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets.
+            Target values.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
+            Non-negative weights. An integer weight is equivalent to repeating the row.
 
         Returns
         -------
@@ -277,14 +278,14 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the message names which.
+            For invalid parameters or data; the message names them.
         """
         return self._fit(X, y, sample_weight)
 
     def prepare(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Prepared:
-        """What does not depend on strengths: rows with weight, kernel, features."""
+        """Compute what does not depend on strengths: weighted rows, kernel, features."""
         self._learned, self._was_open = None, False
         return self._prepared(*self._validated(X, y), sample_weight)
 
@@ -425,7 +426,7 @@ class PositiveRegressor(CheckedRegressor, LearningEstimator, PositiveEstimator):
         return self.unlearned_alpha if self._learned is None else self._learned.alpha
 
     def strength(self, prepared: Prepared) -> float:
-        """Alpha as given, as learned, or that of the class where it is neither."""
+        """Return alpha as given or learned, or the default of the class."""
         return self._strength()
 
     def _check_targets(self, targets: FloatArray) -> None:

@@ -1,4 +1,4 @@
-"""Linear conditions on non-negative models, by name: integrals, values, slopes, moments."""
+"""Linear conditions on non-negative models: integrals, values, derivatives and moments."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _BOUND, _COLUMN = NONE | Number(), Number(0, integer=True)
 
 @dataclass(frozen=True)
 class Condition:
-    r"""A condition on a function f that is linear in it.
+    r"""A linear condition on a function f.
 
     ================  =====================================================  ==================
-    ``kind``          the number                                             reads
+    ``kind``          constrained quantity                                   parameters
     ================  =====================================================  ==================
     ``"integral"``    :math:`\int f\, d\mu`                                  ``over``
     ``"value"``       :math:`f(x)`                                           ``at``
@@ -39,25 +39,27 @@ class Condition:
                                                                              ``power``
     ================  =====================================================  ==================
 
-    It equals ``equals``, or is at least ``at_least`` or at most ``at_most``, in the units of f.
-    Of a density with a support, integrals and moments are those of the part of ``over`` on it, and
-    points must be in it. A condition that only functions a hundred times too large near the rows
-    meet, as at points that the kernel hardly reaches, is refused at fit.
+    The quantity equals ``equals``, is at least ``at_least``, or is at most ``at_most``, in the
+    units of f. For a density with a support, integrals and moments are taken over the part of
+    ``over`` inside the support, and points must lie in the support. ``fit`` rejects a condition
+    that can only be met by functions more than a hundred times too large near the rows. This
+    happens at points where the kernel values with all rows are nearly zero.
 
     Parameters
     ----------
     kind : {"integral", "value", "derivative", "moment"}
-        See the table.
+        The constrained quantity, see the table.
     equals, at_least, at_most : float, optional
-        Exactly one of them.
+        The required value or bound. Give exactly one of them.
     at : array-like of shape (n_features,), optional
-        The point x.
+        The point x of a value or derivative.
     over : None, (low, high), Box, Normal or Points
-        As in :func:`moment`; for "moment" a box, in one column unless it is Points.
+        Domain of an integral or moment, as in :func:`moment`. A "moment" needs a box, or Points if
+        there is more than one column.
     column : int, default=0
-        Number of a column.
+        Index of the column of a derivative or moment.
     power : int, default=1
-        Of a moment, >= 1.
+        Power of a moment, >= 1.
 
     Examples
     --------
@@ -103,17 +105,17 @@ class Condition:
 
     @property
     def of_all_space(self) -> bool:
-        """Whether it is on an integral over all of space, which not every kernel has."""
+        """Whether the condition is on an integral over all of space; not every kernel has one."""
         return self.at is None and self.over is None
 
     @property
     def summary(self) -> str:
-        """What tells it from others, in few words."""
+        """Short description of the condition."""
         where = "over" if self.at is None else "at"
         return f"{self.kind!r} {where} {shown(getattr(self, where))}"
 
     def places(self, feature_map: FeatureMap, support: Box | None = None) -> FloatArray | None:
-        """Points among those it reads where features may be largest; None if not known."""
+        """Points used by the condition where features may be largest; None if not known."""
         d = feature_map.n_features_in_
         if self.at is not None:
             return self._point(d, support)
@@ -127,9 +129,9 @@ class Condition:
         return np.clip(landmarks, *measure.bounds)
 
     def matrix(self, feature_map: FeatureMap, support: Box | None = None) -> FloatArray:
-        """The symmetric M with the number of f_A = tr(M A), (r, r).
+        """Symmetric matrix M, (r, r), such that the constrained quantity of f_A is tr(M A).
 
-        With a support, that of the function which is f_A there and zero elsewhere.
+        With a support, f_A is taken to be zero outside of it.
         """
         d = feature_map.n_features_in_
         if self.kind in ("derivative", "moment") and self.column >= d:
@@ -155,7 +157,7 @@ class Condition:
     def constraint(
         self, feature_map: FeatureMap, scale: float, support: Box | None = None
     ) -> Constraint:
-        """The constraint on A where the function is ``scale`` times f_A."""
+        """Constraint on A for the function ``scale`` times f_A."""
         matrix = scale * self.matrix(feature_map, support)
         if self.equals is not None:
             return Constraint([matrix], float(self.equals))
@@ -219,7 +221,7 @@ def refuse_unreachable(
     scale: float,
     support: Box | None = None,
 ) -> None:
-    r"""Raise for a condition on places that the kernel hardly reaches from the rows.
+    r"""Raise an error for a condition at points where all kernel values are nearly zero.
 
     With :math:`A \succeq 0`, :math:`\operatorname{tr}(M A) = e` needs
     :math:`\operatorname{tr} A \ge e / \lambda_{\max}(M)`, and a matrix of that size has values up
@@ -231,16 +233,16 @@ def refuse_unreachable(
     feature_map : FeatureMap
         Fitted.
     features : ndarray of shape (n, r)
-        Of the rows.
+        Features of the rows.
     scale : float
-        The function is this times f_A, which is about one at the rows.
+        The function is ``scale`` times f_A, and f_A is about one at the rows.
     support : Box, optional
-        Where the function is this, and zero elsewhere.
+        The function is zero outside of this box.
 
     Raises
     ------
     ValueError
-        If functions that meet a condition are far larger near the rows than what is fitted.
+        If functions that meet a condition are far larger near the rows than the fitted values.
     """
     largest = float(np.einsum("ij,ij->i", features, features).max())
     for condition in conditions:
@@ -262,10 +264,10 @@ def refuse_unreachable(
 
 
 def warn_of_near_contradiction(values: FloatArray, targets: FloatArray) -> None:
-    """Warn where a function that meets several conditions is far larger than its targets.
+    """Warn if a function that meets several conditions is far larger than its targets.
 
-    As one that is 1 at a place and 0 beside it, much nearer than a length scale. Values and
-    targets are in units of the latter's scale.
+    An example is a function that must be 1 at one point and 0 at another point much closer than a
+    length scale. Values and targets are divided by the scale of the targets.
     """
     larger = float(values.max()) / max(float(np.abs(targets).max()), 1.0)
     if larger > _FURTHEST:
@@ -289,7 +291,7 @@ def _size_needed(constraint: Constraint) -> float:
 
 
 def check_conditions(conditions: Any, name: str = "conditions") -> tuple[Condition, ...]:
-    """Return conditions as a tuple; anything else is refused by a sentence."""
+    """Return conditions as a tuple, or raise TypeError."""
     listed = conditions if isinstance(conditions, (list, tuple)) else None
     if listed is None or not all(isinstance(each, Condition) for each in listed):
         raise TypeError(f"{name} must be a list of Condition, got {shown(conditions)}")

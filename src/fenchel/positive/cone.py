@@ -1,4 +1,4 @@
-"""Regression with outputs in a polyhedral cone, at every x."""
+"""Regression with vector outputs in a polyhedral cone at every x."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from fenchel.positive.solvers import SOLVER_CHOICE
 CONES = ("non_negative", "monotone")
 _ROUNDING = 1e-10
 SPLITTING = "splitting"
-"""The name of alternating directions."""
+"""Name of the alternating direction solver."""
 
 
 def non_negative_cone(n_outputs: int) -> FloatArray:
-    """Return C of the cone of outputs that are all non-negative, the identity.
+    """Return the matrix C of the cone of non-negative outputs, the identity.
 
     Examples
     --------
@@ -45,12 +45,12 @@ def non_negative_cone(n_outputs: int) -> FloatArray:
 
 
 def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
-    """Return C of the cone of non-decreasing outputs; of non-negative ones, if wanted.
+    """Return the matrix C of the cone of non-decreasing outputs.
 
     Parameters
     ----------
     n_outputs : int
-        p >= 1.
+        Number of outputs, >= 1.
     non_negative : bool
         Whether the first output must be >= 0 as well.
 
@@ -73,8 +73,8 @@ def monotone_cone(n_outputs: int, non_negative: bool = False) -> FloatArray:
 class ConeRegressor(PositiveRegressor):
     r"""Regression whose outputs lie in a polyhedral cone at every x.
 
-    For a cone of inequalities, :math:`\{y : C y \ge 0\}`, with one symmetric matrix for each
-    output (Theorem 6):
+    For a cone given by inequalities, :math:`\{y : C y \ge 0\}`, each output has one symmetric
+    matrix (Theorem 6):
 
     .. math:: f_s(x) = \psi(x)^\top A_s \psi(x), \qquad
               \sum_s C_{ts} A_s \succeq 0 \;\text{ for all } t
@@ -83,71 +83,72 @@ class ConeRegressor(PositiveRegressor):
               + \sum_s \Bigl(\mathrm{trace\_penalty}\, \|A_s\|_*
               + \frac{\mathrm{alpha}}{2} \|A_s\|_F^2\Bigr)
 
-    and for the hull of generators, :math:`\{\sum_t a_t g_t : a \ge 0\}`, with one positive
-    semi-definite matrix for each of them (Remark 2):
+    For a cone spanned by generators, :math:`\{\sum_t a_t g_t : a \ge 0\}`, each generator has one
+    positive semi-definite matrix (Remark 2):
 
     .. math:: f(x) = \sum_t \psi(x)^\top B_t \psi(x)\, g_t, \qquad B_t \succeq 0
 
     with the penalty :math:`\sum_t \mathrm{trace\_penalty}\, \operatorname{tr} B_t +
-    \frac{\mathrm{alpha}}{2} \|B_t\|_F^2` instead. The features are those of the kernel and a
-    constant, ψ = (φ, 1); y is divided by the root of its mean square, and so are thresholds of the
-    loss. ‖A‖_* is the nuclear norm, the sum of the absolute eigenvalues.
+    \frac{\mathrm{alpha}}{2} \|B_t\|_F^2` instead. The features ψ = (φ, 1) are those of the kernel
+    and a constant. The targets y and the thresholds of the loss are divided by the root mean
+    square of y. ‖A‖_* is the nuclear norm, the sum of the absolute eigenvalues.
 
     Parameters
     ----------
     cone : {"non_negative", "monotone"} or array-like of shape (h, n_outputs), optional
-        C. "monotone" stands for non-decreasing outputs; by default "non_negative", unless
+        The matrix C. "monotone" means non-decreasing outputs. The default is "non_negative" unless
         ``generators`` are given. The cone must have interior points.
     generators : array-like of shape (t, n_outputs), optional
-        The g_t, instead of ``cone``: few of them may span a cone in a high-dimensional space.
+        The vectors g_t, instead of ``cone``. A few can span a cone in a high-dimensional space.
     loss : str or Loss, default="squared"
-        Of the residuals of all outputs: a name of :func:`fenchel.losses.make_loss`, or any loss.
+        Loss of the residuals: a name of :func:`fenchel.losses.make_loss`, or any loss.
     level, kappa, epsilon : float
         As in :class:`NonNegativeRegressor`.
     alpha : float or None, default=None
-        Strength of the squared norms, > 0. None is learned, and 1e-4 without learning. Where it
-        is learned above 1e-3 with the kernel, this has a constant beside that of ψ, so that
-        levels do not fall short.
+        Strength of the squared norms, > 0. If None, it is learned, or 1e-4 with ``learn=False``.
+        If the kernel is learned too and alpha exceeds 1e-3, a constant is added to the kernel so
+        that predicted levels are not shrunk.
     trace_penalty : float, default=0.0
-        Strength of the traces, or nuclear norms, >= 0; it lowers ranks.
+        Strength of the traces or nuclear norms, >= 0. It lowers the ranks.
     learn : bool or Learning, default=True
-        As in :class:`NonNegativeRegressor`, by the same loss of linear models; alpha is theirs.
+        As in :class:`NonNegativeRegressor`, with linear models of the same loss and their alpha.
     solver : {"auto", "newton", "proximal_newton", "fista", "splitting"} or solver, default="auto"
-        The first four are those of :class:`NonNegativeRegressor`, for ``generators`` and for
-        cones of as many orthogonal inequalities as outputs, as "non_negative" (with a trace
-        penalty only where each inequality is of one output). "splitting" is alternating
-        directions, for any inequalities. "auto" is what will do, "splitting" last.
+        The first four are those of :class:`NonNegativeRegressor`. They apply to ``generators``,
+        and to cones with as many orthogonal inequalities as outputs such as "non_negative". With a
+        trace penalty, each inequality must then involve one output only. "splitting", alternating
+        directions, applies to any inequalities. "auto" uses "splitting" only if none of the others
+        applies.
     tol : float, default=1e-6
-        Duality gap to reach, relative to the loss of the best constant.
+        Relative duality gap to reach, in units of the loss of the best constant.
     kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel whose length scales are
-        learned, and read off the data with ``learn=False`` or random features.
+        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel. Its length scales are
+        learned, or computed from X with ``learn=False`` or random features.
     features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
     ----------
     matrices_ : ndarray of shape (n_outputs, r + 1, r + 1)
-        A, in the units of y, of a cone of inequalities.
+        The matrices A_s in the units of y, for a cone of inequalities.
     multipliers_ : ndarray of shape (h, r + 1, r + 1)
-        Z_t ⪰ 0, the multipliers of the inequalities for rows of C of length one; zero where
-        an inequality does not bind, or follows from others.
+        Multipliers Z_t ⪰ 0 of the inequalities, for rows of C scaled to unit length. They are zero
+        for inequalities that are inactive or implied by others.
     factors_ : list of t ndarrays of shape (r + 1, rank)
-        F with B = F Fᵀ, in the units of y, of generators of length one.
+        Factors F with B = F Fᵀ in the units of y, for generators of unit length.
     cone_, generators_ : ndarray or None
-        C or the g_t, rows of length one.
+        C or the g_t, with rows of unit length.
     shift_ : ndarray of shape (n_outputs,)
-        What was subtracted from y: its mean along the directions v with C v = 0.
+        Vector subtracted from y: its mean along the directions v with C v = 0.
     scale_ : float
-        What y was divided by then.
+        Number by which y was divided after that.
     certificate_ : Certificate
-        Objectives, as above, of the fit and of a feasible dual point, for scaled y.
+        Primal objective of the fit and dual objective of a feasible point, for scaled y.
     loss_ : Loss
         The loss of residuals in the units of y.
     kappa_, epsilon_ : float
-        As given, or as read off y.
+        As given, or computed from y.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
-        Dual points times the weights; zero for rows without weight.
+        Dual variables times the weights; zero for rows of weight zero.
     alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
         As in :class:`NonNegativeRegressor`.
     n_features_in_, feature_names_in_
@@ -156,22 +157,22 @@ class ConeRegressor(PositiveRegressor):
     Raises
     ------
     ValueError
-        If the cone has no interior points, or not as many columns as there are outputs, or the
-        solver is not for it.
+        If the cone has no interior points, its number of columns is not the number of outputs, or
+        the solver does not apply to it.
 
     Notes
     -----
-    The outputs are in the cone up to rounding errors of ``predict``, and exactly for the two
-    named cones.
+    The outputs are in the cone up to rounding errors of ``predict``, and exactly in the cone for
+    "non_negative" and "monotone".
 
-    The two representations are not the same set of functions. Every hull of generators
-    fulfils the inequalities of its cone, as :math:`\sum_s C_{us} A_s =
-    \sum_t \langle C_u, g_t\rangle B_t \succeq 0`. The converse holds where the cone is
-    simplicial (C with linearly independent rows, such as the two named cones; then the
-    penalties differ only). For other cones, such as one over a square, there are matrices
-    that fulfil the inequalities and are no combination of generators with positive
-    semi-definite coefficients: inequalities are the larger set. In return, the hull needs no
-    description by inequalities, of which a cone in many dimensions may have very many.
+    The two representations are different sets of functions. Every function of the generator form
+    fulfils the inequalities of its cone, as :math:`\sum_s C_{us} A_s = \sum_t \langle C_u,
+    g_t\rangle B_t \succeq 0`. The converse holds if the cone is simplicial (C has linearly
+    independent rows, as for the two named cones); then only the penalties differ. For other cones,
+    such as one over a square, some matrices fulfil the inequalities and are not combinations of
+    generators with positive semi-definite coefficients. Inequalities therefore describe the larger
+    set. Generators do not need a description by inequalities, which can be very many for a cone in
+    many dimensions.
 
     References
     ----------
@@ -224,11 +225,12 @@ class ConeRegressor(PositiveRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predicted outputs.
         """
         features = with_constant(self._features_of(X))
         if self.generators_ is not None:
@@ -244,9 +246,9 @@ class ConeRegressor(PositiveRegressor):
         return prediction[:, 0] if self._flat else prediction
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """D², the share of the loss of the best constant that is explained; at most 1.
+        """Return D², the share of the loss of the best constant that is explained, at most 1.
 
-        It is R², on average over outputs, for the squared loss.
+        For the squared loss it is R², averaged over outputs.
         """
         prediction = self.predict(X)
         if self._quadratic(self.loss_, 1 if prediction.ndim == 1 else prediction.shape[1]):
@@ -255,7 +257,7 @@ class ConeRegressor(PositiveRegressor):
         return float(d2_score(y, prediction, self.loss_, sample_weight=sample_weight))
 
     def default_grid(self) -> dict[str, Any]:
-        """Return 9 strengths."""
+        """Return a grid with 9 values of alpha."""
         return {"alpha": 9}
 
     def check_parameters(self) -> None:

@@ -1,4 +1,4 @@
-"""Density estimation by maximum likelihood with a non-negative model."""
+"""Density estimation by penalized maximum likelihood with a non-negative model."""
 
 from __future__ import annotations
 
@@ -63,79 +63,79 @@ _MOST_UNCERTAIN = 1e-3  # of the integral: a thousandth of a nat for each row
 
 @parameters
 class DensityEstimator(DensityMixin, PositiveEstimator):
-    r"""Probability density that is a non-negative model, by penalized maximum likelihood.
+    r"""Density estimation with a non-negative model, by penalized maximum likelihood.
 
     .. math:: \min_{A \succeq 0}\; -\frac{1}{\sum_i s_i} \sum_i s_i \log f_A(x_i)
               + \mathrm{trace\_penalty}\, V \operatorname{tr} A
               + \frac{\mathrm{alpha}}{2} V^2 \|A\|_F^2, \qquad
               f_A(x) = \varphi(x)^\top A \varphi(x), \quad \int f_A = 1
 
-    The integral is one, up to ``integral_error_``. V is the volume of the kernel of
-    the features, :math:`\sum_i s_i \int k(x, x_i)^2 dx / \sum_i s_i k(x_i, x_i)` over the
-    support, so that strengths do not depend on units.
+    The integral is one up to ``integral_error_``. V is the volume of the kernel of the features,
+    :math:`\sum_i s_i \int k(x, x_i)^2 dx / \sum_i s_i k(x_i, x_i)` over the support. With V in the
+    penalties, strengths do not depend on the units of X.
 
     Parameters
     ----------
     alpha : float, optional
-        Strength of the squared norm of A, > 0 (λ₂ of the paper); by default 0.1 where the width
-        was learned, and 0.01 where it was not.
+        Strength of the squared norm of A, > 0 (λ₂ in the paper). The default is 0.1 if the kernel
+        width is learned and 0.01 otherwise.
     trace_penalty : float, default=1e-3
-        Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
+        Strength of the trace of A, >= 0 (λ₁ in the paper). It lowers the rank.
     kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel whose length scales are
-        a multiple of the standard deviations times 2 n^(-1/(4 + n_features)), where n is the
-        effective number (Σ s)² / Σ s² of different rows: equal rows count as one with the sum of
-        their weights. So neither the scale of weights matters nor whether rows are repeated or
-        weighted, and the weights of a survey make the density as smooth as their spread says.
-        The multiple is learned; it is one without learning. A kernel that is given stays as it
-        is, with what is left open read off the rows by rules.
+        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel with length scales c · 2
+        n^(-1/(4 + n_features)) times the standard deviations. The multiple c is learned, or 1 with
+        ``learn=False``. Here n is the effective sample size (Σ s)² / Σ s² of distinct rows; equal
+        rows count as one row with the sum of their weights. The length scales thus do not depend
+        on the scale of the weights, nor on whether rows are repeated or weighted. Unequal weights,
+        as in surveys, give a smaller n and a smoother density. Length scales of a given kernel are
+        not learned; those left open are computed from X.
     learn : bool or Learning, default=True
-        Whether the multiple is learned: the normal kernel density of half these length scales
-        gives rows that are left out of it, with their repeats, the highest likelihood. It has a
-        closed form, and looks at no more different rows than :class:`fenchel.learning.Learning`
-        says. Below 12 different rows nothing is learned.
+        Whether to learn the multiple c. It maximizes the leave-one-out likelihood of a normal
+        kernel density with half these length scales, which has a closed form. Repeats of a row are
+        left out with it. The number of distinct rows used is limited by
+        :class:`fenchel.learning.Learning`. With fewer than 12 distinct rows nothing is learned.
     conditions : sequence of Condition, default=()
-        Linear conditions that the density must meet besides its integral, see
-        :class:`Condition`: other integrals, values, derivatives and moments, such as a mean.
+        Linear conditions on the density besides its integral: other integrals, values, derivatives
+        and moments, such as a mean. See :class:`Condition`.
     support : None or pair (low, high), default=None
-        Box in which the density lives, numbers or (n_features,) arrays, infinite ends allowed;
-        all of R^d by default.
+        Box outside of which the density is zero, as numbers or (n_features,) arrays. Ends may be
+        infinite. The default is all of R^d.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        "auto" is "newton". Of one column and 5000 rows or more it is Newton's method for a few
-        hundred weighted points first, in whose panels polynomials have the same sums as over the
-        rows; their density is certified on all rows, where steps go on if they have to. History
-        and callback tell of certificates on all rows only.
+        "auto" is "newton". With one column and at least 5000 rows it first runs Newton's method on
+        a few hundred weighted points that have the same sums of polynomials as the rows, panel by
+        panel. The resulting density is certified on all rows, and iterations continue there if
+        needed. The history and callback show certificates on all rows only.
     tol : float, default=1e-6
-        Duality gap to reach, in nats for each row. Searches that leave the default compare
-        candidates at 1e-4.
+        Duality gap to reach, in nats per row. A parameter search compares candidates at 1e-4 if
+        ``tol`` has its default value.
     features : {"auto", "cholesky", "nystroem", "fourier"} or FeatureMap, default="auto"
-        How the kernel becomes features. "auto" is "cholesky" in one and two columns, and
-        ``Nystroem(landmarks="kmeans")`` in more: the centres of clusters of rows. There the
-        greedy choice of "cholesky" takes rows at the rim first.
+        Feature map of the kernel. "auto" is "cholesky" in one and two columns and
+        ``Nystroem(landmarks="kmeans")`` in more, with cluster centres as landmarks. In more
+        dimensions the greedy choice of "cholesky" selects rows at the boundary of the data first.
     rank : int, optional
-        Cap on the number of features; with "auto" 300 by default in one and two columns, and 50
-        in more.
+        Maximum number of features. With ``features="auto"`` the default is 300 in one and two
+        columns and 50 in more.
     max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
     Attributes
     ----------
     model_ : PSDModel
-        The density, also its gradient, marginals and integrals.
+        The density, with methods for its gradient, marginals and integrals.
     rank_ : int
         Rank of A.
     volume_ : float
         The volume V.
     integral_error_ : float
-        Bound on ``|∫ f - 1|``, of rounding and of what is not integrated in closed form.
+        Bound on ``|∫ f - 1|`` from rounding and numerical integration.
     certificate_ : Certificate
-        Objectives, as above, of the density and of a feasible dual point; ``feasibility`` is at
-        least ``integral_error_``, which ``status_`` says in words.
+        Primal objective of the density and dual objective of a feasible point. ``feasibility`` is
+        at least ``integral_error_``, and ``status_`` describes it.
     dual_coef_ : ndarray of shape (n_samples,)
-        Minus the weights over the densities of the rows, zero for rows without weight.
+        Minus the weights over the densities of the rows; zero for rows of weight zero.
     learned_ : Learned or None
-        How the width was learned; ``criterion`` is minus the mean log-likelihood of rows left
-        out, in nats. None where nothing was.
+        Result of learning the width; ``criterion`` is minus the mean leave-one-out log-likelihood
+        in nats. None if nothing was learned.
     alpha_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_, n_features_in_
         As in :class:`NonNegativeRegressor`.
     feature_names_in_
@@ -144,8 +144,8 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
     Raises
     ------
     ValueError
-        If a row is outside of the support, the kernel has no finite integral on it, or
-        quadrature leaves the integral uncertain by more than 1e-3.
+        If a row is outside of the support, the kernel has no finite integral on the support, or
+        quadrature leaves an uncertainty of the integral above 1e-3.
 
     Examples
     --------
@@ -187,11 +187,11 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features) or (n_samples,)
-            Rows, or numbers.
+            Training samples; a vector is taken as one column.
         y : None
-            Ignored; where it is given, X must have two dimensions.
+            Ignored. If given, X must have two dimensions.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative weights: an integer weight is the same as repeating the row.
+            Non-negative weights. An integer weight is equivalent to repeating the row.
 
         Returns
         -------
@@ -200,14 +200,14 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the message names which.
+            For invalid parameters or data; the message names them.
         """
         return self._fit(X, y, sample_weight)
 
     def prepare(
         self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> Prepared:
-        """What does not depend on strengths: rows with weight, kernel, features, integrals."""
+        """Compute all that does not depend on strengths: rows, kernel, features, integrals."""
         self._learned = None
         return self._prepared(X, y, sample_weight, False, None)
 
@@ -313,40 +313,39 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         self.dual_coef_ = self.dual_coef_[:, 0] / scale
 
     def score_samples(self, X: ArrayLike) -> FloatArray:
-        """Logarithm of the density at rows X, (n_samples,); -inf outside of the support.
+        """Return the log-density at rows X, (n_samples,); -inf outside of the support.
 
-        Of one column X may be numbers, (n_samples,).
+        For one column X may also be a vector, (n_samples,).
         """
         check_is_fitted(self)
         rows = self._new_rows(_as_column(X) if self.n_features_in_ == 1 else X)
         return self.model_.log_values(rows)
 
     def score(self, X: ArrayLike, y: Any = None, sample_weight: ArrayLike | None = None) -> float:
-        """Mean log-likelihood of rows X."""
+        """Return the mean log-likelihood of rows X."""
         values = self.score_samples(X)
         return mean_of_counted(values, check_weights(values, sample_weight))
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw rows from the density, (n_samples, n_features), see :meth:`PSDModel.sample`."""
+        """Draw samples from the density, (n_samples, n_features), see :meth:`PSDModel.sample`."""
         check_is_fitted(self)
         return self.model_.sample(n_samples, random_state)
 
     def predict_distribution(self, X: ArrayLike, column: int = -1) -> GridDistribution:
-        """Predict one column of the rows from the others: its conditional distributions.
+        """Predict the conditional distribution of one column given the others.
 
-        The density of the column at each row is proportional to that of the fit, and piecewise
-        linear between points of a grid that are a thirty-second of the length scale apart, as
-        far around landmarks as their kernel can be seen. So quantiles and means are exact to
-        about a thousandth of the standard deviation, however far out some rows are. Where the
-        kernel does not decay, or its length scale is not known, the points divide the support
-        into equal steps.
+        The conditional density is proportional to the fitted density. It is represented as
+        piecewise linear on a grid with a spacing of 1/32 of the length scale, which covers all
+        landmarks up to where their kernel is negligible. Quantiles and means are accurate to about
+        a thousandth of the standard deviation, however far out some rows are. If the kernel does
+        not decay, or its length scale is not known, the grid divides the support into equal steps.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features - 1)
-            All columns of the fit but this one, in their order.
+            The other columns, in the order of the fit.
         column : int, default=-1
-            Which column of the fit is predicted; the last one by default.
+            Index of the predicted column; the last one by default.
 
         Returns
         -------
@@ -356,19 +355,19 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         Raises
         ------
         ValueError
-            If the fit has a single column, or its density is zero at a row whatever the column
-            is; or if neither ``support`` nor the kernel bound the column.
+            If the fit has a single column, the density is zero for a row at all values of the
+            column, or neither ``support`` nor the kernel bounds the column.
         """
         check_is_fitted(self)
         return conditional_density(self.model_, X, column)
 
     def marginal(self, columns: Any) -> PSDModel:
-        """Return the density of some columns, numbers from 0, see :meth:`PSDModel.marginal`."""
+        """Return the marginal density of some columns by index, see :meth:`PSDModel.marginal`."""
         check_is_fitted(self)
         return self.model_.marginal(columns)
 
     def integral(self, domain: Any = None) -> float:
-        """Probability of a box ``(low, high)``, of everything by default."""
+        """Return the probability of a box ``(low, high)``; of all of space by default."""
         check_is_fitted(self)
         return self.model_.integral(domain)
 
@@ -378,7 +377,7 @@ class DensityEstimator(DensityMixin, PositiveEstimator):
         return _STRENGTH if self._learned is None else self._learned.alpha
 
     def with_learned(self) -> Self:
-        """Return an unfitted copy with kernel and strength of the last fit as its parameters."""
+        """Return an unfitted copy with the kernel and strength of the last fit."""
         check_is_fitted(self)
         return self.with_kernel_of_fit(alpha=self.alpha_)
 

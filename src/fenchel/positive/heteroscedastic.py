@@ -1,4 +1,4 @@
-"""Mean and variance together, as one convex problem."""
+"""Joint regression of mean and variance as one convex problem."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ _SMALLEST = 1e-140  # the square of a deviation of 1e-12 of it is still a normal
 
 @parameters
 class HeteroscedasticRegressor(PositiveRegressor):
-    r"""Mean and variance of a normal distribution at each x, both fitted at once.
+    r"""Regression of the mean and variance of a normal distribution at each x.
 
-    In the natural parameters θ = 1/v and η = μ/v the likelihood is jointly convex, so there is
-    one optimum, with a certificate:
+    With the natural parameters θ = 1/v and η = μ/v the negative log-likelihood is jointly convex.
+    Mean and variance are fitted together, with one global optimum and a certificate:
 
     .. math:: \min_{A \succeq 0,\, w}\; \frac{1}{\sum_i s_i} \sum_i \frac{s_i}{2} \Bigl(
               \theta(x_i) y_i^2 - 2 \eta(x_i) y_i + \frac{\eta(x_i)^2}{\theta(x_i)}
@@ -92,35 +92,36 @@ class HeteroscedasticRegressor(PositiveRegressor):
     .. math:: \theta(x) = \chi(x)^\top A \chi(x) + \mathrm{max\_std}^{-2}, \qquad
               \eta(x) = w^\top \varphi(x)
 
-    with φ of ``kernel`` and χ of ``precision_kernel``, for y with its mean subtracted and divided
-    by its standard deviation, so that the fit does not depend on the units of y.
+    with φ the features of ``kernel`` and χ those of ``precision_kernel``. The targets y are
+    standardized first, so the fit does not depend on the units of y.
 
     Parameters
     ----------
     alpha : float or None, default=None
-        Strength of the squared norm of w, > 0. None is learned, and 1e-4 without learning.
+        Strength of the squared norm of w, > 0. If None, it is learned, or 1e-4 with
+        ``learn=False``.
     precision_strength : float or None, default=None
-        That of the squared norm of A is this multiple of ``alpha``, > 0 (their product is λ₂ of
-        the paper). None is learned where alpha is, and else 1.
+        Ratio of the strength of the squared norm of A to ``alpha``, > 0; their product is λ₂ in
+        the paper. If None, it is learned if alpha is learned, and 1 otherwise.
     trace_penalty : float, default=1e-4
-        Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
+        Strength of the trace of A, >= 0 (λ₁ in the paper). It lowers the rank.
     max_std : float, default=3.0
-        Largest standard deviation that can be predicted, in units of the standard deviation of
-        y; inf for no limit.
+        Largest predicted standard deviation, in units of the standard deviation of y; inf for no
+        limit.
     precision_kernel : None, str, kernel or callable, default=None
-        The kernel of the precision. None is learned where alpha and ``kernel`` are left open, and
-        else that of the mean. Length scales of one that is given are numbers or rules, and are
-        not learned.
+        Kernel of the precision. If None, it is learned if alpha and ``kernel`` are None, and is
+        the kernel of the mean otherwise. A given kernel must have length scales that are numbers
+        or rules; they are not learned.
     precision_rank : int or None, default=None
-        Cap on the number of features of a precision with a kernel of its own. None is 30 where
-        that kernel is learned, and else as ``rank``.
+        Maximum number of features of a separate precision kernel. None is 30 if that kernel is
+        learned, and ``rank`` otherwise.
     learn : bool or Learning, default=True
-        As in :class:`NonNegativeRegressor`, with 100 in place of 10 beside the Gaussian kernel;
-        and where alpha is None, mean and precision are learned together after that, see Notes.
+        As in :class:`NonNegativeRegressor`, with a constant of 100 instead of 10 added to the
+        Gaussian kernel. If alpha is None, mean and precision are then learned together, see Notes.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
         "auto" is "newton".
     tol : float, default=1e-6
-        Duality gap to reach, in nats for each row.
+        Duality gap to reach, in nats per row.
     kernel, features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
@@ -129,21 +130,21 @@ class HeteroscedasticRegressor(PositiveRegressor):
     precision_model_ : PSDModel
         θ - ``floor_``, in the units of y.
     precision_kernel_ : kernel
-        Its kernel.
+        Kernel of the precision.
     mean_weights_ : ndarray of shape (n_map_features,)
-        w, for standardized y.
+        The weights w, for standardized y.
     floor_ : float
-        The least precision, in the units of y.
+        Smallest precision, in the units of y.
     shift_, scale_ : float
         Mean and standard deviation of y.
     rank_ : int
         Rank of A.
     certificate_ : Certificate
-        Objectives, as above, of the fit and of a feasible dual point.
+        Primal objective of the fit and dual objective of a feasible point.
     dual_coef_ : ndarray of shape (n_samples, 2)
-        Dual points times the weights, for η and θ; zero for rows without weight.
+        Dual variables times the weights, for η and θ; zero for rows of weight zero.
     precision_strength_ : float
-        As given, or as learned.
+        As given or learned.
     alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
         As in :class:`NonNegativeRegressor`.
     n_features_in_, feature_names_in_
@@ -151,28 +152,29 @@ class HeteroscedasticRegressor(PositiveRegressor):
 
     Notes
     -----
-    First a linear model of the mean is learned by squares. Its alpha times q, the share of the
-    variance that it leaves, is the alpha with which the mean is the same at the precision 1/q
-    everywhere; with it the strength of A starts at 3 q² / n of n distinct rows. From there steps
-    of a factor 10 in both strengths, and kernels, are chosen by the likelihood of held-out rows:
-    in 3 folds, 5 of fewer than 150 rows, of at most 1000 rows. One row in n may have any value
-    there, so that none decides alone, and the simplest choice within a standard error of the best
-    one is taken: one precision for all rows before one that varies, and larger strengths
-    before smaller ones. The kernels are that of the linear model, the same learned again with
-    weights, for both functions; a constant; and one of the precision alone, learned from
-    absolute residuals. ``learned_.criterion`` is minus the held-out log-likelihood.
+    Learning starts with a linear least-squares model of the mean. Let q be the share of the
+    variance that it does not explain. Its alpha times q gives the same mean at a constant
+    precision of 1/q. With this alpha, the strength of A starts at 3 q² / n, with n distinct rows.
+    From there both strengths, in steps of a factor 10, and the kernels are chosen by held-out
+    likelihood. It uses 3 folds, or 5 with fewer than 150 rows, and at most 1000 rows. The held-out
+    likelihood allows one row in n to have any value, so that no single row decides. The simplest
+    choice within one standard error of the best is taken: a constant precision before a varying
+    one, and larger strengths before smaller ones. The candidate kernels are that of the linear
+    model; the same relearned with weights, for both functions; a constant; and a kernel for the
+    precision alone, learned from absolute residuals. ``learned_.criterion`` is minus the held-out
+    log-likelihood.
 
-    Far from the data φ falls to zero with kernels that do: there the mean is that of y and the
-    standard deviation ``max_std`` times that of y. The kernel that is learned by default does
-    not: there mean and standard deviation are constants, which no row determines. They may be far
-    from all targets, in wide gaps between rows too, with small deviations: on the Engel data the
-    mean at an income of 10 000, twice the largest one, is -17 000, where y is between 242 and
-    2033. Where new rows may be far from those of the fit, take quantiles. Between rows a
-    precision without a constant part can fall to its floor sooner than η does, and the mean
-    overshoots. With ``max_std=inf`` and a kernel that falls to zero the standard deviation grows
-    without bounds instead, and the mean becomes the quotient of two vanishing numbers, which may
-    be far from all targets; where θ is zero in floating point numbers, the mean is that of y and
-    the standard deviation inf. Weights are counts of rows: they do not scale the variance.
+    With a kernel that decays to zero, far from the data the mean is the mean of y and the standard
+    deviation is ``max_std`` times that of y. The kernel learned by default does not decay: far
+    from the data, mean and standard deviation tend to constants that no row determines. These may
+    be far from all targets, with small standard deviations, also in wide gaps between rows. On the
+    Engel data the predicted mean at an income of 10 000, twice the largest one, is -17 000,
+    although y is between 242 and 2033. If new rows may be far from the training rows, predict
+    quantiles instead. Between rows, a precision without a constant part can reach its floor before
+    η decays, and the mean overshoots. With ``max_std=inf`` and a decaying kernel, the standard
+    deviation grows without bound and the mean is the quotient of two vanishing numbers, which may
+    be far from all targets. If θ underflows to zero, the mean is that of y and the standard
+    deviation is inf. Weights count rows and do not scale the variance.
 
     References
     ----------
@@ -211,25 +213,25 @@ class HeteroscedasticRegressor(PositiveRegressor):
     precision_rank: int | None = None
 
     _own_kernel = None
-    """The kernel of the precision and its strength, as learned."""
+    """Learned kernel of the precision and its strength."""
     _own_alpha = None
 
     def predict(
         self, X: ArrayLike, return_std: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predict the mean, and the standard deviation of y on request.
+        """Predict the mean and, optionally, the standard deviation of y.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
         return_std : bool, default=False
-            Whether the standard deviations are returned as well.
+            Whether to return the standard deviations as well.
 
         Returns
         -------
         ndarray of shape (n_samples,), or two of them
-            Means; with ``return_std=True`` means and standard deviations.
+            Means, or with ``return_std=True`` means and standard deviations.
         """
         mean, std = self._distribution(X)
         return (mean, std) if return_std else mean
@@ -237,19 +239,19 @@ class HeteroscedasticRegressor(PositiveRegressor):
     def predict_interval(self, X: ArrayLike, coverage: float = 0.95) -> FloatArray:
         """Predict the central interval of the normal distributions.
 
-        It has this coverage as far as y is normal with the predicted mean and deviation.
+        Its coverage is correct if y is normal with the predicted mean and standard deviation.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
         coverage : float, default=0.95
-            In (0, 1).
+            Probability of the interval, in (0, 1).
 
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+            Lower and upper bounds.
         """
         reach = norm.ppf(0.5 + 0.5 * SHARE(coverage, "coverage"))
         mean, std = self._distribution(X)
@@ -269,21 +271,22 @@ class HeteroscedasticRegressor(PositiveRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
 
         Returns
         -------
         NormalDistribution
+            The distributions of all rows.
         """
         return NormalDistribution(*self._distribution(X))
 
     def log_likelihood(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
-        """Mean logarithm of the density of targets y at rows X.
+        """Return the mean log-density of targets y at rows X.
 
-        :meth:`score`, as for all regressors of scikit-learn that return standard deviations, is
-        R² of the means.
+        :meth:`score` is R² of the means, as for all scikit-learn regressors that return standard
+        deviations.
         """
         mean, std = self._distribution(X)
         y = targets_of(type(self).__name__, y, len(mean))

@@ -21,12 +21,12 @@ _ROUNDINGS = 8.0 * np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    r"""A matrix of integrals with what is known of its error.
+    r"""A matrix of integrals with a bound on its error.
 
     Attributes
     ----------
     matrix : ndarray of shape (r, r)
-        Symmetric and positive semi-definite.
+        Integrals of the products of features; symmetric and positive semi-definite.
 
     Examples
     --------
@@ -43,24 +43,24 @@ class Moment:
     matrix: FloatArray
     feature_map: FeatureMap
     distance: float = 0.0
-    """Of the kernel from the one that was integrated, in the norm of L²."""
+    """L² norm of the difference between the kernel and the integrated kernel."""
     doubt: FloatArray | None = None
-    """Differences that bound the error of a quadrature, (k, r, r)."""
+    """Differences (k, r, r) that bound the quadrature error."""
     summed: bool = False
-    """Whether it is a sum over values, which cancels less than sums of integrals."""
+    """Whether this is a sum over points, which has less cancellation than sums of integrals."""
 
     @property
     def error(self) -> float:
-        """Bound on the error of an entry."""
+        """Bound on the error of any entry."""
         return float(self._errors_of(np.eye(len(self.matrix))).max(initial=0.0))
 
     def error_of(self, factor: FloatArray) -> float:
         r"""Bound on :math:`|\int f - \operatorname{tr}(M F F^\top)|`, (r, q) for F.
 
-        With :math:`F^\top \varphi = C^\top k(Z, \cdot)`, the rounding of values k, and of
-        integrals G of products of two of them, counts with :math:`|C|`, and so does what the
-        kernel that was integrated is away. An error of the features makes one of the integral by
-        the inequality of Cauchy and Schwarz.
+        With :math:`F^\top \varphi = C^\top k(Z, \cdot)`, the rounding errors of the kernel values
+        k and of the integrals G of their products enter multiplied by :math:`|C|`. So does the
+        difference between the kernel and the kernel that was integrated. The error of the features
+        is turned into an error of the integral by the Cauchy-Schwarz inequality.
         """
         return float(np.trace(self._errors_of(factor)))
 
@@ -90,33 +90,38 @@ class Moment:
 
 
 def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
-    r"""Integrate the products of features.
+    r"""Integrate the products of features over a domain.
 
     .. math:: M = \int \varphi(x) \varphi(x)^\top d\mu(x), \qquad
               \int f_A\, d\mu = \operatorname{tr}(M A)
 
-    On the line by the values of features, panel by panel between landmarks, to rounding. In more
-    dimensions by formula for features that are combinations of kernel values at landmarks
-    (pivoted Cholesky, Nyström, kernel rows): the Gaussian and Matérn kernels over R^d, any box,
-    or against a normal density, Matérn kernels as sums of Gaussian ones where it is not all of
-    R^d; polynomial and linear kernels over a bounded box or against a normal density; any kernel
-    or feature map that brings ``product_integrals`` of its own. Against weighted points, any map.
-    All else by quadrature on a bounded box or against a normal density: Gauss–Legendre panels up
-    to three dimensions, and randomized Sobol points beyond, which are refused where they are
-    too coarse for the features.
+    The rule depends on the kernel and the domain:
+
+    - In one dimension, features are integrated between neighbouring landmarks, exactly up to
+      rounding.
+    - In more dimensions, closed forms exist for features that are combinations of kernel values at
+      landmarks (pivoted Cholesky, Nyström, kernel rows). They cover the Gaussian and Matérn
+      kernels over R^d, over any box or against a normal density; polynomial and linear kernels
+      over a bounded box or against a normal density; and any kernel or feature map with its own
+      ``product_integrals``. Matérn kernels are expanded in Gaussian kernels unless the domain is
+      all of R^d.
+    - Against weighted points, any feature map is supported.
+    - Everything else uses quadrature over a bounded box or against a normal density:
+      Gauss–Legendre panels up to three dimensions and randomized Sobol points beyond. Sobol points
+      that are too coarse for the features raise an error.
 
     Parameters
     ----------
     feature_map : FeatureMap
-        Fitted.
+        A fitted feature map.
     domain : None, (low, high), Box, Normal or Points
-        All of R^d by default.
+        Domain or measure of the integrals. The default is all of R^d.
 
     Returns
     -------
     Moment
-        ``matrix`` (r, r), ``error``, a bound on that of an entry, rounding included, and
-        ``error_of(factor)``, a bound on that of an integral.
+        ``matrix`` (r, r); ``error``, a bound on the error of any entry including rounding; and
+        ``error_of(factor)``, a bound on the error of an integral.
 
     Raises
     ------
@@ -168,12 +173,12 @@ def moment(feature_map: FeatureMap, domain: Any = None) -> Moment:
 def on_support(
     measure: Box | Normal | Points, support: Box, name: str
 ) -> Box | Normal | Points | None:
-    """What is left of a measure on a support, None where nothing is.
+    """Return the restriction of a measure to a support, or None if nothing is left.
 
     Raises
     ------
     ValueError
-        For a normal density with a support that is not all of space; it names the parameter.
+        For a normal density, unless the support is all of space. The message names the parameter.
     """
     if isinstance(measure, Box):
         return support.intersection(measure)

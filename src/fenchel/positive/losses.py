@@ -1,4 +1,4 @@
-"""Losses of predictions: what a non-negative model is fitted by."""
+"""Convex losses of prediction vectors, for fits of non-negative models."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class PredictionLoss(ConvexFunction):
 
     .. math:: \ell_i^*(\beta) = \sup_z \langle\beta, z\rangle - \ell_i(z)
 
-    The four methods are those of :class:`fenchel.losses.Loss`. But it knows its targets, need
-    not depend on the difference of target and prediction, and need not be least anywhere:
-    :class:`Residual` makes one of a loss of residuals. Where the conjugate is twice
-    differentiable inside of its domain, subclasses also define :meth:`conjugate_derivatives`,
-    and say ``smooth = True``.
+    The four methods are those of :class:`fenchel.losses.Loss`. In contrast to a loss of residuals,
+    this loss holds its targets, need not depend on target minus prediction, and need not have a
+    minimum. :class:`Residual` converts a loss of residuals. If the conjugate is twice
+    differentiable inside its domain, subclasses also define :meth:`conjugate_derivatives` and set
+    ``smooth = True``.
 
     Attributes
     ----------
     n_outputs : int
         Length p of a prediction vector.
     smooth : bool
-        Whether :meth:`conjugate_derivatives` exists.
+        Whether :meth:`conjugate_derivatives` is defined.
     unit : float
-        What relative gaps are relative to, for weights that sum to one: the mean loss of a
+        Denominator of relative duality gaps, for weights that sum to one: the mean loss of a
         constant, or 1 for a logarithm.
     step : float
-        Typical size of a dual entry over that of a prediction, where iterations start.
+        Typical ratio of a dual entry to a prediction, used to initialize iterations.
 
     Examples
     --------
@@ -61,17 +61,17 @@ class PredictionLoss(ConvexFunction):
         raise NotImplementedError
 
     def reach(self, dual: FloatArray, change: FloatArray) -> float:
-        """Share of a change of dual points, at most one, with which a search along it begins."""
+        """Return the step, at most one, with which a search along a dual change begins."""
         return 1.0
 
     def interior(self, barrier: float) -> Interior | None:
-        """Return the loss with a barrier on a domain of its conjugate that is a box, or None."""
+        """Return the loss with a barrier if its conjugate lives on a box; None otherwise."""
         return None
 
     def best_move(self, prediction: FloatArray, along: FloatArray, weight: FloatArray) -> float:
-        """Return the t that minimizes the weighted loss of prediction + t along, (p,).
+        """Return the t, (p,), that minimizes the weighted loss of prediction + t · along.
 
-        This default searches along the line; zero where it finds nothing better.
+        The default implementation is a line search. It returns zero if nothing better is found.
         """
         reach = 0.01 * np.sqrt(self.unit / self.step) if self.unit > 0.0 else 1.0
 
@@ -82,9 +82,9 @@ class PredictionLoss(ConvexFunction):
         return float(found.x) if found.fun < objective(0.0) else 0.0
 
     def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:
-        """Return a point of the domain near ``dual`` with Σ weight_i offsetsᵀ dual_i = 0.
+        """Return a dual point near ``dual`` in the domain with Σ weight_i offsetsᵀ dual_i = 0.
 
-        ``offsets`` is (p, m). This default shifts all rows alike, in the least change.
+        ``offsets`` is (p, m). The default implementation adds the same smallest shift to all rows.
         """
         total = offsets.T @ (weight @ dual)
         shift = np.linalg.lstsq(offsets.T @ offsets, total / weight.sum(), rcond=None)[0]
@@ -92,11 +92,11 @@ class PredictionLoss(ConvexFunction):
 
 
 class Interior(PredictionLoss):
-    r"""A loss whose conjugate is a quadratic on a box, with a barrier that keeps duals inside.
+    r"""A loss whose conjugate is quadratic on a box, with a barrier that keeps duals inside.
 
     .. math:: \ell^*(\beta) - \mu \sum_j \bigl(\log(\beta_j - l_j) + \log(u_j - \beta_j)\bigr)
 
-    On the central path it adds 2 p μ to the gap.
+    On the central path the barrier adds 2 p μ to the gap.
     """
 
     smooth = True
@@ -124,18 +124,18 @@ class Interior(PredictionLoss):
         return slope, hessian
 
     def reach(self, dual: FloatArray, change: FloatArray) -> float:
-        """The share of a change, at most one, that goes 99.5 % of the way to the border."""
+        """Return the step, at most one, that goes 99.5 % of the way to the boundary."""
         dual, change = np.ascontiguousarray(dual), np.ascontiguousarray(change)
         return min(1.0, 0.995 * steps_to_border(dual, change, self.lower, self.upper))
 
     @property
     def parameters(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
-        """As compiled loops take them."""
+        """Arguments of the compiled loops."""
         return self.loss.targets, self.lower, self.upper, self.curvature, self.barrier
 
 
 class LogLikelihood(PredictionLoss):
-    r"""Negative log-likelihood of a density, which is a multiple s z of the prediction z.
+    r"""Negative log-likelihood of a density s z, with z the prediction.
 
     .. math:: \ell(z) = -\log(s z), \qquad
               \ell^*(\beta) = -1 - \log(-\beta) + \log s \quad (\beta < 0)
@@ -146,7 +146,7 @@ class LogLikelihood(PredictionLoss):
     Parameters
     ----------
     scale : float, default=1.0
-        s > 0.
+        The factor s > 0.
 
     Examples
     --------
@@ -187,7 +187,7 @@ class LogLikelihood(PredictionLoss):
 
 
 class Poisson(PredictionLoss):
-    r"""Negative log-likelihood of counts with mean z, up to what does not depend on z.
+    r"""Negative Poisson log-likelihood of counts with mean z, up to a constant.
 
     .. math:: \ell_i(z) = z - y_i \log z - (y_i - y_i \log y_i) \ge 0
 
@@ -252,25 +252,25 @@ class Poisson(PredictionLoss):
 
 
 class Residual(PredictionLoss):
-    r"""A loss of residuals, any of :mod:`fenchel.losses`.
+    r"""A loss of residuals from :mod:`fenchel.losses`, as a loss of predictions.
 
     .. math:: \ell_i(z) = \ell(y_i - z), \qquad
               \ell_i^*(\beta) = \langle\beta, y_i\rangle + \ell^*(-\beta)
 
-    The ``unit`` of relative gaps is the mean loss of the best constant; that of the prediction
-    zero where targets are constant, which penalties may keep from being fitted exactly; and 1
-    where targets are zero.
+    The ``unit`` of relative gaps is the mean loss of the best constant. For constant targets it is
+    the loss of the prediction zero, because penalties may prevent an exact fit. For targets that
+    are all zero it is 1.
 
     Parameters
     ----------
     loss : Loss
         The loss of residual vectors.
     targets : ndarray of shape (n, p)
-        The targets; one column counts for all ``n_outputs``.
+        The targets; one column is used for all ``n_outputs``.
     weight : ndarray of shape (n,), optional
-        Sample weights, for the unit of relative gaps only.
+        Sample weights, used only for the unit of relative gaps.
     n_outputs : int, optional
-        p; the number of columns of ``targets`` by default.
+        Number of outputs p; by default the number of columns of ``targets``.
 
     Examples
     --------
@@ -325,7 +325,7 @@ class Residual(PredictionLoss):
         return Interior(self, -box.upper, -box.lower, box.above, barrier)
 
     def best_move(self, prediction: FloatArray, along: FloatArray, weight: FloatArray) -> float:
-        """Exact for a piecewise linear loss: a weighted quantile of all residuals."""
+        """Minimize along the line; exact for a piecewise linear loss, by a weighted quantile."""
         box = self.loss.box(self.n_outputs)
         if box is None or box.epsilon > 0.0 or box.below.any() or box.above.any():
             return super().best_move(prediction, along, weight)
@@ -338,7 +338,7 @@ class Residual(PredictionLoss):
         return float(middle_of_falls(residual, order, weight, *sides))
 
     def balanced(self, dual: FloatArray, weight: FloatArray, offsets: FloatArray) -> FloatArray:
-        """Shrink the positive or the negative coordinates that share an offset."""
+        """Shrink the positive or the negative coordinates that share an offset, to balance it."""
         dual = dual.copy()
         for column in offsets.T:
             if not np.all((column == 0.0) | (column == 1.0)):

@@ -1,4 +1,4 @@
-"""Functions φ(x)ᵀ A φ(x) with A positive semi-definite."""
+"""Non-negative models φ(x)ᵀ A φ(x) with A positive semi-definite."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ _NEGATIVE = 1e-10
 
 
 class Integral(NamedTuple):
-    """An integral with its error."""
+    """Value of an integral with a bound on its error."""
 
     value: float
     error: float
-    """A bound on it: of quadrature, where the integral has no closed form, and of rounding."""
+    """Bound on the error, from rounding and from quadrature if there is no closed form."""
 
 
 class PSDModel:
-    r"""A function that is non-negative everywhere.
+    r"""A non-negative function, given by a positive semi-definite matrix (PSD model).
 
     .. math:: f(x) = \varphi(x)^\top A \varphi(x) = \|F^\top \varphi(x)\|^2, \qquad
               A = F F^\top \succeq 0
 
-    Linear in A: sums and non-negative multiples of such functions are such functions, and
-    integrals and marginals of those with the usual kernels have closed forms.
+    f is linear in A, so sums and non-negative multiples of such functions are again PSD models.
+    Integrals and marginals have closed forms for the usual kernels.
 
     Parameters
     ----------
     feature_map : FeatureMap
-        The fitted map φ.
+        The fitted feature map φ.
     factor : array-like of shape (rank of the map, q)
         The factor F of A; :meth:`from_matrix` takes A itself.
     support : None, (low, high) or Box
-        Where f is this, and zero elsewhere; all of R^d by default.
+        Box outside of which f is zero; all of R^d by default.
 
     Attributes
     ----------
     feature_map_ : FeatureMap
-        The map φ.
+        The feature map φ.
     factor_ : ndarray of shape (r, q)
-        F.
+        The factor F.
     rank_ : int
         Number of eigenvalues of A above 1e-9 times the largest.
     support_ : Box
-        Where f is not zero.
+        Box outside of which f is zero.
     n_features_in_ : int
         Dimension of x.
 
@@ -113,7 +113,7 @@ class PSDModel:
 
     @property
     def matrix_(self) -> FloatArray:
-        """A, (r, r)."""
+        """The matrix A, (r, r)."""
         return self.factor_ @ self.factor_.T
 
     @property
@@ -132,9 +132,10 @@ class PSDModel:
         return np.where(self.support_.contains(X), values, 0.0)
 
     def log_values(self, X: npt.ArrayLike) -> FloatArray:
-        """Logarithms of f at rows X (n, d), (n,), -inf where f is zero.
+        """Return log f at rows X, (n,); -inf where f is zero.
 
-        With a Gaussian kernel also where f is too small to be a number, far from all landmarks.
+        With a Gaussian kernel the logarithm is also finite far from all landmarks, where f
+        underflows.
         """
         X = np.asarray(X, dtype=np.float64)
         values = self(X)
@@ -160,12 +161,13 @@ class PSDModel:
         return instead
 
     def gradient(self, X: npt.ArrayLike) -> FloatArray:
-        """Gradient of f at rows X (n, d), (n, d).
+        """Return the gradient of f at rows X, (n, d).
 
-        In closed form for the Gaussian, Laplacian, Matérn, polynomial and linear kernels and
-        kernels and feature maps with a ``gradient`` of their own. For others by extrapolated
-        central differences, from a step in which features change little, each row by itself:
-        to about eight digits of the largest gradient within a step where f is smooth.
+        It has a closed form for the Gaussian, Laplacian, Matérn, polynomial and linear kernels,
+        and for kernels and feature maps with their own ``gradient``. Others use central
+        differences with extrapolation, row by row, from a step in which features change little.
+        Where f is smooth, these are accurate to about eight digits of the largest gradient within
+        a step.
         """
         X = np.asarray(X, dtype=np.float64)
         weights = 2.0 * (self.feature_map_.transform(X) @ self.factor_) @ self.factor_.T
@@ -175,15 +177,15 @@ class PSDModel:
         return np.where(self.support_.contains(X)[:, None], gradient, 0.0)
 
     def integral(self, domain: Any = None) -> float:
-        """∫ f over all of R^d, a box ``(low, high)``, or against Normal or Points.
+        """Return ∫ f over all of R^d or a box ``(low, high)``, or against Normal or Points.
 
-        See :func:`fenchel.positive.moment` for how, and :meth:`integral_with_error` for a bound
-        on the error.
+        See :func:`fenchel.positive.moment` for the method and :meth:`integral_with_error` for an
+        error bound.
         """
         return self.integral_with_error(domain).value
 
     def integral_with_error(self, domain: Any = None) -> Integral:
-        """The same with a bound on its error."""
+        """Return the integral with a bound on its error."""
         measure = on_support(as_measure(domain, self.n_features_in_), self.support_, "domain")
         if measure is None:
             return Integral(0.0, 0.0)
@@ -192,26 +194,27 @@ class PSDModel:
         return Integral(value, found.error_of(self.factor_))
 
     def marginal(self, coordinates: Any, domain: Any = None) -> PSDModel:
-        r"""Integrate over all other coordinates, in closed form.
+        r"""Integrate f over all other coordinates, in closed form.
 
         .. math:: \int f(x)\, dx_{\text{others}}
                   = \sum_{ab} B_{ab} I_{ab}\, k(u, z_a) k(u, z_b)
 
-        with B the matrix in terms of the landmarks and I the integrals of products of kernels of
-        the other coordinates: again a PSD model, as Schur products of such matrices are positive.
-        A Matérn kernel is taken as a sum of Gaussian ones here, which is right to four digits.
+        with B the matrix in terms of the landmarks and I the integrals of products of kernels over
+        the other coordinates. The result is again a PSD model, because Schur products of positive
+        semi-definite matrices are positive semi-definite. A Matérn kernel is approximated by a sum
+        of Gaussian kernels, to four digits.
 
         Parameters
         ----------
         coordinates : int or sequence of int
-            Those to keep, in this order.
+            Coordinates to keep, in this order.
         domain : None, (low, high) or Box
-            Box to integrate over, the support by default.
+            Box to integrate over; the support by default.
 
         Raises
         ------
         ValueError
-            If the kernel is neither a product over coordinates nor a Matérn kernel, or such a
+            If the kernel is neither a product over coordinates nor a Matérn kernel, or if a Matérn
             kernel has too many landmarks.
         """
         given = np.atleast_1d(np.asarray(coordinates))
@@ -236,30 +239,31 @@ class PSDModel:
     def sample(
         self, n_samples: int = 1, random_state: Any = None, domain: Any = None
     ) -> FloatArray:
-        """Draw rows with density f / ∫ f, (n_samples, d).
+        """Draw samples from the density f / ∫ f, (n_samples, d).
 
-        Coordinate by coordinate, each given those before it: the conditional densities are
-        exact, and their distribution functions are inverted to 1e-6, as integrals of polynomials
-        of degree 8 in panels of at most a length scale. These lie where landmarks are, so that
-        it does not matter how far apart some of them are. Matérn kernels are sums of Gaussian
-        ones for this in more than one dimension, to four digits. In two dimensions any kernel
-        will do: the first coordinate's density is a sum over panels. Where a kernel does not
-        decay, or its length scale is not known, panels are equal parts of the domain.
+        Coordinates are drawn one after the other, each given the previous ones. The conditional
+        densities are exact. Their distribution functions are integrals of polynomials of degree 8
+        on panels of at most a length scale, and are inverted to 1e-6. Panels are placed around
+        landmarks, so distances between landmarks do not matter. If a kernel does not decay, or its
+        length scale is not known, panels divide the domain into equal parts. In more than one
+        dimension Matérn kernels are expanded in Gaussian kernels, to four digits. In two
+        dimensions any kernel is supported, because the density of the first coordinate is a sum
+        over panels.
 
         Parameters
         ----------
         n_samples : int
-            Number of rows.
+            Number of samples.
         random_state : int, RandomState or None
-            Seed.
+            Seed of the random numbers.
         domain : None, (low, high) or Box
-            Where f is a density, the support by default.
+            Domain to sample from; the support by default.
 
         Raises
         ------
         ValueError
-            In more than two dimensions, where :meth:`marginal` does; in one and two, if neither
-            domain nor kernel bound the range.
+            In more than two dimensions under the conditions of :meth:`marginal`; in one and two
+            dimensions if neither the domain nor the kernel bounds the range.
         """
         part = self.support_.intersection(as_box(domain, self.n_features_in_))
         if part is None:

@@ -1,4 +1,4 @@
-"""Quantile regression whose curves cross nowhere."""
+"""Quantile regression with curves that do not cross at any x."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_GAP_FEATURES = 50
 # a distance has 231 columns in the systems of Newton's method in place of 1326.
 LEARNED_GAP_FEATURES = 20
 LEVEL_GAMMA = 1.0
-"""Of the levels that kernel and alpha are learned from: that of quantile regression by default."""
+"""The γ of the levels that kernel and alpha are learned from, the default of QuantileRegressor."""
 # A barrier takes shorter steps the more targets there are, the prox more steps the smaller alpha
 # is: of 300 rows, three levels and 50 features 0.8 and 0.4 s with 1e-3, 1.3 and 1.9 with 1e-5.
 _MANY, _STRONG = 600, 1e-4
@@ -41,16 +41,16 @@ _ENOUGH = 1e-3  # gap of fits to a part of the rows: finer ones move offsets by 
 
 @parameters
 class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
-    r"""Kernel quantile regression with curves that cross at no x, not only not at the data.
+    r"""Kernel quantile regression with curves that do not cross at any x.
 
-    One level, the anchor, is a kernel model without sign. The distances of neighbouring levels
-    are non-negative functions, each a constant and a positive semi-definite model:
+    One level, the anchor, is an unconstrained kernel model. The gaps between neighbouring levels
+    are non-negative functions, each the sum of a constant and a positive semi-definite model:
 
     .. math:: q_0(x) = b + w^\top \varphi(x), \qquad
               q_{\pm j}(x) = q_0(x) \pm \sum_{i \le j} v_{\pm i}(x), \qquad
               v_s(x) = c_s + \psi(x)^\top A_s \psi(x), \quad \psi = (\chi, 1)
 
-    with φ of ``kernel`` and χ of ``gap_kernel``:
+    with φ the features of ``kernel`` and χ those of ``gap_kernel``. The problem is
 
     .. math:: \min_{A_s \succeq 0,\, c_s \ge 0,\, w,\, b}\;
               \frac{1}{\sum_i s_i} \sum_i s_i \sum_j \rho_{\tau_j}(y_i - q_j(x_i))
@@ -59,48 +59,48 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
               + \frac{\mathrm{alpha} \cdot \mathrm{gap\_strength}}{2} \|A_s\|_F^2
               + \frac{10^{-4}}{2} c_s^2\Bigr)
 
-    with :math:`\rho_\tau(\xi) = \max(\tau \xi, (\tau - 1) \xi)`, for y with its median
-    subtracted and divided by the mean distance from it: the fit follows shifts and scales of y.
+    with :math:`\rho_\tau(\xi) = \max(\tau \xi, (\tau - 1) \xi)`. The median of y is subtracted and
+    y is divided by the mean absolute deviation from it, so the fit is equivariant under shifts and
+    scalings of y.
 
     Parameters
     ----------
     levels : float or sequence of float, default=(0.25, 0.5, 0.75)
-        Levels in (0, 1), in any order, without repeats.
+        Quantile levels in (0, 1), in any order, without repeats.
     anchor : float, optional
-        The one of the levels that is the linear model; by default that closest to 0.5.
+        The level that is an unconstrained model; by default the level closest to 0.5.
     alpha : float or None, default=None
-        Strength of the squared norms, > 0. None is learned, and 1e-3 without learning.
+        Strength of the squared norms, > 0. If None, it is learned, or 1e-3 with ``learn=False``.
     gap_strength : float, default=1.0
-        That of the distances is this multiple of ``alpha``, > 0.
+        Ratio of the strength of the squared norms of the gaps to ``alpha``, > 0.
     trace_penalty : float, default=1e-4
-        Strength of the traces of the A_s, >= 0; it lowers their ranks.
+        Strength of the traces of the A_s, >= 0. It lowers their ranks.
     learn : bool or Learning, default=True
-        Whether length scales that are "learned", and alpha if it is None, are learned from
-        held-out rows, as in :class:`fenchel.QuantileRegressor`: by the same criterion, of its
-        coupled levels, whose alpha is that of the anchor.
+        Whether to learn length scales that are "learned", and alpha if it is None, from held-out
+        rows. The criterion is that of :class:`fenchel.QuantileRegressor` with coupled levels, and
+        its alpha is used for the anchor.
     refit_offsets : {"auto", "held_out"} or None, default="auto"
-        Whether the offset and the constants of the distances are moved after the fit to the
-        quantiles of what rows lie above curves of fits to the others ("held_out", see the
-        notes), or stay those of the fit (None). "auto" is the former where something was left to
-        be learned, and in searches. The certificate is that of the fit, with ``certified_offset_``
-        and ``certified_gap_constants_``.
+        Whether to move the offset and the constants of the gaps after the fit, to quantiles of
+        held-out residuals ("held_out", see Notes), or to keep those of the fit (None). "auto" is
+        "held_out" if anything was to be learned, and in parameter searches. The certificate is for
+        the fit, with ``certified_offset_`` and ``certified_gap_constants_``.
     gap_kernel : None, str, kernel or callable, default=None
-        The kernel of the distances; None is that of the anchor. Its length scales are numbers or
+        Kernel of the gaps; None is the kernel of the anchor. Its length scales must be numbers or
         rules, and are not learned.
     gap_rank : int, optional
-        With ``features="cholesky"`` the number of features of the distances, the first ones
-        of their kernel's; by default at most 20 where something was learned, and 50 else. Of
-        other maps all are taken.
+        Number of features of the gaps with ``features="cholesky"``, which are the first features
+        of their kernel. The default is at most 20 if anything was learned, and 50 otherwise. Other
+        feature maps use all features.
     solver : {"auto", "newton", "proximal_newton"} or solver, default="auto"
-        "auto" is "proximal_newton" from 600 targets on, rows times levels, with an alpha of 1e-4
-        or more. Else it is "newton" down to a gap of 1e-4, and "proximal_newton" from there.
+        "auto" is "proximal_newton" for 600 targets (rows times levels) or more and an alpha of at
+        least 1e-4. Otherwise it is "newton" down to a gap of 1e-4, followed by "proximal_newton".
     tol : float, default=1e-6
-        Duality gap to reach, relative to the mean loss of the best constants. Searches that
-        leave the default compare candidates at 3e-3.
+        Relative duality gap to reach, in units of the mean loss of the best constants. A parameter
+        search compares candidates at 3e-3 if ``tol`` has its default value.
     kernel : None, str, kernel or callable, default=None
         See :func:`fenchel.kernels.as_kernel`. None is the kernel of
-        :class:`fenchel.QuantileRegressor`, whose length scales are learned; with ``learn=False``
-        the Gaussian kernel with widths read off the data.
+        :class:`fenchel.QuantileRegressor` with learned length scales, or the Gaussian kernel with
+        length scales computed from X if ``learn=False``.
     features, rank, max_iter, warm_start, random_state, verbose, callback, max_time
         As in :class:`NonNegativeRegressor`.
 
@@ -109,25 +109,25 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
     levels_ : ndarray of shape (n_levels,)
         The levels as an array.
     anchor_ : float
-        The level of the linear model.
+        The level of the unconstrained model.
     weights_ : ndarray of shape (n_map_features,)
-        w, in the units of y.
+        The weights w, in the units of y.
     offset_ : float
-        b, in the units of y.
+        The offset b, in the units of y.
     gap_constants_ : ndarray of shape (n_levels - 1,)
-        c >= 0, in the units of y, for neighbours in increasing order.
+        The constants c >= 0 in the units of y, for neighbouring levels in increasing order.
     certified_offset_, certified_gap_constants_
-        The b and c that ``certificate_`` is of: those of the fit, before ``refit_offsets``.
+        The b and c of the fit before ``refit_offsets``, to which ``certificate_`` applies.
     gap_factors_ : list of n_levels - 1 ndarrays of shape (n_gap_features + 1, rank)
-        F with A = F Fᵀ, in the units of y.
+        Factors F with A = F Fᵀ, in the units of y.
     gap_kernel_ : kernel
-        The kernel of the distances.
+        The kernel of the gaps.
     shift_, scale_ : float
-        Median of y, and mean distance from it.
+        Median of y, and mean absolute deviation from it.
     certificate_ : Certificate
-        Objectives, as above, of the fit and of a feasible dual point.
+        Primal objective of the fit and dual objective of a feasible point.
     dual_coef_ : ndarray of shape (n_samples, n_levels)
-        Dual points times the weights, in the order of ``levels``; zero for rows without weight.
+        Dual variables times the weights, in the order of ``levels``; zero for rows of weight zero.
     loss_ : Pinball
         The pinball loss of the levels.
     alpha_, learned_, kernel_, kernel_error_, feature_map_, n_iter_, history_, status_
@@ -138,38 +138,40 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
     Raises
     ------
     ValueError
-        If ``anchor`` is none of the levels.
+        If ``anchor`` is not one of the levels.
 
     Notes
     -----
-    The order holds at every x by construction, for any data and whether or not the solver has
-    converged: predictions are sums of the anchor and of numbers >= 0 one after the other, which
-    keep the order in floating point numbers too. Curves may touch.
+    Curves do not cross at any x by construction, for any data and even if the solver has not
+    converged. Predictions add numbers >= 0 to the anchor one after the other, which preserves the
+    order in floating point arithmetic too. Curves may touch.
 
-    The levels of the fit are shares of its rows, and new rows lie farther from the curves. With
-    ``refit_offsets`` five fits leave out a fifth of the rows each, with the kernel and alpha of
-    the fit (of more than 2000 rows only one fit does), and the quantiles of all that these say of
-    rows they have not seen are what curves move by. No constant c falls below zero: where
-    neighbours would come nearer to each other than that, both move by what is between. So the
-    distances remain sums of numbers >= 0, and the order holds at every x as before. It is no
-    guarantee of coverage, as kernel and alpha have seen all rows:
-    :class:`fenchel.model_selection.ConformalQuantileRegressor` gives one. Of ``max_time`` the fit
-    of all rows has half of what learning leaves; a warning says where offsets stay.
+    The levels of the fit hold for its own rows; new rows lie farther from the curves.
+    ``refit_offsets`` corrects for this with five fits, each leaving out a fifth of the rows, with
+    the kernel and alpha of the fit. With more than 2000 rows there is only one such fit. The
+    curves are moved by quantiles of the residuals on the rows left out. No constant c becomes
+    negative: if neighbours would move closer than that allows, both move by a common value between
+    their two moves. So the gaps remain sums of numbers >= 0, and curves do not cross at any x.
+    This does not guarantee coverage, because kernel and alpha were learned from all rows: for a
+    guarantee see :class:`fenchel.model_selection.ConformalQuantileRegressor`. With ``max_time``,
+    the fit of all rows uses at most half of the time left after learning. A warning says if the
+    offsets were not moved.
 
-    Of more than 300 rows a learned kernel is known by 300 features, unless ``rank`` is given: the
-    certificate is of these, and ``kernel_error_`` and a warning say what they leave out.
+    With more than 300 rows, a learned kernel is approximated by 300 features unless ``rank`` is
+    given. The certificate is for the approximate kernel; ``kernel_error_`` and a warning report
+    the approximation error.
 
-    The strength of the constants c is fixed, and so small that what it takes away from them is
-    a change of the share of rows below a level by less than 1e-4 c. They keep the quantiles of a
-    constant model apart however large ``alpha`` is. The constant feature in ψ lets a distance
-    be a constant plus a linear kernel function, as long as it is positive. Far from the data,
-    where φ falls to zero with kernels that do, all curves become constants.
+    The strength of the constants c is fixed and small: it changes the share of rows below a level
+    by less than 1e-4 c. The constants keep the curves apart, as in a constant model, for any
+    ``alpha``. The constant feature in ψ allows a gap to be a constant plus a linear kernel
+    function, as long as it is positive. With kernels that decay to zero, all curves become
+    constant far from the data.
 
     References
     ----------
     Marteau-Ferey, Bach, Rudi (2020), Non-parametric models for non-negative functions, section
-    6, multiple quantile regression; the constants are not in the paper, where distances vanish
-    far from the data.
+    6, multiple quantile regression. The constants are not in the paper; its gaps vanish far from
+    the data.
 
     Examples
     --------
@@ -207,16 +209,17 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
     gap_rank: int | None = None
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict all levels, in the order of ``levels``.
+        """Predict the quantiles of all levels, in the order of ``levels``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
 
         Returns
         -------
         ndarray of shape (n_samples, n_levels), or (n_samples,) for one level
+            Predicted quantiles.
         """
         features, own = self._both_features(X)
         gaps = self._gaps(own)
@@ -234,9 +237,9 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
         return prediction[:, 0] if len(order) == 1 else prediction
 
     def predict_gaps(self, X: ArrayLike) -> FloatArray:
-        """Predict the distances >= 0 of neighbouring levels, (n_samples, n_levels - 1).
+        """Predict the gaps >= 0 between neighbouring levels, (n_samples, n_levels - 1).
 
-        They are in increasing order of the levels.
+        Gaps are in increasing order of the levels.
         """
         return self._gaps(self._both_features(X)[1])
 
@@ -246,13 +249,13 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
 
         Returns
         -------
         QuantileDistribution
-            See :class:`fenchel.distributions.QuantileDistribution` for values between and
-            beyond the levels.
+            Distributions of all rows. See :class:`fenchel.distributions.QuantileDistribution` for
+            values between and beyond the levels.
 
         Raises
         ------
@@ -263,32 +266,32 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
         return QuantileDistribution.from_quantiles(self.levels_, curves)
 
     def predict_interval(self, X: ArrayLike, coverage: float | None = None) -> FloatArray:
-        """Predict the central interval of a coverage.
+        """Predict the central interval for a coverage.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
         coverage : float, optional
-            In (0, 1). The levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted; None
-            takes the outermost such pair.
+            In (0, 1). The levels (1 - coverage)/2 and (1 + coverage)/2 must have been fitted. None
+            uses the outermost such pair.
 
         Returns
         -------
         ndarray of shape (n_samples, 2)
-            Lower and upper ends.
+            Lower and upper bounds.
 
         Raises
         ------
         ValueError
-            If the levels were not fitted.
+            If these levels were not fitted.
         """
         return central_interval(self.predict(X), self.levels_, coverage)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Mean over levels of D², the share of the loss of the best constant explained.
+        """Return the mean over levels of D², the share of the loss of the best constant explained.
 
-        1 is perfect, 0 is no better than the best constant of ``y`` itself.
+        1 is perfect, 0 is as good as the best constant for ``y``.
         """
         prediction = self.predict(X)
         return float(d2_pinball_score(y, prediction, self.levels_, sample_weight=sample_weight))
@@ -420,7 +423,7 @@ class NonCrossingQuantileRegressor(HeldOutOffsets, PositiveRegressor):
         return np.asarray(new.targets - self._problem(new).predictions(found.model))
 
     def default_grid(self) -> dict[str, Any]:
-        """Return 9 strengths, each with two strengths of the distances."""
+        """Return a grid with 9 values of alpha and two of ``gap_strength``."""
         return {"alpha": 9, "gap_strength": [1.0, 0.01]}
 
     def check_parameters(self) -> None:

@@ -1,4 +1,4 @@
-"""Regression by functions that are non-negative everywhere."""
+"""Regression with predictions that are non-negative everywhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fenchel.positive.model import PSDModel
 from fenchel.positive.problem import PSDPart, PSDProblem
 
 POISSON = "poisson"
-"""The name of the one loss that is not of residuals."""
+"""Name of the only loss that is not a loss of residuals."""
 
 
 @parameters
@@ -41,7 +41,7 @@ class NonNegativeRegressor(PositiveRegressor):
               + \frac{\mathrm{alpha}}{2} \|A\|_F^2, \qquad
               f_A(x) = \varphi(x)^\top A \varphi(x)
 
-    Predictions are :math:`s f_A(x)`, with s the weighted mean of \|y\|: strengths do not depend
+    Predictions are :math:`s f_A(x)`, with s the weighted mean of \|y\|. So strengths do not depend
     on the units of y.
 
     ===================  =================================================  ==================
@@ -52,104 +52,105 @@ class NonNegativeRegressor(PositiveRegressor):
     ``"pinball"``        max(τξ, (τ - 1)ξ)                                  the τ-quantile
     ``"absolute"``, ...  see :func:`fenchel.losses.make_loss`
     ``"poisson"``        z - y log z + y log y - y                          the mean of counts
-    a ``Loss``           itself, of y - z, with thresholds divided by s
+    a ``Loss``           ℓ(y - z), with thresholds divided by s
     ===================  =================================================  ==================
 
     Parameters
     ----------
     loss : str or Loss, default="squared"
-        See the table; in the units of y, see :meth:`fenchel.losses.Loss.rescaled`. For a loss of
-        predictions of your own see :func:`fenchel.positive.solve`.
+        See the table; a ``Loss`` is in the units of y, see :meth:`fenchel.losses.Loss.rescaled`.
+        For a custom loss of predictions see :func:`fenchel.positive.solve`.
     level : float, default=0.5
-        τ in (0, 1), of "pinball" and "squared_pinball".
+        τ in (0, 1), for "pinball" and "squared_pinball".
     kappa : float, optional
-        κ > 0 in the units of y, of "huber". None is half of the spread of y, the median absolute
-        deviation from its median times 1.4826.
+        κ > 0 of "huber", in the units of y. None is half of the spread of y, 1.4826 times the
+        median absolute deviation from its median.
     epsilon : float, optional
-        ε >= 0 in the units of y, of the insensitive losses. None is a tenth of the spread of y.
+        ε >= 0 of the ε-insensitive losses, in the units of y. None is a tenth of the spread of y.
     alpha : float or None, default=None
-        Strength of the squared norm of A, > 0 (λ₂ of the paper). None is learned, and 1e-4
-        without learning.
+        Strength of the squared norm of A, > 0 (λ₂ in the paper). If None, it is learned, or 1e-4
+        with ``learn=False``.
     trace_penalty : float, default=1e-6
-        Strength of the trace of A, >= 0 (λ₁ of the paper); it lowers the rank.
+        Strength of the trace of A, >= 0 (λ₁ in the paper). It lowers the rank.
     conditions : sequence of Condition, default=()
-        Linear conditions that the function must meet, see :class:`Condition`: its integrals,
-        values, derivatives and moments.
+        Linear conditions on the function: its integrals, values, derivatives and moments. See
+        :class:`Condition`.
     kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`. None is 10 more than a Gaussian kernel whose length
-        scales are learned, with which f may be a level and small waves around it, and more than
-        10 where the level would fall short: by the alpha that is learned, or far from the rows
-        where it is over ten times the mean distance of y from it; the Gaussian
-        kernel alone where a condition is on an integral over all of space; and with widths read
-        off the data with ``learn=False`` or random features.
-        Products of two kernel values make up f, so with a Gaussian kernel it varies on a √2 times
-        smaller scale.
+        See :func:`fenchel.kernels.as_kernel`. None is a Gaussian kernel with learned length scales
+        plus the constant 10, which represents a level and small waves around it. The constant is
+        larger if predictions would otherwise be shrunk from the level: by the learned alpha, or
+        far from the rows if the level is over ten times the mean distance of y from it. With a
+        condition on an integral over all of space, None is the Gaussian kernel alone. With
+        ``learn=False`` or random features, length scales are computed from X. f consists of
+        products of two kernel values, so with a Gaussian kernel it varies on a scale that is
+        smaller by a factor of √2.
     learn : bool or Learning, default=True
-        Whether length scales that are "learned", and alpha if it is None, are learned from
-        held-out rows, and how, see :class:`fenchel.learning.Learning`: by the same loss (the
-        squared one for "poisson") of a linear model in the features. Alpha is 6 times that of the
-        linear model.
+        Whether, or how, to learn length scales that are "learned", and alpha if it is None, from
+        held-out rows; see :class:`fenchel.learning.Learning`. The criterion is the held-out loss
+        of a linear model in the features; for "poisson" it is the squared loss. Alpha is 6 times
+        that of the linear model.
     features : {"cholesky", "nystroem", "fourier"} or FeatureMap, default="cholesky"
-        How the kernel becomes features.
+        Feature map of the kernel.
     rank : int, optional
-        Cap on the number of features; at most 300 by default.
+        Maximum number of features; at most 300 by default.
     solver : {"auto", "newton", "proximal_newton", "fista"} or solver, default="auto"
-        "auto" is "newton" where the conjugate of the loss is smooth; where it is a quadratic on a
-        box, "newton" down to a gap of 1e-4 and "proximal_newton" from there, and that alone else.
+        "auto" is "newton" if the conjugate of the loss is smooth. If the conjugate is quadratic on
+        a box, it is "newton" down to a gap of 1e-4, followed by "proximal_newton". Otherwise it is
+        "proximal_newton".
     tol : float, default=1e-6
-        Duality gap to reach, relative to the mean loss of the best constant.
+        Relative duality gap to reach, in units of the mean loss of the best constant.
     max_iter : int, default=200
-        Limit on the number of steps.
+        Maximum number of iterations.
     warm_start : bool, default=False
-        Whether to start from the previous fit of this estimator.
+        Whether to start from the solution of the previous call to ``fit``.
     random_state : int, RandomState or None, default=None
         Seed of random features and subsamples; None is a fixed seed.
     verbose : int, default=0
-        If positive, one line for each certificate is printed.
+        If positive, print a line for each certificate.
     callback, max_time
         As in :class:`fenchel.QuantileRegressor`.
 
     Attributes
     ----------
     model_ : PSDModel
-        What predicts, in the units of y: also its gradient, marginals and integrals.
+        The fitted function in the units of y, with methods for gradient, marginals and integrals.
     rank_ : int
         Rank of A.
     scale_ : float
-        s.
+        The scale s.
     loss_ : Loss or None
-        The loss of residuals in the units of y; None for another.
+        The loss of residuals in the units of y; None for "poisson".
     kappa_, epsilon_ : float
-        As given, or as read off y.
+        As given, or computed from y.
     alpha_ : float
-        As given, or as learned.
+        As given or learned.
     learned_ : Learned or None
-        What was learned, and how; None where nothing was.
+        What was learned, and how; None if nothing was.
     certificate_ : Certificate
-        Objectives, as above, of the fit and of a feasible dual point.
+        Primal objective of the fit and dual objective of a feasible point.
     dual_coef_ : ndarray of shape (n_samples,)
-        Dual point times the weights, zero for rows without weight: A is the negative part of
-        Σ dual_coef_i φ(x_i) φ(x_i)ᵀ + trace_penalty I, over alpha, where there are no
-        ``conditions``: their multipliers add matrices of their own.
+        Dual variables times the weights; zero for rows of weight zero. Without ``conditions``, A
+        is the negative part of Σ dual_coef_i φ(x_i) φ(x_i)ᵀ + trace_penalty I, divided by alpha.
+        Multipliers of conditions add further matrices to the sum.
     kernel_, kernel_error_, feature_map_ :
-        The kernel, what was left out of its trace, and the feature map, whose kernel the
-        certificate is of.
+        The kernel, the approximation error of its trace, and the feature map. The certificate is
+        for the kernel of the feature map.
     n_iter_, history_, status_ :
-        How the solver went.
+        Number of iterations, history of certificates, and status of the solver.
     n_features_in_, feature_names_in_ :
-        As elsewhere in scikit-learn.
+        Number and names of the columns seen during ``fit``.
 
     Raises
     ------
     ValueError
         If a target is negative with the Poisson loss, or no function meets the conditions. Other
-        losses take any targets.
+        losses accept any targets.
 
     Notes
     -----
-    Far from the data the prediction falls to zero with kernels that do, and to a level with the
-    one that is learned by default: integrals over all of space need a kernel that vanishes, such
-    as ``Gaussian("learned")``. Targets below zero are fitted by values near zero.
+    Far from the data the prediction decays to zero with kernels that do, and to a level with the
+    default learned kernel. Integrals over all of space need a kernel that vanishes, such as
+    ``Gaussian("learned")``. Negative targets are fitted by values near zero.
 
     References
     ----------
@@ -196,24 +197,25 @@ class NonNegativeRegressor(PositiveRegressor):
     trace_penalty: float = 1e-6
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Predict numbers >= 0.
+        """Predict non-negative values.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            New samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            Predictions, >= 0.
         """
         return quadratic_forms(self._features_of(X), self.model_.factor_)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """D², the share of the loss of the best constant that is explained.
+        """Return D², the share of the loss of the best constant that is explained.
 
-        1 is perfect, 0 is no better than the best constant of ``y`` itself. It is R² for the
-        squared loss, and of the deviance for the Poisson loss.
+        1 is perfect, 0 is as good as the best constant for ``y``. It is R² for the squared loss,
+        and D² of the deviance for the Poisson loss.
         """
         prediction, loss = self.predict(X), self.loss_
         if loss is None:

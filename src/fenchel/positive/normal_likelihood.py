@@ -1,4 +1,4 @@
-"""The likelihood of normal distributions with a mean and a variance each, as a convex loss."""
+"""Negative log-likelihood of normal distributions as a convex loss of natural parameters."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _STEPS = 200
 
 
 class NormalLikelihood(PredictionLoss):
-    r"""Negative log-likelihood of normal distributions, in their natural parameters.
+    r"""Negative log-likelihood of normal distributions in their natural parameters.
 
-    With θ = 1/v and η = μ/v, and a floor t that is added to the prediction of θ:
+    With θ = 1/v and η = μ/v, and a floor t added to the prediction z of θ:
 
     .. math:: \ell_i(\eta, z) = \tfrac12\Bigl(\theta y_i^2 - 2 \eta y_i + \frac{\eta^2}{\theta}
               - \log \theta\Bigr), \qquad \theta = z + t
 
-    It is jointly convex, and log √(2π) less than minus the log-likelihood. With
-    :math:`a = \beta_\eta + y_i` and :math:`s = \tfrac12 y_i^2 - \beta_z - \tfrac12 a^2 > 0`:
+    It is jointly convex, and equals minus the log-likelihood less log √(2π). With :math:`a =
+    \beta_\eta + y_i` and :math:`s = \tfrac12 y_i^2 - \beta_z - \tfrac12 a^2 > 0`:
 
     .. math:: \ell_i^*(\beta) = -\tfrac12 - \tfrac12 \log(2 s) - t \beta_z
 
@@ -31,9 +31,9 @@ class NormalLikelihood(PredictionLoss):
     Parameters
     ----------
     targets : ndarray of shape (n,)
-        The y.
+        The targets y.
     floor : float
-        t >= 0.
+        The floor t >= 0.
 
     Examples
     --------
@@ -71,16 +71,16 @@ class NormalLikelihood(PredictionLoss):
         return gradient, _hessian(a, theta)
 
     def conjugate_prox(self, point: FloatArray, step: float | FloatArray) -> FloatArray:
-        r"""Return the prox, from its one unknown θ.
+        r"""Return the prox of the conjugate, by solving an equation in θ.
 
-        The conditions :math:`\beta + \mathrm{step} \nabla \ell^*(\beta) = p` say that
-        :math:`a = A / (1 + \mathrm{step}\, \theta)`, :math:`A = p_\eta + y`, and that
+        The conditions :math:`\beta + \mathrm{step} \nabla \ell^*(\beta) = p` are equivalent to
+        :math:`a = A / (1 + \mathrm{step}\, \theta)` with :math:`A = p_\eta + y`, and
 
         .. math:: h(\theta) = \mathrm{step}\, \theta - T
                   - \frac{A^2}{2 (1 + \mathrm{step}\, \theta)^2} - \frac{1}{2\theta} = 0, \qquad
                   T = p_z - \tfrac12 y^2 + \mathrm{step}\, t
 
-        h is increasing and concave: Newton's method from the left never leaves it.
+        h is increasing and concave, so Newton's method from the left converges monotonically.
         """
         steps = np.ravel(step)
         a, theta = self._prox(point, steps)
@@ -126,7 +126,7 @@ def _hessian(a: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 class NormalStrengths(NamedTuple):
-    """What governs a fit of mean and variance, beside its kernels."""
+    """Strengths and floor of a fit of mean and variance."""
 
     alpha: float
     """Strength of the squared norm of w."""
@@ -134,22 +134,22 @@ class NormalStrengths(NamedTuple):
     """Strength of the squared norm of A."""
     trace_penalty: float
     floor: float
-    """The least precision, of standardized targets."""
+    """Smallest precision, for standardized targets."""
 
 
 class NormalRows(NamedTuple):
-    """Rows as the two functions of a normal distribution see them."""
+    """Rows with the features of both functions of a normal distribution."""
 
     features: FloatArray
-    """Of η, (n, r)."""
+    """Features of η, (n, r)."""
     own: FloatArray
-    """Of θ, (n, q)."""
+    """Features of θ, (n, q)."""
     targets: FloatArray
-    """Standardized, (n,)."""
+    """Standardized targets, (n,)."""
     weight: FloatArray
 
     def problem(self, strengths: NormalStrengths, shared: Squares | None = None) -> PSDProblem:
-        """Mean and variance of these rows, as a problem in w and A."""
+        """Return the problem in w and A for these rows."""
         mean, precision = np.eye(2)
         part = PSDPart(self.own, strengths.own_alpha, strengths.trace_penalty, precision)
         return PSDProblem(

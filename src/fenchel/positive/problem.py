@@ -1,4 +1,4 @@
-"""Regularized fits with positive semi-definite matrices, and their certificates."""
+"""Convex problems in positive semi-definite matrices, and certificates of their solutions."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ _MOST_LEFT = 1e-8  # of products of features, where the cap ends them: enough fo
 
 @dataclass(frozen=True, eq=False)
 class PSDPart:
-    r"""A function :math:`\varphi(x)^\top A \varphi(x)`, A ⪰ 0, that enters the predictions.
+    r"""A term :math:`\varphi(x)^\top A \varphi(x)`, A ⪰ 0, of the predictions.
 
-    Its penalty is :math:`\mathrm{trace\_penalty}\, \mathrm{tr} A
-    + \tfrac{\mathrm{alpha}}{2} \|A\|_F^2`.
+    Its penalty is :math:`\mathrm{trace\_penalty}\, \mathrm{tr} A + \tfrac{\mathrm{alpha}}{2}
+    \|A\|_F^2`.
 
     Parameters
     ----------
     features : ndarray of shape (n, r)
         Features of the rows.
     alpha : float
-        Strength of the squared norm, > 0, or 0 where there is a ``trace_penalty``: the dual is
-        then finite where :math:`G \succeq 0` alone.
+        Strength of the squared norm, > 0, or 0 if there is a ``trace_penalty``. With 0 the dual is
+        finite only if :math:`G \succeq 0`.
     trace_penalty : float
-        Strength of the trace, >= 0; it lowers the rank.
+        Strength of the trace, >= 0. It lowers the rank.
     direction : array of shape (p,)
-        The predictions move by f(x) times this vector; (1,) by default.
+        The term contributes f(x) times this vector to the predictions; (1,) by default.
     combinations : ndarray of shape (m, n), optional
-        The m losses see these combinations of the n values f(x_i), so that a loss may couple rows:
-        that of a pair sees f(x_i) - f(x_j). None for the values themselves.
+        Linear combinations of the n values f(x_i), one for each of m losses. A loss can then
+        couple rows, for instance by f(x_i) - f(x_j). None uses the values themselves.
 
     Examples
     --------
@@ -80,32 +80,32 @@ class PSDPart:
 
     @property
     def n_rows(self) -> int:
-        """Number of losses."""
+        """Number of losses, n or m."""
         return len(self.features if self.combinations is None else self.combinations)
 
     def combined(self, values: FloatArray) -> FloatArray:
-        """What losses see of something (n, ...) that belongs to the rows, (m, ...)."""
+        """Map an array (n, ...) of rows to the combinations seen by the losses, (m, ...)."""
         if self.combinations is None:
             return values
         return np.asarray(np.tensordot(self.combinations, values, 1))
 
     def spread(self, losses: FloatArray) -> FloatArray:
-        """The adjoint: numbers (m,) of losses on the rows, (n,)."""
+        """Apply the adjoint of ``combined`` to numbers (m,); return an array (n,)."""
         return losses if self.combinations is None else losses @ self.combinations
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPart:
-    r"""A linear function :math:`w^\top \varphi(x)` with penalty alpha/2 ‖w‖².
+    r"""A linear term :math:`w^\top \varphi(x)` of the predictions, with penalty alpha/2 ‖w‖².
 
     Parameters
     ----------
     features : ndarray of shape (n, r)
         Features of the rows.
     alpha : float
-        Strength, > 0.
+        Strength of the penalty, > 0.
     direction : array of shape (p,)
-        The predictions move by the function times this vector; (1,) by default.
+        The term contributes its value times this vector to the predictions; (1,) by default.
 
     Examples
     --------
@@ -131,17 +131,17 @@ class LinearPart:
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    r"""A linear condition :math:`\sum_k \mathrm{tr}(M_k A_k) = \mathrm{value}`, or <=.
+    r"""A linear constraint :math:`\sum_k \mathrm{tr}(M_k A_k) = \mathrm{value}`, or <=.
 
     Parameters
     ----------
     moments : sequence of (r_k, r_k) arrays or None
-        One symmetric matrix for each PSD part, None for zero. For the integral of
-        :math:`f_{A_k}` it is :func:`fenchel.positive.moment` of its feature map.
+        One symmetric matrix M_k for each PSD part, None for zero. For the integral of
+        :math:`f_{A_k}` it is the result of :func:`fenchel.positive.moment` for its feature map.
     value : float
         The right-hand side.
     equality : bool
-        Whether "=" or "<="; turn both signs for ">=".
+        Whether the relation is "=" or "<="; change both signs for ">=".
 
     Examples
     --------
@@ -162,7 +162,7 @@ class Constraint:
 
 
 class Model(NamedTuple):
-    """What a problem is solved for."""
+    """Primal variables of a problem."""
 
     matrices: list[FloatArray]
     """A_k ⪰ 0 of each PSD part, (r_k, r_k)."""
@@ -176,30 +176,30 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Push:
-    """What a dual point does to the parts, linear in the point.
+    """Linear images of a dual point in the parts.
 
-    ``linear`` are the vectors Φᵀ (c β d) of the linear parts, ``gram`` the matrices of the same
-    kind with φφᵀ in place of φ, without the trace penalty.
+    ``linear`` has the vectors Φᵀ (c β d) of the linear parts. ``gram`` has the matrices with φφᵀ
+    in place of φ for the PSD parts, without the trace penalty.
     """
 
     gram: list[FloatArray]
     linear: list[FloatArray]
 
     def moved(self, other: Push, size: float) -> Push:
-        """Add ``size`` times another."""
+        """Return the sum with ``size`` times another image."""
         pairs = zip(self.gram, other.gram, strict=True)
         lines = zip(self.linear, other.linear, strict=True)
         return Push([a + size * b for a, b in pairs], [a + size * b for a, b in lines])
 
 
 class Squares:
-    """Compressed features, made once for all parts and problems with the same features."""
+    """Compressed features, computed once for all parts and problems with the same features."""
 
     def __init__(self) -> None:
         self._known: list[tuple[FloatArray, Compressed | None]] = []
 
     def of(self, features: FloatArray) -> Compressed | None:
-        """Those of features (n, r), None where they are not few."""
+        """Return those of features (n, r); None if compression does not reduce them."""
         for known, square in self._known:
             if known is features or np.array_equal(known, features):
                 return square
@@ -209,7 +209,7 @@ class Squares:
 
 @dataclass(frozen=True, eq=False)
 class PSDProblem:
-    r"""A convex fit over positive semi-definite matrices; no algorithm.
+    r"""A convex fit over positive semi-definite matrices, independent of the algorithm.
 
     .. math:: P = \sum_i c_i\, \ell_i(z_i)
               + \sum_k \Big(\lambda_k \operatorname{tr} A_k
@@ -219,7 +219,7 @@ class PSDProblem:
     .. math:: z_i = \sum_k d_k\, \varphi_k(x_i)^\top A_k \varphi_k(x_i)
               + \sum_l d_l\, w_l^\top \varphi_l(x_i) + O\, b \in R^p
 
-    subject to linear conditions on the matrices. The dual, over vectors β_i and multipliers ν:
+    subject to linear constraints on the matrices. The dual, over vectors β_i and multipliers ν:
 
     .. math:: D = -\sum_i c_i\, \ell_i^*(\beta_i)
               - \sum_k \frac{\|[G_k]_-\|_F^2}{2 \alpha_k} - \sum_t \nu_t e_t
@@ -230,26 +230,26 @@ class PSDProblem:
               [G]_- = U \max(0, -\Lambda) U^\top
 
     with :math:`\sum_i c_i O^\top \beta_i = 0`, and ν >= 0 for inequalities. The multipliers are
-    maximized out exactly, so the matrices of any β meet the conditions. A condition that a sum of
-    squares is zero, or at most that, leaves fewer features, in which the problem is solved: no ν
-    attains the value of its dual, which is a limit.
+    maximized out exactly, so the matrices of any β satisfy the constraints. A constraint that a
+    sum of squares is (at most) zero removes features, and the problem is solved in the others. The
+    dual value is then a limit that no ν attains.
 
     Parameters
     ----------
     loss : PredictionLoss
-        The losses of the rows.
+        Losses of the rows.
     psd : sequence of PSDPart
-        At least one.
+        Terms with positive semi-definite matrices, at least one.
     sample_weight : ndarray of shape (n,)
-        Positive; c is this over its sum.
+        Positive weights; c is ``sample_weight`` over its sum.
     linear : sequence of LinearPart
-        Further parts without sign.
+        Linear terms, not restricted in sign.
     offsets : ndarray of shape (p, m)
-        O: unpenalized constants; None for none.
+        The matrix O of unpenalized constants; None for no constants.
     constraints : sequence of Constraint
-        Conditions on the matrices.
+        Linear constraints on the matrices.
     shared : Squares, optional
-        Those of problems with the same features.
+        Compressed features shared by problems with the same features.
 
     Raises
     ------
@@ -306,12 +306,12 @@ class PSDProblem:
 
     @cached_property
     def outward(self) -> FloatArray:
-        """O, (p, m)."""
+        """The matrix O, (p, m)."""
         return np.zeros((self.n_outputs, 0)) if self.offsets is None else self.offsets
 
     @cached_property
     def cone(self) -> Cone:
-        """The matrices with their penalties and conditions."""
+        """The matrices with their penalties and constraints."""
         sizes = [part.features.shape[1] for part in self.psd]
         return Cone(
             sizes,
@@ -324,7 +324,7 @@ class PSDProblem:
 
     @cached_property
     def squares(self) -> list[Compressed | None]:
-        """For each PSD part few features whose products are those of the matrices φφᵀ."""
+        """Compressed features of the matrices φφᵀ for each PSD part, None where not few."""
         found = []
         for part in self.psd:
             square = self.shared.of(part.features)
@@ -332,7 +332,7 @@ class PSDProblem:
         return found
 
     def with_loss(self, loss: PredictionLoss) -> PSDProblem:
-        """Return the problem with another loss, sharing what does not depend on it."""
+        """Return the problem with another loss, sharing what does not depend on the loss."""
         for name in ("weight", "outward", "cone", "squares", "directions"):
             getattr(self, name)
         other = copy(self)
@@ -341,18 +341,18 @@ class PSDProblem:
 
     @property
     def of_traces_alone(self) -> bool:
-        """Whether a matrix pays for its trace alone, with alpha=0."""
+        """Whether some matrix has a trace penalty only, with alpha=0."""
         return any(part.alpha == 0.0 for part in self.psd)
 
     @cached_property
     def directions(self) -> FloatArray:
-        """The vectors d of all parts, those of matrices first, (parts, p)."""
+        """The vectors d of all parts, PSD parts first, (parts, p)."""
         both: list[PSDPart | LinearPart] = [*self.psd, *self.linear]
         return np.array([self.direction(part) for part in both])
 
     @cached_property
     def linear_grams(self) -> list[FloatArray]:
-        """For each linear part the kernel of its rows over alpha, (n, n)."""
+        """Gram matrix over alpha for each linear part, (n, n)."""
         return [line.features @ line.features.T / line.alpha for line in self.linear]
 
     def direction(self, part: PSDPart | LinearPart) -> FloatArray:
@@ -362,7 +362,7 @@ class PSDProblem:
         return np.asarray(part.direction, dtype=np.float64)
 
     def push(self, dual: FloatArray) -> Push:
-        """What a dual point (n, p), or a change of it, does to the parts."""
+        """Return the linear images in the parts of a dual point (n, p), or of a change of it."""
         along = self.directions @ (self.weight[:, None] * dual).T
         own, rest = along[: len(self.psd)], along[len(self.psd) :]
         pairs = zip(self.psd, own, strict=True)
@@ -371,7 +371,7 @@ class PSDProblem:
         return Push(gram, [line.features.T @ w for line, w in lines])
 
     def unpenalized(self, push: Push, spectra: Spectra) -> float:
-        """Minus the dual value, but for the conjugates."""
+        """Return minus the dual value without the conjugates."""
         return spectra.value + self._of_lines(push)
 
     def _of_lines(self, push: Push) -> float:
@@ -380,11 +380,11 @@ class PSDProblem:
         return sum(float(pulled @ pulled) / (2.0 * part.alpha) for part, pulled in pairs)
 
     def conjugates(self, dual: FloatArray) -> float:
-        """Σ c ℓ*(β), inf outside of the domain."""
+        """Return Σ c ℓ*(β), inf outside of the domain."""
         return float(self.weight @ self.loss.conjugate(dual))
 
     def model(self, push: Push, spectra: Spectra, offset: FloatArray | None = None) -> Model:
-        """The model that a dual point stands for."""
+        """Return the model of a dual point."""
         weights = [
             pulled / -part.alpha for part, pulled in zip(self.linear, push.linear, strict=True)
         ]
@@ -393,11 +393,11 @@ class PSDProblem:
         return Model([f @ f.T for f in factors], factors, weights, offset)
 
     def predictions(self, model: Model) -> FloatArray:
-        """z of the rows, (n, p)."""
+        """Return the predictions z of the rows, (n, p)."""
         return self._summed(model.factors, model.weights) + self.outward @ model.offset
 
     def values(self, push: Push, spectra: Spectra) -> FloatArray:
-        """Predictions of a dual point's model without offsets, (n, p)."""
+        """Return predictions, without offsets, of the model of a dual point, (n, p)."""
         lines = zip(self.linear, push.linear, strict=True)
         return self._summed(spectra.factors(), [w / -line.alpha for line, w in lines])
 
@@ -410,7 +410,7 @@ class PSDProblem:
         return np.asarray(np.array(values).T @ self.directions)
 
     def penalty(self, model: Model) -> float:
-        """What is added to the losses."""
+        """Return the penalties of a model."""
         total = 0.0
         for part, factor in zip(self.psd, model.factors, strict=True):
             small = factor.T @ factor
@@ -421,12 +421,12 @@ class PSDProblem:
         return total
 
     def primal(self, model: Model, predictions: FloatArray | None = None) -> float:
-        """Objective of a model."""
+        """Return the primal objective of a model."""
         z = self.predictions(model) if predictions is None else predictions
         return float(self.weight @ self.loss.value(z)) + self.penalty(model)
 
     def dual(self, dual: FloatArray, multipliers: FloatArray) -> float:
-        """Objective of a dual point that balances the offsets, at given multipliers."""
+        """Return the dual objective at given multipliers; the dual point must balance offsets."""
         push = self.push(dual)
         total = self.conjugates(dual) + float(multipliers @ self.cone.right)
         matrices = self.cone.shifted(push.gram, multipliers)
@@ -439,7 +439,7 @@ class PSDProblem:
         return -total - self._of_lines(push)
 
     def lower(self, push: Push, spectra: Spectra, conjugates: float) -> float:
-        """Dual objective at the multipliers of a barrier problem, which may be any."""
+        """Return the dual objective at the multipliers of a barrier problem."""
         plain = 0.0
         for g, alpha in zip(spectra.values, self.cone.alphas, strict=True):
             negative = np.minimum(g, 0.0)
@@ -448,18 +448,18 @@ class PSDProblem:
         return -conjugates - self.unpenalized(push, spectra) + smoothed - plain
 
     def certificate(self, primal: float, lower: float, model: Model) -> Certificate:
-        """Certificate of a model and a feasible dual point.
+        """Return the certificate of a model and a feasible dual point.
 
-        The relative gap is relative to ``loss.unit``; ``feasibility`` is the largest relative
-        violation of a condition by the matrices, rounding only.
+        The gap is relative to ``loss.unit``. ``feasibility`` is the largest relative violation of
+        a constraint by the matrices, which is due to rounding only.
         """
         return Certificate(primal, lower, self.loss.unit, self.cone.violation(model.matrices))
 
 
 class Compressed(NamedTuple):
-    r"""Features ψ with :math:`\psi_i^\top \psi_j = (\varphi_i^\top \varphi_j)^2`, few of them.
+    r"""A few features ψ with :math:`\psi_i^\top \psi_j = (\varphi_i^\top \varphi_j)^2`.
 
-    On smooth functions the products of r features span far less than r (r + 1)/2 dimensions.
+    For smooth functions the products of r features span far less than r (r + 1)/2 dimensions.
     """
 
     features: FloatArray
@@ -467,12 +467,12 @@ class Compressed(NamedTuple):
     pivots: FloatArray
     """The features φ of R rows, (R, r)."""
     factor: FloatArray
-    """The features ψ of the same, lower triangular."""
+    """The features ψ of the same rows, lower triangular."""
     left: FloatArray
-    """What ψ leaves out of the squared norms, (n,)."""
+    """Part of the squared norms that ψ does not represent, (n,)."""
 
     def combined(self, part: PSDPart) -> Compressed:
-        """What losses see of it."""
+        """Return the compressed features of the combinations seen by losses."""
         if part.combinations is None:
             return self
         left = np.square(np.abs(part.combinations) @ np.sqrt(self.left))

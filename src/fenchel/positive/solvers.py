@@ -1,4 +1,4 @@
-"""Solvers of non-negative models: Newton on the dual, smooth or proximal, and FISTA."""
+"""Solvers of non-negative models: Newton and proximal Newton on the dual, and FISTA."""
 
 from __future__ import annotations
 
@@ -61,13 +61,14 @@ _INNER = 1e-6  # share of the first slope where inner steps end: 628 with 1e-4, 
 
 @dataclass(frozen=True)
 class DualNewton(PSDSolver):
-    """Damped Newton on the dual, for losses with a smooth conjugate.
+    """Damped Newton method on the dual, for losses with a smooth conjugate.
 
-    Where the conjugate is a quadratic on a box, as that of the pinball loss, a barrier that
-    shrinks with that of the matrices makes it one.
+    If the conjugate is quadratic on a box, as for the pinball loss, a barrier makes it smooth. It
+    decreases together with the barrier of the matrices.
 
-    A step is a system in the coordinates where the squared negative part of the matrices has
-    curvature, about rank(A) times the number of features, or in the rows if these are fewer.
+    A step solves a linear system in the directions in which the squared negative part of the
+    matrices has curvature, about rank(A) times the number of features, or in the rows if there are
+    fewer.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class DualNewton(PSDSolver):
     max_iter: int = 100
 
     def requires(self, problem: PSDProblem) -> str | None:
-        """Return None if it can solve this problem, else a sentence on what is missing."""
+        """Return None if the solver applies to this problem, else a sentence with the reason."""
         if not problem.loss.smooth and problem.loss.interior(1.0) is None:
             return (
                 f"needs a conjugate with derivatives, which {type(problem.loss).__name__} lacks; "
@@ -187,11 +188,12 @@ def _squared(weight: FloatArray, rest: FloatArray, inverse: FloatArray) -> float
 
 @dataclass(frozen=True)
 class ProximalNewton(PSDSolver):
-    """Newton on the dual with the loss by its prox, for any loss.
+    """Proximal Newton method on the dual, for any loss.
 
-    The part of the dual that is no sum over rows is replaced by its quadratic model, a
-    proximal term is added, and that problem, which is one of a linear model with the columns
-    of the Hessian's factor as features, is solved by semismooth Newton in its weights.
+    The part of the dual that is not a sum over rows is replaced by its quadratic model, and a
+    proximal term is added. The result is the problem of a linear model whose features are the
+    columns of the Hessian's factor. It is solved in the weights by a semismooth Newton method,
+    with the prox of the loss.
 
     Examples
     --------
@@ -243,10 +245,11 @@ class ProximalNewton(PSDSolver):
 
 @dataclass(frozen=True)
 class BarrierFirst(ProximalNewton):
-    """A barrier as far as the kinks do not matter, or rounding lets it, and the prox from there.
+    """A barrier method for the first iterations, followed by proximal Newton.
 
-    A barrier is several times as fast to a rough solution; the prox ends at the kinks themselves.
-    Where it does not come nearer, as with conditions that nearly contradict, the barrier goes on.
+    The barrier method is several times faster to a rough solution. Proximal Newton reaches the
+    kinks of the loss exactly. If it makes no progress, as with nearly contradictory conditions,
+    the barrier method continues.
     """
 
     def _joint(self, problem: PSDProblem) -> bool:
@@ -417,13 +420,13 @@ SOLVERS: dict[str, Any] = {
     "fista": DualFista,
 }
 SOLVER_CHOICE = OneOf(("auto",), SOLVERS) | Having("a solver", ("requires", "solve"))
-"""What ``solver`` may be."""
+"""Valid values of ``solver``."""
 
 
 def make_solver(
     solver: str | PSDSolver, problem: PSDProblem, tol: float, max_iter: int
 ) -> PSDSolver:
-    """Return the solver of this name; "auto" is Newton, proximal where it must be."""
+    """Return the solver of this name; "auto" chooses by the loss and the penalties."""
     SOLVER_CHOICE(solver, "solver")
     if not isinstance(solver, str):
         return solver
@@ -444,7 +447,9 @@ def solve(
     warm_start: Start | None = None,
     callback: Callback | None = None,
 ) -> PSDSolution:
-    """Solve a problem to a relative duality gap; this takes matrices with alpha=0 too.
+    """Solve a problem to a relative duality gap.
+
+    Matrices with alpha=0 are supported too.
 
     Examples
     --------
