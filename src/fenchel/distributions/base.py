@@ -1,4 +1,4 @@
-"""What all predicted distributions do, for many rows at once."""
+"""Base class of predicted distributions, for many rows at once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from fenchel._validation import COUNT, SHARE
 
 
 class Distribution(ABC):
-    """One distribution of a number for each of n rows.
+    """Base class of n distributions of real numbers, one for each row.
 
-    Methods that take values y (:meth:`cdf`, :meth:`pdf`, :meth:`log_prob`, :meth:`crps`) accept
+    Methods with values y as argument (:meth:`cdf`, :meth:`pdf`, :meth:`log_prob`, :meth:`crps`)
+    accept
 
-    - a number, the same for all rows, and return (n,);
+    - a number for all rows, and return (n,);
     - an array (n,), one value for each row, and return (n,);
-    - an array (n, m), m values for each row, or (1, m), the same m values for all rows, and
+    - an array (n, m) of m values for each row, or (1, m) of the same m values for all rows, and
+      return (n, m).
       return (n, m).
 
-    Subclasses define the methods that are abstract, of values (n, m) or (1, m).
+    Subclasses define the abstract methods, for values (n, m) or (1, m).
 
     Examples
     --------
@@ -82,7 +84,7 @@ class Distribution(ABC):
         return self._at(y, self._pdf)
 
     def log_prob(self, y: ArrayLike) -> FloatArray:
-        """Return the logarithm of the density at y; its mean over rows is the log score."""
+        """Return the log-density at y; its mean over rows is the log score."""
         return self._at(y, self._log_prob)
 
     def crps(self, y: ArrayLike) -> FloatArray:
@@ -91,8 +93,8 @@ class Distribution(ABC):
         .. math:: \mathrm{CRPS}(F, y) = \int (F(z) - 1(y \le z))^2\, dz
                   = 2 \int_0^1 \rho_\tau(y - F^{-1}(\tau))\, d\tau
 
-        Smaller is better; it is the absolute error where the distribution is a single point. In
-        closed form.
+        Smaller is better. For a distribution at a single point it is the absolute error. It is
+        computed in closed form.
 
         References
         ----------
@@ -101,17 +103,17 @@ class Distribution(ABC):
         return self._at(y, self._crps)
 
     def ppf(self, levels: ArrayLike) -> FloatArray:
-        """Return quantiles, the inverse of :meth:`cdf`, at any levels in [0, 1].
+        """Return quantiles, the inverse of :meth:`cdf`, at levels in [0, 1].
 
         Parameters
         ----------
         levels : float, or array-like of shape (m,) or (n, m)
-            The same levels for all rows, or levels for each row.
+            The same levels for all rows, or (n, m) separate levels for each row.
 
         Returns
         -------
         ndarray of shape (n,) or (n, m)
-            One column for each level; (n,) for a number.
+            One column for each level; (n,) for a single level.
         """
         array = np.asarray(levels, dtype=np.float64)
         shape = np.atleast_2d(array).shape
@@ -130,19 +132,19 @@ class Distribution(ABC):
         return np.sqrt(self.var())
 
     def interval(self, coverage: float = 0.9) -> FloatArray:
-        """Return the central interval of a probability, lower and upper ends, (n, 2)."""
+        """Return the central interval of a given probability, (n, 2)."""
         share = SHARE(coverage, "coverage")
         return self.ppf([0.5 * (1.0 - share), 0.5 * (1.0 + share)])
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draw values, (n, n_samples), those of different rows independent of each other.
+        """Draw independent samples from the distribution of each row, (n, n_samples).
 
         Parameters
         ----------
         n_samples : int
-            How many for each row.
+            Number of samples for each row.
         random_state : int, RandomState or None
-            Seed; None draws other values each time, as in scikit-learn.
+            Seed. None gives different samples in each call, as in scikit-learn.
         """
         size = len(self), int(COUNT(n_samples, "n_samples"))
         return self._ppf(check_random_state(random_state).uniform(size=size))

@@ -1,4 +1,4 @@
-"""Distributions that are known by their densities on a grid."""
+"""Distributions defined by their densities on a grid."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def within_cell(
 
 
 class GridDistribution(Distribution):
-    r"""Distributions whose density is linear between the points of a grid, one for each row.
+    r"""Distributions with a piecewise linear density on a grid, one for each row.
 
-    The density is zero outside of the grid, and divided by its integral. Moments, quantiles and
-    CRPS are those of the piecewise linear density, in closed form.
+    The density is zero outside of the grid, and is normalized to integrate to one. Moments,
+    quantiles and CRPS of the piecewise linear density are computed in closed form.
 
     Parameters
     ----------
     grid : array-like of shape (m,)
-        Points in increasing order.
+        Grid points in increasing order.
     density : array-like of shape (n, m)
-        Densities there, >= 0, up to a factor for each row.
+        Densities at the grid points, >= 0, up to a constant factor for each row.
 
     Examples
     --------

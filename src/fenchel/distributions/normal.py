@@ -22,7 +22,7 @@ class NormalDistribution(Distribution):
     loc : array-like of shape (n,)
         Means μ.
     scale : array-like of shape (n,)
-        Standard deviations σ > 0; they may be infinite.
+        Standard deviations σ > 0; inf is allowed.
 
     References
     ----------
