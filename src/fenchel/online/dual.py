@@ -1,4 +1,4 @@
-"""Online support vector regression, with any kernel: points that grow in number."""
+"""Online support vector regression with any kernel."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class _Dual(OnlineRegressor):
 
 
 class OnlineSVR(_Dual):
-    r"""Online support vector regression: a step in one coordinate of the dual for each row.
+    r"""Online support vector regression, by dual coordinate steps.
 
     .. math::
         \hat y_t &= \sum_s (a'_s - a_s)\, k(x_s, x_t) \\
@@ -140,73 +140,73 @@ class OnlineSVR(_Dual):
         a_t &\leftarrow a_t + \min(\max(\eta_t (\hat y_t - y_t - \epsilon),
                               -a_t),\; C s_t - a_t)
 
-    from zero, with s_t the weight of the row. Going through the same rows again and again
-    (``fit`` with many epochs), it converges to the minimizer of
+    starting from zero, with s_t the weight of the row. With many epochs over the same rows in
+    ``fit``, it converges to the minimizer of
 
     .. math:: \tfrac12 \|h\|_K^2 + C \sum_i s_i \max(0, |y_i - h(x_i)| - \epsilon),
 
-    which for n rows is ``fenchel.SVR(alpha=1 / (C * n), fit_intercept=False)``. A row of a
-    stream is seen once: the same values in another row are another point.
+    which for n rows is ``fenchel.SVR(alpha=1 / (C * n), fit_intercept=False)``. In a stream each
+    row is a new point, even if its values repeat those of an earlier row.
 
     Parameters
     ----------
     C : float, default=1.0
-        Largest coefficient of a row of weight one, > 0, in the units of y: a function cannot
-        follow targets that are a thousand times as large as this allows, so standardize y, or
-        give C. 1 / (alpha n) of the batch estimators for n rows, see
+        Bound on the dual coefficient of a row of weight one, > 0, in the units of y. If targets
+        are a thousand times larger than C allows, the function cannot follow them: standardize y
+        or increase C. It corresponds to 1 / (alpha n) in the batch estimators for n rows, see
         :func:`fenchel.regression.alpha_of`.
     epsilon : float, default=0.1
-        Half the width of the tube, >= 0, in the units of y.
+        Half the width of the ε-insensitive tube, >= 0, in the units of y.
     kernel : None, str, kernel or callable, default=None
-        See :func:`fenchel.kernels.as_kernel`; any but "precomputed". Length scales that are
-        read off data are read off the rows of ``fit`` or of the first ``partial_fit``: for
-        the same model from blocks of any size, give a number.
+        See :func:`fenchel.kernels.as_kernel`; any kernel but "precomputed". Length scales that are
+        not numbers are computed from the rows of ``fit`` or of the first ``partial_fit``. To
+        obtain the same model from blocks of any size, give a number.
     step : float, optional
-        η > 0; below 1 / k(x_t, x_t) (with intercept: 1 / (k(x_t, x_t) + 1)) a step never makes
-        the dual objective smaller. None, the default, is half of that, for each row its own.
+        η > 0. Steps below 1 / k(x_t, x_t) (with intercept: 1 / (k(x_t, x_t) + 1)) never decrease
+        the dual objective. None, the default, uses half of that bound, separately for each row.
     schedule, delay, average, n_epochs, shuffle, random_state
-        As in :class:`WidrowHoff`; the average is that of the coefficients.
+        As in :class:`WidrowHoff`; coefficients are averaged.
     budget : int, optional
-        Largest number of points that are stored; None for no limit. Not with ``average``, which
-        has every point in it.
+        Maximum number of stored points; None for no limit. It cannot be combined with ``average``,
+        which needs every point.
     removal : {"smallest", "oldest"}, default="smallest"
-        Which point is given up, never the one just learned: the one with the smallest
-        \|a' - a\|, or the one that has been stored longest.
+        Which point to remove when the budget is exceeded: the one with the smallest \|a' - a\|, or
+        the one stored longest. The newest point is never removed.
     fit_intercept : bool, default=True
-        Whether a constant is added to the functions. It is penalized as they are, unlike the free
-        offset of :class:`fenchel.SVR`: the kernel is then k + 1, and the offset Σ (a' - a). The
-        textbook has none.
+        Whether to add a constant to the functions. It is penalized, unlike the offset of
+        :class:`fenchel.SVR`: the kernel becomes k + 1 and the intercept is Σ (a' - a). The
+        textbook has no intercept.
     verbose : int, default=0
-        If positive, a line for each epoch.
+        If positive, print a line for each epoch.
 
     Attributes
     ----------
     support_vectors_ : ndarray of shape (n_support, n_features)
-        The points that are stored, in the order in which they came.
+        Stored points, in the order in which they arrived.
     dual_coef_ : ndarray of shape (n_support,)
-        a' - a, or its mean.
+        The coefficients a' - a, or their averages.
     intercept_ : float
-        The offset; 0.0 without.
+        The intercept; 0.0 without one.
     kernel_ : kernel
-        With numbers as length scales.
+        The kernel with numerical length scales.
     t_ : int
         Number of steps, one for each row of positive weight in each epoch.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Number and names of the columns seen during ``fit``.
 
     Notes
     -----
-    A weight scales the bound C, not the step: this is its place in the dual problem.
+    A weight scales the bound C, not the step, as it does in the dual problem.
 
-    Time and memory grow with the number of points: a row costs as many kernel values as there
-    are points, computed for blocks of rows at once.
+    Time and memory grow with the number of points. Each row needs as many kernel values as there
+    are points; they are computed for blocks of rows at once.
 
-    a' and a may both move in one step, in opposite directions, so that their difference moves by
-    twice as much: this is why the safe step is 1 / k(x, x) and not 2 / k(x, x).
+    In one step a' and a can both change, in opposite directions, and their difference then changes
+    twice as much. The safe step is therefore 1 / k(x, x) and not 2 / k(x, x).
 
-    A given step is reported as diverging, with a ValueError, when a row for which it is too
-    long (η_t k(x, x) > 1) is predicted with an error a thousand times the largest \|y\| so far,
-    or a number overflows. The model is then the one before the call.
+    A given step raises a ValueError for divergence in two cases: a row with a too long step (η_t
+    k(x, x) > 1) is predicted with an error a thousand times the largest \|y\| so far, or a number
+    overflows. The model is then the one before the call.
 
     References
     ----------
@@ -242,21 +242,23 @@ class OnlineQuadraticSVR(_Dual):
         a'_t &\leftarrow \max(0,\; a'_t + \eta_t (r_t - \epsilon)) \\
         a_t &\leftarrow \max(0,\; a_t + \eta_t (-r_t - \epsilon))
 
-    from zero, with s_t the weight of the row. Going through the same rows again and again
-    (``fit`` with many epochs), it converges to the minimizer of
+    starting from zero, with s_t the weight of the row. With many epochs over the same rows in
+    ``fit``, it converges to the minimizer of
 
     .. math:: \tfrac12 \|h\|_K^2 + C \sum_i s_i \max(0, |y_i - h(x_i)| - \epsilon)^2,
 
     which for n rows is ``fenchel.SVR("squared_epsilon_insensitive", alpha=1 / (2 * C * n),
-    fit_intercept=False)``, whose loss carries ½, and for ε = 0 kernel ridge regression.
+    fit_intercept=False)``, whose loss includes a factor ½. For ε = 0 it is kernel ridge
+    regression.
 
     Parameters
     ----------
     C : float, default=1.0
-        Price of the squared errors, > 0; there is no largest coefficient.
+        Weight of the squared errors, > 0. Coefficients are not bounded.
     step : float, optional
-        η > 0; below 1 / (k(x_t, x_t) + 1/(2 C s_t)), with intercept k + 1 in place of k, a step
-        never makes the dual objective smaller. None is half of that, for each row its own.
+        η > 0. Steps below 1 / (k(x_t, x_t) + 1/(2 C s_t)), with k + 1 in place of k with an
+        intercept, never decrease the dual objective. None uses half of that bound, separately for
+        each row.
     epsilon, kernel, schedule, delay, average, budget, removal, fit_intercept, n_epochs
         As in :class:`OnlineSVR`.
     shuffle, random_state, verbose
@@ -269,9 +271,9 @@ class OnlineQuadraticSVR(_Dual):
 
     Notes
     -----
-    A weight scales C, which makes the curvature in its coordinate smaller, and so the default
-    step longer. A step that diverges is reported as in :class:`OnlineSVR`, with the curvature
-    k(x, x) + 1/(2 C s) in place of k(x, x).
+    A weight scales C. This reduces the curvature in its coordinate and increases the default step.
+    Divergence is reported as in :class:`OnlineSVR`, with the curvature k(x, x) + 1/(2 C s) in
+    place of k(x, x).
 
     References
     ----------

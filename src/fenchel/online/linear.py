@@ -1,4 +1,4 @@
-"""Online learners of weights for the columns of X."""
+"""Online linear regression."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class _Linear(OnlineRegressor):
 
 @parameters
 class WidrowHoff(_Linear):
-    r"""The Widrow-Hoff algorithm (least mean squares): online least squares.
+    r"""Online least squares with the Widrow-Hoff algorithm (least mean squares).
 
     .. math:: w_{t+1} = w_t - 2 \eta_t s_t\, (w_t \cdot x_t - y_t)\, x_t
 
-    from w₁ = 0, with s_t the weight of the row. The step η_t of row t = 1, 2, … is, with η
-    the ``step`` and D the ``delay``,
+    starting from w₁ = 0, with s_t the weight of the row. With η the ``step`` and D the ``delay``,
+    the step η_t of row t = 1, 2, … is
 
     ==================  =====================================================================
     ``schedule``        η_t
@@ -72,47 +72,49 @@ class WidrowHoff(_Linear):
     Parameters
     ----------
     step : float, optional
-        η > 0; below 1 / max s‖x‖² (with intercept: s(‖x‖² + 1)) no row can make the distance
-        to a perfect solution grow. None, the default, is half of that bound for the rows
-        seen so far, so that it never diverges. The column of the offset then is not one but c, c²
-        the mean square of all entries so far, and the first row moves the offset alone: in
-        another unit of X or y the model is the same. Columns still need deviations of one size.
+        η > 0. Steps below 1 / max s‖x‖² (with intercept: s(‖x‖² + 1)) never increase the distance
+        to a perfect solution. None, the default, uses half of that bound for the rows seen so far,
+        so it never diverges. The column of the intercept then has the value c instead of one,
+        where c² is the mean square of all entries so far, and the first row changes the intercept
+        only. The model then does not depend on the units of X or y. Columns should still have
+        similar standard deviations.
     schedule : {"constant", "inverse_sqrt", "inverse"}, default="constant"
         See the table.
     delay : float, default=1.0
-        D > 0: number of rows after which the step of ``"inverse"`` has halved.
+        D > 0, the number of rows after which the step of ``"inverse"`` has halved.
     average : bool or int, default=False
-        Whether the model is the mean of the iterates w₂, …, w_{t+1} (Polyak and Ruppert) in place
-        of the last one; an integer n leaves out those before row n. The iteration is the same.
+        Whether the model is the average of the iterates w₂, …, w_{t+1} (Polyak-Ruppert averaging)
+        instead of the last iterate. An integer n omits iterates before row n. The iteration itself
+        is the same.
     fit_intercept : bool, default=True
-        Whether there is an offset: the weight of a column of ones, see ``step``. The textbook
-        has none.
+        Whether to fit an intercept, the weight of a column of ones; see ``step``. The textbook has
+        no intercept.
     n_epochs : int, default=10
-        How often ``fit`` goes through the rows; ``partial_fit`` does once.
+        Number of passes of ``fit`` over the rows; ``partial_fit`` makes one pass.
     shuffle : bool, default=True
-        Whether ``fit`` takes the rows in random order, another one in each epoch.
+        Whether ``fit`` shuffles the rows in each epoch.
     random_state : int, RandomState or None, default=None
-        Seed of these orders; None is a fixed seed.
+        Seed of the shuffling; None is a fixed seed.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        w, or its mean.
+        The weights w, or their average.
     intercept_ : float
-        The offset; 0.0 without.
+        The intercept; 0.0 without one.
     t_ : int
         Number of steps, one for each row of positive weight in each epoch.
     n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Number and names of the columns seen during ``fit``.
 
     Notes
     -----
-    A weight makes the step of its row longer: it scales the gradient. In the mean over many
-    rows this is the weighted problem, but a weight of 2 is not the same as the row twice.
+    A weight scales the gradient, and thus the step of its row. On average over many rows this
+    solves the weighted problem, but a weight of 2 is not the same as repeating the row.
 
-    A given step is reported as diverging, with a ValueError, when a row for which it is too
-    long (η_t s‖x‖² > 1) is predicted with an error a thousand times the largest \|y\| so far, or
-    a number overflows. The model is then the one before the call.
+    A given step raises a ValueError for divergence in two cases: a row with a too long step (η_t
+    s‖x‖² > 1) is predicted with an error a thousand times the largest \|y\| so far, or a number
+    overflows. The model is then the one before the call.
 
     References
     ----------
@@ -155,9 +157,9 @@ class OnlineRidge(_Penalized):
     .. math:: w_{t+1} = w_t - 2 \eta_t s_t \left[(w_t \cdot x_t - y_t)\, x_t
               + \alpha w_t\right]
 
-    Half the objective in the mean over rows is that of :class:`fenchel.Ridge`,
-    :math:`\tfrac{\alpha}{2} \|w\|^2 + \tfrac12 \overline{(w \cdot x - y)^2}`, with the same
-    alpha; the offset is not in the penalty.
+    In expectation over rows, half the objective is that of :class:`fenchel.Ridge`,
+    :math:`\tfrac{\alpha}{2} \|w\|^2 + \tfrac12 \overline{(w \cdot x - y)^2}`, with the same alpha.
+    The intercept is not penalized.
 
     Parameters
     ----------
@@ -165,8 +167,8 @@ class OnlineRidge(_Penalized):
         Strength of the regularization, >= 0. The textbook's λ in (11.12) is alpha times the number
         of rows.
     step : float, optional
-        η > 0, safe below 1 / max s(‖x‖² + α), with intercept s(‖x‖² + 1 + α). None is half of that
-        bound for the rows seen so far, as in :class:`WidrowHoff`.
+        η > 0, safe below 1 / max s(‖x‖² + α), or s(‖x‖² + 1 + α) with an intercept. None uses half
+        of that bound for the rows seen so far, as in :class:`WidrowHoff`.
     schedule, delay, average, fit_intercept, n_epochs, shuffle, random_state
         As in :class:`WidrowHoff`.
 
@@ -177,7 +179,7 @@ class OnlineRidge(_Penalized):
 
     Notes
     -----
-    A weight scales the whole step, that of the penalty as well: the mean is the weighted one.
+    A weight scales the whole step including the penalty, so the average is the weighted one.
 
     References
     ----------
@@ -199,37 +201,36 @@ class OnlineRidge(_Penalized):
 
 
 class OnlineLasso(_Penalized):
-    r"""Online Lasso, on the positive and the negative parts of the weights.
+    r"""Online Lasso, with separate positive and negative parts of the weights.
 
     .. math:: w^\pm_{t+1} = \max\left(0,\; w^\pm_t - \eta_t s_t \left[\alpha \mp
               (y_t - (w^+_t - w^-_t) \cdot x_t)\, x_t\right]\right), \qquad w = w^+ - w^-
 
-    In the mean over rows the objective is
-    :math:`\alpha \|w\|_1 + \tfrac12 \overline{(w \cdot x - y)^2}`, that of
-    :class:`fenchel.Lasso` and of scikit-learn's ``Lasso`` with the same alpha. An offset is
-    not in the penalty.
+    In expectation over rows the objective is :math:`\alpha \|w\|_1 + \tfrac12 \overline{(w \cdot x
+    - y)^2}`, which is that of :class:`fenchel.Lasso` and of scikit-learn's ``Lasso`` with the same
+    alpha. The intercept is not penalized.
 
     Parameters
     ----------
     alpha : float, default=1e-3
-        Strength of the penalty, >= 0: λ in Figure 11.9. The λ of (11.29), whose squared loss
-        carries no ½ and no mean, is 2 * alpha times the number of rows.
+        Strength of the penalty, >= 0: λ in Figure 11.9. The λ of (11.29), whose squared loss has
+        no factor ½ and is a sum, is 2 * alpha times the number of rows.
     step : float, optional
-        η > 0, safe below 1 / max s‖x‖², with intercept s(‖x‖² + 1). None is half of that bound for
-        the rows seen so far, as in :class:`WidrowHoff`.
+        η > 0, safe below 1 / max s‖x‖², or s(‖x‖² + 1) with an intercept. None uses half of that
+        bound for the rows seen so far, as in :class:`WidrowHoff`.
     schedule, delay, average, fit_intercept, n_epochs, shuffle, random_state
-        As in :class:`WidrowHoff`. The mean of iterates has fewer zeros than the last one.
+        As in :class:`WidrowHoff`. An average of iterates has fewer zeros than the last iterate.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        w⁺ - w⁻, or its mean over the iterates; exact zeros where both parts are zero.
+        w⁺ - w⁻, or its average over the iterates; exactly zero where both parts are zero.
     intercept_, t_, n_features_in_, feature_names_in_
         As in :class:`WidrowHoff`.
 
     Notes
     -----
-    A weight scales the whole step, that of the penalty as well.
+    A weight scales the whole step including the penalty.
 
     References
     ----------
