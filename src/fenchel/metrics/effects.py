@@ -1,4 +1,4 @@
-"""How much of what a model predicts is due to each feature."""
+"""Importance of features: total effects (total Sobol indices) of predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHIFTS = 4
 _PAIRS = 512  # of rows, that are enough
 
 IDLE = 1e-3
-"""Share of the importance below which a feature counts as not read."""
+"""Importance below which a feature counts as unused."""
 
 
 def total_effects(
@@ -21,27 +21,28 @@ def total_effects(
     X: FloatArray,
     groups: Sequence[Sequence[int]] | None = None,
 ) -> FloatArray:
-    r"""Share of the variance of predictions that features make, alone or with others.
+    r"""Total effects: shares of the variance of predictions due to each feature.
 
     .. math:: T_j = \frac{\mathrm{E}\, (f(x) - f(x_{-j}, x'_j))^2}{2 \operatorname{Var} f(x)}
 
-    with the value of feature j taken from another row x'. Features that the function does not
-    read have 0; where features act together each of them has the whole of it, so that the sum
-    may exceed 1. On average over outputs; zeros where predictions are constant.
+    where the value of feature j is taken from another row x'. A total effect includes interactions
+    with other features. Features that the function does not use have 0. An interaction counts
+    fully for each of its features, so the sum may exceed 1. With several outputs, effects are
+    averaged over outputs. For constant predictions all effects are zero.
 
     Parameters
     ----------
-    predict : callable
+    Function from rows (n, d) to predictions (n,) or (n, p).
         From rows (n, d) to predictions (n,) or (n, p).
-    X : ndarray of shape (n, d)
-        Rows in an order that says nothing, such as random rows: others are those that follow.
+    Rows in random order. Rows that follow serve as x'.
     groups : sequence of sequences of int, optional
-        Numbers of columns that are taken from another row together, such as the indicators of one
-        category; by default each column by itself.
+        Groups of column indices that are taken from another row together, such as the indicators
+        of one categorical variable. By default each column is its own group.
 
     Returns
     -------
     ndarray of shape (d,) or (n_groups,)
+        Total effects.
 
     References
     ----------

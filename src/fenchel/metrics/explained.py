@@ -1,4 +1,4 @@
-"""D²: the share of the loss of the best constant that predictions save."""
+"""D² scores: the fraction of the loss of the best constant that predictions explain."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _ROUNDING = 1e-14  # of a target: residuals below are those of a constant in flo
 
 
 def explained_share(loss: float, baseline: float, rounding: float = 0.0) -> float:
-    r"""Share of the loss of a baseline that is saved, :math:`1 - \ell / \ell_0`.
+    r"""Fraction of the loss of a baseline that is explained, :math:`1 - \ell / \ell_0`.
 
     Parameters
     ----------
     loss, baseline : float
-        Loss of the predictions and of what they are held against, >= 0.
+        Loss of the predictions and of the baseline, >= 0.
     rounding : float, default=0.0
-        A baseline up to this is as good as zero: the share is then 1 if the loss is too, and 0
-        otherwise.
+        A baseline loss up to this value counts as zero. The result is then 1 if the loss does too,
+        and 0 otherwise.
 
     Returns
     -------
     float
-        At most 1.
+        The explained fraction, at most 1.
 
     Examples
     --------
@@ -49,12 +49,12 @@ def d2_score(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> float | FloatArray:
-    r"""D² of any loss of residuals: the share of the loss of the best constant explained.
+    r"""D² for any loss of residuals: the fraction of the loss of the best constant explained.
 
     .. math:: 1 - \frac{\sum_i s_i\, \ell(y_i - h(x_i))}{\min_c \sum_i s_i\, \ell(y_i - c)}
 
-    For the squared loss it is R². Targets that are constant up to rounding give 1 if
-    they are predicted as exactly as that, and 0 otherwise.
+    For the squared loss it is R². If targets are constant up to rounding, it is 1 for predictions
+    equal to them up to rounding, and 0 otherwise.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def d2_score(
     Returns
     -------
     float or ndarray of shape (n_losses,)
-        1 is perfect, 0 no better than the best constant of ``y_true`` itself.
+        1 is perfect; 0 is as good as the best constant for ``y_true``.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def d2_pinball_score(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> float | FloatArray:
-    r"""D² of predicted quantiles: the share of the pinball loss explained, level by level.
+    r"""D² for predicted quantiles: the fraction of the pinball loss explained at each level.
 
     .. math:: 1 - \frac{\sum_i s_i\, \rho_{\tau_j}(y_i - h_j(x_i))}
                        {\min_c \sum_i s_i\, \rho_{\tau_j}(y_i - c)}
@@ -109,7 +109,7 @@ def d2_pinball_score(
     Returns
     -------
     float or ndarray of shape (n_levels,)
-        1 is perfect, 0 no better than the quantile of ``y_true`` itself.
+        1 is perfect; 0 is as good as the constant quantile of ``y_true``.
 
     Raises
     ------
@@ -139,10 +139,10 @@ def d2_squared_pinball_score(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> float | FloatArray:
-    """D² of predicted expectiles: the share of the squared pinball loss explained.
+    """D² for predicted expectiles: the fraction of the squared pinball loss explained.
 
-    As :func:`d2_pinball_score`, with the loss of :func:`mean_squared_pinball_loss`; at level
-    0.5 it is R².
+    Like :func:`d2_pinball_score`, with the loss of :func:`mean_squared_pinball_loss`. At level 0.5
+    it is R².
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def d2_squared_pinball_score(
     Returns
     -------
     float or ndarray of shape (n_levels,)
-        1 is perfect, 0 no better than the expectile of ``y_true`` itself.
+        1 is perfect; 0 is as good as the constant expectile of ``y_true``.
 
     Raises
     ------
@@ -172,13 +172,13 @@ def d2_squared_pinball_score(
 def d2_poisson_score(
     y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    r"""D² of predicted means of counts: the share of the Poisson deviance explained.
+    r"""D² for predicted means of counts: the fraction of the Poisson deviance explained.
 
     .. math:: 1 - \frac{\sum_i s_i\, d(y_i, z_i)}{\sum_i s_i\, d(y_i, \bar y)}, \qquad
               d(y, z) = z - y - y \log \frac{z}{y}
 
-    It is :func:`sklearn.metrics.d2_tweedie_score` with ``power=1``, but takes predictions of
-    zero: right where the target is zero, and infinitely wrong elsewhere.
+    It is :func:`sklearn.metrics.d2_tweedie_score` with ``power=1``, but accepts predictions of
+    zero. These have zero deviance if the target is zero, and infinite deviance otherwise.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def d2_poisson_score(
     Returns
     -------
     float
-        1 is perfect, 0 no better than the mean of ``y_true``.
+        1 is perfect; 0 is as good as the mean of ``y_true``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How often intervals hold the target, and how wide they are."""
+"""Coverage, width and score of prediction intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fenchel.metrics.levels import position_of_level
 def interval_coverage(
     y_true: ArrayLike, intervals: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    r"""Share of rows whose target lies in its interval, ends included.
+    r"""Coverage of intervals: the fraction of targets inside, bounds included.
 
     .. math:: \frac{1}{\sum_i s_i} \sum_i s_i\, 1(l_i \le y_i \le u_i)
 
@@ -22,14 +22,14 @@ def interval_coverage(
     y_true : array-like of shape (n_samples,)
         Targets.
     intervals : array-like of shape (n_samples, 2)
-        Lower and upper ends, as ``predict_interval`` returns them; they may be infinite.
+        Lower and upper bounds, as returned by ``predict_interval``; they may be infinite.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights s.
 
     Returns
     -------
     float
-        In [0, 1].
+        Coverage in [0, 1].
 
     Raises
     ------
@@ -58,7 +58,7 @@ def mean_interval_width(intervals: ArrayLike, *, sample_weight: ArrayLike | None
     Returns
     -------
     float
-        In the units of y.
+        Mean width in the units of y.
 
     Examples
     --------
@@ -81,25 +81,25 @@ def mean_interval_score(
     *,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Mean interval score: the width, and a penalty for targets outside.
+    r"""Mean interval score: the width plus a penalty for targets outside the interval.
 
     .. math:: (u - l) + \frac{2}{\delta} \max(0, l - y) + \frac{2}{\delta} \max(0, y - u),
               \qquad \delta = 1 - \mathrm{coverage}
 
-    It is least in expectation for the quantiles of the levels δ/2 and 1 - δ/2, and is 2/δ times
-    the sum of their pinball losses.
+    Its expectation is minimized by the quantiles of the levels δ/2 and 1 - δ/2. It equals 2/δ
+    times the sum of their pinball losses.
 
     Parameters
     ----------
     y_true, intervals, sample_weight
         As in :func:`interval_coverage`.
     coverage : float
-        What the intervals are meant to cover, in (0, 1).
+        Nominal coverage of the intervals, in (0, 1).
 
     Returns
     -------
     float
-        In the units of y; smaller is better.
+        Mean score in the units of y; smaller is better.
 
     Raises
     ------
@@ -126,26 +126,26 @@ def mean_interval_score(
 def central_interval(
     y_pred: ArrayLike, levels: ArrayLike, coverage: float | None = None
 ) -> FloatArray:
-    """Central interval of a coverage, from the two predicted quantiles that bound it.
+    """Central interval for a coverage, from two predicted quantiles.
 
     Parameters
     ----------
     y_pred, levels
         As in :func:`crossing_amounts`.
     coverage : float, optional
-        In (0, 1); (1 - coverage)/2 and (1 + coverage)/2 must be among the levels. By default
-        that of the outermost two levels that are as far from 0 as from 1.
+        In (0, 1). The levels (1 - coverage)/2 and (1 + coverage)/2 must be among ``levels``. By
+        default it is the coverage of the outermost pair of levels that is symmetric around 0.5.
 
     Returns
     -------
     ndarray of shape (n_samples, 2)
-        Lower and upper ends.
+        Lower and upper bounds.
 
     Raises
     ------
     ValueError
-        If the coverage is not in (0, 1), or its levels are not among those given; without a
-        coverage, if no two levels are as far from 0 as from 1.
+        If the coverage is not in (0, 1), or its levels are not among ``levels``. Without a
+        coverage, if no two levels are symmetric around 0.5.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether predicted quantiles are what they say, and whether curves cross."""
+"""Calibration of predicted quantiles, and crossing of their curves."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def quantile_coverage(
     strict: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Share of rows at or below each predicted quantile: the observed level.
+    r"""Fraction of targets at or below each predicted quantile (empirical level).
 
     .. math:: \hat\tau_j = \frac{1}{\sum_i s_i} \sum_i s_i\, 1(y_i \le h_j(x_i))
 
-    On new rows it is near the level τ_j of a true quantile, see :func:`calibration_band`.
+    For a true quantile it is close to the level τ_j on new rows, see :func:`calibration_band`.
 
     Parameters
     ----------
     y_true, y_pred, sample_weight
         As in :func:`mean_pinball_loss`.
     strict : bool, default=False
-        Whether to count the rows strictly below.
+        Whether to count only targets strictly below the quantile.
 
     Returns
     -------
     ndarray of shape (n_levels,)
-        Shares in [0, 1].
+        Fractions in [0, 1].
 
     Raises
     ------
@@ -60,34 +60,34 @@ def calibration_band(
     *,
     n_calibration: int | None = None,
 ) -> FloatArray:
-    r"""Central interval of the observed level of a true quantile, level by level.
+    r"""Central interval of the empirical level of a true quantile, at each level.
 
     .. math:: n \hat\tau_j \sim \mathrm{Binomial}(n, \tau_j)
 
-    for a continuous target and rows that are independent of the fit. It is meant for one level
-    at a time, not for all of them together. What was calibrated on m other rows has itself a
-    level that is due to chance, so that
+    for a continuous target and rows independent of the fit. The band holds for each level
+    separately, not for all levels simultaneously. If the quantile was calibrated on m other rows,
+    its own level is random, and
 
     .. math:: n \hat\tau_j \sim \mathrm{BetaBinomial}
               \bigl(n, \tau_j (m + 1), (1 - \tau_j)(m + 1)\bigr)
 
-    for split conformal intervals of coverage τ, where τ (m + 1) is a whole number.
+    for split conformal intervals of coverage τ, if τ (m + 1) is an integer.
 
     Parameters
     ----------
     levels : array-like of shape (n_levels,)
-        Nominal levels τ, in [0, 1]; in (0, 1) with ``n_calibration``.
+        Nominal levels τ in [0, 1], or in (0, 1) with ``n_calibration``.
     n_samples : int
-        Number n of rows.
+        Number of rows n.
     confidence : float, default=0.95
         Probability of the interval at each level, in (0, 1).
     n_calibration : int, optional
-        Number m of rows that calibrated; by default levels are taken to be exact.
+        Number of calibration rows m. By default levels are taken to be exact.
 
     Returns
     -------
     ndarray of shape (2, n_levels)
-        Lower and upper ends.
+        Lower and upper bounds.
 
     Raises
     ------
@@ -96,8 +96,8 @@ def calibration_band(
 
     References
     ----------
-    Vovk (2012), Conditional validity of inductive conformal predictors: given the rows that
-    calibrate, the coverage has a beta distribution.
+    Vovk (2012), Conditional validity of inductive conformal predictors: given the calibration
+    rows, the coverage has a beta distribution.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def calibration_band(
     array([[0.05, 0.4 ],
            [0.16, 0.6 ]])
 
-    Of intervals that 100 rows calibrate:
+    For intervals calibrated on 100 rows:
 
     >>> calibration_band([0.8], 100, n_calibration=100).ravel()
     array([0.68, 0.9 ])
@@ -122,7 +122,7 @@ def calibration_band(
 
 
 def crossing_amounts(y_pred: ArrayLike, levels: ArrayLike) -> FloatArray:
-    r"""By how much neighbouring curves cross at each row.
+    r"""Amounts by which curves of neighbouring levels cross, for each row.
 
     .. math:: \max(0, h_j(x_i) - h_{j+1}(x_i)) \quad \text{for } \tau_j < \tau_{j+1}
 
@@ -136,7 +136,7 @@ def crossing_amounts(y_pred: ArrayLike, levels: ArrayLike) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_samples, n_levels - 1)
-        Numbers >= 0, for neighbours in increasing order; 0 where curves are in order.
+        Amounts >= 0, for neighbours in increasing order; 0 where curves do not cross.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def crossing_loss(
 
     .. math:: \sum_j \frac{1}{\sum_i s_i} \sum_i s_i \max(0, h_j(x_i) - h_{j+1}(x_i))
 
-    with levels in increasing order; 0 means that no curves cross at these rows.
+    with levels in increasing order. It is 0 if no curves cross at these rows.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def crossing_loss(
     Returns
     -------
     float
-        At least 0, in the units of y.
+        Mean amount in the units of y, at least 0.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def crossing_loss(
 
 
 def position_of_level(levels: FloatArray, level: float) -> int | None:
-    """Where a level is among others, to 1e-9; None if it is not.
+    """Return the index of a level among others, to a tolerance of 1e-9; None if absent.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Mean losses of predictions, those of quantiles and expectiles by name."""
+"""Mean losses of predictions, including losses of quantiles and expectiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fenchel.metrics._checks import averaged, checked, losses_of, parts
 
 
 def row_losses(y_true: ArrayLike, y_pred: ArrayLike, loss: Loss | Sequence[Loss]) -> FloatArray:
-    r"""Losses of rows, :math:`\ell_j(y_i - h_j(x_i))`, before any mean is taken.
+    r"""Losses of all rows, :math:`\ell_j(y_i - h_j(x_i))`, without averaging.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def row_losses(y_true: ArrayLike, y_pred: ArrayLike, loss: Loss | Sequence[Loss]
     Returns
     -------
     ndarray of shape (n_samples, n_losses)
-        A column for each loss.
+        One column for each loss.
 
     Raises
     ------
@@ -49,22 +49,22 @@ def mean_loss(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> float | FloatArray:
-    r"""Weighted mean of any loss of residuals.
+    r"""Weighted mean of a loss of residuals.
 
     .. math:: \frac{1}{\sum_i s_i} \sum_i s_i\, \ell(y_i - h(x_i))
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Targets; one column where there is a loss for each column of ``y_pred``.
+        Targets. With one loss for each column of ``y_pred``, a single column.
     y_pred : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Predictions.
     loss : Loss or sequence of Loss
-        One of :mod:`fenchel.losses` for whole rows, or one for each column of ``y_pred``.
+        A loss of :mod:`fenchel.losses` for whole rows, or one for each column of ``y_pred``.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights s.
     multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
-        Whether to average over several losses or to return each.
+        Whether to average over several losses or to return all.
 
     Returns
     -------
@@ -98,13 +98,13 @@ def mean_pinball_loss(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> float | FloatArray:
-    r"""Mean pinball loss of predicted quantiles, level by level or over all.
+    r"""Mean pinball loss of predicted quantiles.
 
     .. math:: \frac{1}{\sum_i s_i} \sum_i s_i \max(\tau_j \xi_{ij}, (\tau_j - 1) \xi_{ij}),
               \qquad \xi_{ij} = y_i - h_j(x_i)
 
-    It is that of :func:`sklearn.metrics.mean_pinball_loss` with ``alpha`` = τ_j, for several
-    levels of one target at once.
+    It extends :func:`sklearn.metrics.mean_pinball_loss` with ``alpha`` = τ_j to several levels of
+    one target.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def mean_pinball_loss(
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative weights s.
     multioutput : {"uniform_average", "raw_values"}, default="uniform_average"
-        Whether to average over the levels or to return the loss of each.
+        Whether to average over levels or to return the loss of each.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def mean_squared_pinball_loss(
     sample_weight: ArrayLike | None = None,
     multioutput: str = "uniform_average",
 ) -> float | FloatArray:
-    r"""Mean squared pinball loss of predicted expectiles, level by level or over all.
+    r"""Mean squared pinball loss of predicted expectiles.
 
     .. math:: \frac{1}{\sum_i s_i} \sum_i \frac{s_i}{2}\,
               |\tau_j - 1(\xi_{ij} < 0)|\, \xi_{ij}^2, \qquad \xi_{ij} = y_i - h_j(x_i)
