@@ -1,4 +1,4 @@
-"""Curves as they are given, and as sampled functions with a measure on one grid."""
+"""Curves in different input formats, and as sampled functions on a common grid."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    r"""Functions sampled on one grid, with the measure that makes sums of them integrals.
+    r"""Functions sampled on a common grid, with quadrature weights.
 
     .. math:: \int y_i \, \mathrm{d}\mu \approx
               \sum_{j \,:\, y_{ij}\ \mathrm{observed}} \mu_j\, y_i(\theta_j),
 
-    with :math:`\mu_{ij}` in place of :math:`\mu_j` where each row has weights of its own.
+    with :math:`\mu_{ij}` in place of :math:`\mu_j` if each row has its own weights.
 
     Parameters
     ----------
     grid : ndarray of shape (n_points,)
-        Points θ_j, strictly increasing.
+        Grid points θ_j, strictly increasing.
     values : ndarray of shape (n_curves, n_points)
-        Values y_i(θ_j); NaN where not observed.
+        Values y_i(θ_j); NaN at unobserved points.
     measure : ndarray of shape (n_points,) or (n_curves, n_points)
-        Weights μ_j of a quadrature, common to all rows; or those of each row, zero where it was
-        not observed.
+        Quadrature weights μ_j, common to all rows or separate for each row. Separate weights are
+        zero at unobserved points.
     given : {"array", "fdatagrid", "pairs"}
-        What :func:`as_curves` was given, so that predictions may be returned in kind.
+        Format of the input of :func:`as_curves`, so that predictions can be returned in it.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class Curves:
 
     @cached_property
     def observed(self) -> BoolArray | None:
-        """Where the curves were observed, (n_curves, n_points); None if everywhere."""
+        """Mask of observed values, (n_curves, n_points); None if all are observed."""
         seen = ~np.isnan(self.values)
         return None if seen.all() else seen
 
     def subset(self, rows: IntArray | BoolArray | slice) -> Curves:
-        """Some of the curves, on the same grid with the same measure."""
+        """Return a subset of the curves, on the same grid with the same measure."""
         measure = self.measure if self.measure.ndim == 1 else self.measure[rows]
         return Curves(self.grid, self.values[rows], measure, self.given)
 
@@ -75,43 +75,42 @@ def as_curves(
     quadrature: Any = "monte-carlo",
     sample_weight: npt.ArrayLike | None = None,
 ) -> Curves:
-    r"""Take curves in any of the forms in which they come.
+    r"""Convert curves from any supported format to :class:`Curves`.
 
     Parameters
     ----------
     Y : array-like of shape (n_curves, n_points), list of pairs or FDataGrid
-        Values on one grid, NaN where not observed; or a pair (θ, y) of arrays of the same length
-        for each curve, observed at points of its own, which are put on the union of all
-        points; or an ``FDataGrid`` of scikit-fda with values in R on an interval.
-    theta : array-like of shape (n_points,), optional
-        The grid, strictly increasing; by default equidistant points of [0, 1], both ends
-        included. Pairs and an ``FDataGrid`` bring their own.
+        Values on a common grid, NaN at unobserved points; or for each curve a pair (θ, y) of
+        arrays of equal length, with its own points; or an ``FDataGrid`` of scikit-fda with real
+        values on an interval. The grid of pairs is the union of all their points.
+        The grid, strictly increasing. The default is equidistant points of [0, 1], both ends
+        included. Not used for pairs and ``FDataGrid``, which contain their points.
     quadrature : {"monte-carlo", "trapezoid"} or array-like of shape (n_points,)
-        Weights of the points. ``"monte-carlo"``: 1/n_points each; for pairs, each observation
-        has the weight of one over the mean number of observations of a curve.
-        ``"trapezoid"``: the trapezoidal rule on the grid, divided by the length of the interval
-        so that the sum is one; for pairs, of each curve on its own points. An array is taken
-        as it is.
+        Quadrature weights. ``"monte-carlo"``: 1/n_points for each point; for pairs, the inverse of
+        the mean number of observations of a curve. ``"trapezoid"``: the trapezoidal rule divided
+        by the length of the interval, so that weights sum to one; for pairs, for each curve on its
+        own points. An array is used unchanged.
     sample_weight : array-like of shape (n_curves,), optional
-        How many times each curve counts, >= 0, in that mean number of observations. A pair of
-        weight zero brings no points to the grid. Other curves do not depend on it.
+        Non-negative weights of the curves in this mean number of observations. The points of a
+        pair with weight zero are not added to the grid. Results for other formats do not depend on
+        the weights.
 
     Returns
     -------
     Curves
-        The curves on one grid.
+        The curves on a common grid.
 
     Raises
     ------
     TypeError, ValueError
-        If the grid does not increase strictly or has another number of points than Y has
-        columns, if a weight of a point is not positive, if one of a curve is negative, if a value
-        is infinite, or if a curve has no observation.
+        If the grid is not strictly increasing or its length is not the number of columns of Y, if
+        a quadrature weight is not positive or a sample weight is negative, if a value is infinite,
+        or if a curve has no observation.
 
     Notes
     -----
-    Weights belong to the points of the grid: where a value of an array is missing, its weight
-    counts for nothing, and is not spread over the other points.
+    Weights belong to grid points. If a value of an array is missing, the weight of its point is
+    dropped and is not distributed over the other points.
 
     Examples
     --------
@@ -148,7 +147,7 @@ def as_curves(
 
 
 def to_fdatagrid(grid: FloatArray, values: FloatArray) -> Any:
-    """Curves as an ``FDataGrid`` of scikit-fda, which must be installed."""
+    """Convert curves to an ``FDataGrid``; scikit-fda must be installed."""
     import skfda  # noqa: PLC0415  # of no use to most, and slow to import
 
     return skfda.FDataGrid(data_matrix=values, grid_points=grid)
@@ -165,7 +164,7 @@ def _from_fdatagrid(Y: Any) -> tuple[FloatArray, FloatArray]:
 
 
 def are_pairs(Y: Any) -> bool:
-    """Whether Y is a list of pairs of arrays; rows of two numbers are not."""
+    """Whether Y is a list of pairs of arrays; rows of two numbers are not pairs."""
     return (
         isinstance(Y, (list, tuple))
         and len(Y) > 0

@@ -1,4 +1,4 @@
-"""Squared errors of predicted curves, in the units of the literature."""
+"""Mean squared errors of predicted curves, with two normalizations."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from fenchel.functional.curves import Curves, as_curves
 
 
 def curve_mse(y_true: Any, y_pred: Any, *, sample_weight: npt.ArrayLike | None = None) -> float:
-    r"""Mean over curves of the sum of squared errors over their points.
+    r"""Mean squared error of curves, summed over the points of each curve.
 
     .. math:: \mathrm{MSE} = \frac{1}{\sum_i s_i} \sum_i s_i \sum_{j=1}^{m_i}
               \bigl(y_i(\theta_{ij}) - \hat y_i(\theta_{ij})\bigr)^2
 
-    It grows with the number of points: see :func:`curve_nmse`.
+    It grows with the number of points; :func:`curve_nmse` does not.
 
     Parameters
     ----------
     y_true : array-like of shape (n, m) or (n,), list of pairs (θ, y), or FDataGrid
-        Curves as :func:`as_curves` takes them; NaN where not observed, which counts for nothing.
+        Observed curves as in :func:`as_curves`. Unobserved points (NaN) are skipped.
     y_pred : array-like of shape (n, m) or (n,), list of pairs (θ, y), or FDataGrid
-        Predictions at the points of ``y_true``: in the same form, or for pairs an array with a
-        column for each of the m points of ``as_curves(y_true).grid``.
+        Predictions at the points of ``y_true`` in the same format. For pairs they may also be an
+        array with one column for each point of ``as_curves(y_true).grid``.
     sample_weight : array-like of shape (n,), optional
         Non-negative weights s.
 
     Returns
     -------
     float
-        In the squared units of y, >= 0; 0 is best.
+        Mean squared error in the squared units of y, >= 0; 0 is best.
 
     Raises
     ------
     TypeError, ValueError
-        If the curves are not of the same points, or weights are negative or all zero.
+        If the curves do not have the same points, or weights are negative or all zero.
 
     References
     ----------
@@ -61,22 +61,22 @@ def curve_mse(y_true: Any, y_pred: Any, *, sample_weight: npt.ArrayLike | None =
 
 
 def curve_nmse(y_true: Any, y_pred: Any, *, sample_weight: npt.ArrayLike | None = None) -> float:
-    r"""Mean of squared errors over all points: :func:`curve_mse` over the points of a curve.
+    r"""Mean squared error of curves, :func:`curve_mse` over the number of points of a curve.
 
     .. math:: \mathrm{NMSE} = \frac{\mathrm{MSE}}{m}, \qquad
               m = \frac{\sum_i s_i m_i}{\sum_i s_i}
 
-    The literature has it for curves of m points each. Where their numbers differ, m is the mean.
+    In the literature all curves have m points. If the numbers differ, m is their mean.
 
     Parameters
     ----------
     y_true, y_pred, sample_weight
-        As in :func:`curve_mse`, which also tells what is raised.
+        As in :func:`curve_mse`, which raises the same errors.
 
     Returns
     -------
     float
-        In the squared units of y, >= 0; 0 is best.
+        Mean squared error in the squared units of y, >= 0; 0 is best.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Kernel regression with curves as outputs."""
+"""Kernel regression with functions as outputs."""
 
 from __future__ import annotations
 
@@ -70,155 +70,155 @@ _GRADIENT_CHECK = 10  # steps between certificates, which cost about as much as 
 
 
 class Sparsity(NamedTuple):
-    """Shares of exact zeros among the dual coefficients of the training curves."""
+    """Fractions of exact zeros among the dual coefficients of the training curves."""
 
     coefficients: float
-    """Of single coefficients, where a curve is observed."""
+    """Fraction of zero coefficients, at observed points."""
     rows: float
-    """Of whole curves."""
+    """Fraction of curves whose coefficients are all zero."""
 
 
 @parameters
 class FunctionalRegressor(RegressorMixin, CurvesFromRows):
-    r"""Kernel regression of curves with any loss, and a certificate.
+    r"""Functional output kernel regression with any convex loss and a certificate.
 
     .. math:: \min_h\; \frac{\alpha}{2} \|h\|^2
               + \frac{1}{\sum_i s_i} \sum_i s_i\, \ell(y_i - h(x_i)), \qquad
               h(x)(\theta) = \sum_i k(x, x_i) \int k_\Theta(\theta, \theta')\, u_i(\theta')
               \, \mathrm{d}\mu(\theta')
 
-    over functions of x whose values are functions of θ. The losses are those of functions:
-    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2` ("squared"), its infimal convolution with
-    :math:`\kappa \|\cdot\|_{L^p(\mu)}` ("huber"), or with the indicator of
-    :math:`\|\cdot\|_{L^p(\mu)} \le \varepsilon` ("squared_epsilon_insensitive"), and the others of
-    :func:`fenchel.losses.curve_loss`. Refining the grid converges to them.
+    over functions of x whose values are functions of θ. The losses are losses of functions:
+    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2` ("squared"), its infimal convolution with :math:`\kappa
+    \|\cdot\|_{L^p(\mu)}` ("huber") or with the indicator of :math:`\|\cdot\|_{L^p(\mu)} \le
+    \varepsilon` ("squared_epsilon_insensitive"), and others of :func:`fenchel.losses.curve_loss`.
+    Discretized losses converge to them as the grid is refined.
 
     Parameters
     ----------
     loss : str or Loss, default="squared"
-        Squared for clean curves; Huber against outliers; insensitive for sparse models; any name
-        of :func:`fenchel.losses.make_loss`, or a loss, which is integrated over the points, or
-        applied to the L² norm if it depends on lengths only.
+        Use "squared" without outliers, "huber" with outliers, and ε-insensitive losses for sparse
+        models. Any name of :func:`fenchel.losses.make_loss` or any loss is accepted. It is
+        integrated over the points, or applied to the L² norm if it only depends on lengths.
     norm : float, default=2
-        p in [1, inf] of "huber" and "squared_epsilon_insensitive". Huber: 2 bounds the influence
-        of each curve, 1 that of each point. Insensitive: 2 drops whole curves, inf single points.
-        Projections are in closed form for 1, 2 and inf, and iterative for the rest.
+        Exponent p in [1, inf] of "huber" and "squared_epsilon_insensitive". For "huber", 2 bounds
+        the influence of each curve and 1 that of each point. For the insensitive loss, 2 drops
+        whole curves and inf single points. Projections have closed forms for 1, 2 and inf only.
     kappa : float, optional
-        κ > 0 of "huber", in the units of y. None is half of the spread of the curves, the median
-        distance of their values from the pointwise median times 1.4826.
+        κ > 0 of "huber", in the units of y. None is half of the spread of the curves, 1.4826 times
+        the median distance of their values from the pointwise median.
     epsilon : float, optional
-        ε >= 0 of the insensitive losses, in the units of y. None is a tenth of that spread.
+        ε >= 0 of the ε-insensitive losses, in the units of y. None is a tenth of that spread.
     alpha : float, optional
-        Strength of the regularization, > 0: the λ of the paper. None is learned, see Notes;
-        without learning it is a thousandth of its unit.
+        Strength of the regularization, > 0 (λ in the paper). None is learned, see Notes; with
+        ``learn=False`` it is a thousandth of its unit.
     level : float, default=0.5
-        τ in (0, 1) of "pinball" and "squared_pinball".
+        τ in (0, 1) for "pinball" and "squared_pinball".
     kernel : None, str, kernel or callable, default=None
-        k on the rows of X, see :func:`fenchel.kernels.as_kernel`. Length scales that are
-        "learned" are learned. None is a Matérn kernel of smoothness 3/2 on the columns and their
-        ranks, or, with a column for each ten rows or more, ``Gaussian("shared")`` if that is
-        better on held-out rows. Without learning it is a Gaussian kernel. For curves as inputs see
-        :class:`fenchel.kernels.BetweenCurves` and :class:`fenchel.kernels.IntegralGaussian`.
+        Kernel k on the rows of X, see :func:`fenchel.kernels.as_kernel`. Length scales that are
+        "learned" are learned. None is a Matérn kernel of smoothness 3/2 on columns and their
+        ranks. With at least a column for each ten rows, ``Gaussian("shared")`` is used if it is
+        better on held-out rows. With ``learn=False``, None is a Gaussian kernel. For inputs that
+        are curves, see :class:`fenchel.kernels.BetweenCurves` and
+        :class:`fenchel.kernels.IntegralGaussian`.
     learn : bool or Learning, default=True
-        Whether what is open is learned from held-out rows, and how; see
+        Whether, or how, to learn open parameters from held-out rows, see
         :class:`fenchel.learning.Learning`.
     output_kernel : None, str, kernel or callable, default=None
-        k_Θ on the points θ. None is a Gaussian kernel, whose length scale is chosen where the
-        input kernel or alpha is learned, see Notes, and else is a tenth of the grid's length.
+        Kernel k_Θ on the points θ. None is a Gaussian kernel. Its length scale is chosen if the
+        input kernel or alpha is learned, see Notes, and is a tenth of the grid's length otherwise.
     center : {"auto", "mean", "median"} or None, default="auto"
-        What is taken off the curves before the fit, point by point, and added to predictions,
-        interpolated linearly. "auto" is the mean, but for a loss that is not the same on both
-        sides what has the least loss: with "pinball" the quantile. None shrinks predictions to
-        zero, as in the paper, so that they depend on where the units of y have their zero. Curves
-        with gaps, or on a part of the range, enter it as they are continued, see Notes.
+        Curve that is subtracted from the data before the fit and added to predictions,
+        interpolated linearly. "auto" is the mean, or the pointwise minimizer of an asymmetric
+        loss, such as the quantile for "pinball". None shrinks predictions to zero, as in the
+        paper, so they depend on the zero of the units of y. Incomplete curves are first extended,
+        see Notes.
     representation : {"auto", "spline", "eigen", "projected"}, default="auto"
-        "spline": values at the points of the grid. "eigen": coefficients in the leading
-        eigenfunctions of the output kernel, for the squared loss and ``norm=2`` on complete
-        curves; the kernel is truncated to them, and the loss still that of the whole residual.
-        "projected": the loss is that of the projection of the residual on them, as in problem (5)
-        of the paper, which κ and ε then measure. "auto" is "eigen" if ``n_components`` is given
-        and curves and loss allow it, with a warning where not, and "spline" else.
+        "spline": values at the grid points. "eigen": coefficients in the leading eigenfunctions of
+        the output kernel, for the squared loss and ``norm=2`` on complete curves. The kernel is
+        truncated, but the loss is that of the whole residual. "projected": the loss is that of the
+        projected residual, as in problem (5) of the paper; κ and ε then refer to the projection.
+        "auto" is "eigen" if ``n_components`` is given and curves and loss allow it (otherwise with
+        a warning), else "spline".
     n_components : int, optional
-        Number r of eigenfunctions; None takes all.
+        Number r of eigenfunctions; None uses all.
     quadrature : {"monte-carlo", "trapezoid"} or array-like of shape (m,), default="monte-carlo"
-        The measure μ, see :func:`fenchel.functional.as_curves`.
+        Quadrature rule of μ, see :func:`fenchel.functional.as_curves`.
     features : {"auto", "cholesky", "nystroem", "fourier", "kernel_rows"} or FeatureMap
-        How the input kernel becomes features, by default "auto".
+        Feature map of the input kernel, by default "auto".
     solver : str or Solver, default="auto"
-        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "closed_form" for the
-        squared loss of complete curves, "splitting" where the points have weights common to all
-        curves, and "fista" elsewhere.
+        A name in ``fenchel.solvers.SOLVERS``, or a solver. "auto" is "closed_form" for the squared
+        loss of complete curves, "splitting" if quadrature weights are common to all curves, and
+        "fista" otherwise.
     max_iter : int, default=1000
-        Limit on the turns of the splitting; on the steps of "fista" it is twenty times that.
+        Maximum number of iterations of "splitting"; "fista" may use twenty times as many.
     rank, tol, warm_start, random_state, verbose, callback, max_time
         As in :class:`fenchel.QuantileRegressor`.
 
     Attributes
     ----------
-    dual_coef_ : ndarray of shape (n, m)
-        Dual curves u at the points of the grid, with exact zeros; rows of weight zero are zero.
-        Predictions are those of their function, or of a better one within the gap.
+    Dual curves u at the grid points, with exact zeros; zero for rows of weight zero. Predictions
+    use their function, or a better one within the duality gap.
     support_ : ndarray of int
-        Rows with a dual coefficient other than zero.
+        Indices of rows with a nonzero dual coefficient.
     sparsity_ : Sparsity
-        Shares of zero ``coefficients`` and of zero ``rows``.
+        Fractions of zero ``coefficients`` and of zero ``rows``.
     certificate_ : Certificate
-        In units of the objective above, of curves without their ``center_``; the gap is relative
-        to the objective of this curve alone.
+        In units of the objective above, for curves without ``center_``. The relative gap is in
+        units of the objective of ``center_`` alone.
     grid_ : ndarray of shape (m,)
-        The points θ.
+        The grid points θ.
     measure_ : ndarray of shape (m,) or (n, m)
-        The weights μ.
+        The quadrature weights μ.
     center_ : ndarray of shape (m,)
-        What was taken off the curves.
+        The curve that was subtracted.
     kernel_, output_kernel_ : kernel
-        The kernels with numbers in them.
+        The kernels with numerical parameters.
     alpha_, kappa_, epsilon_ : float
-        As given, or as learned or read off the curves.
+        As given or learned, or computed from the curves.
     learned_ : Learned or None
-        What was learned, and how; None where nothing was left open.
+        What was learned, and how; None if nothing was open.
     kernel_error_ : float
-        Share of the input kernel's trace that the features leave out.
+        Share of the trace of the input kernel that the features do not represent.
     loss_, status_, history_, n_iter_, n_features_in_, feature_names_in_
         As in the other estimators.
 
     Notes
     -----
-    Kernel and alpha are learned from eight coordinates of the curves, those with the largest mean
-    squares in the eigenfunctions of the output kernel, where the problem with the squared loss
-    falls apart into scalar ones. Losses with bounded slopes judge each coordinate themselves,
-    alike on both sides and without a tube, so that outliers do not decide; else the squared does.
+    Kernel and alpha are learned from eight coordinates of the curves in the eigenfunctions of the
+    output kernel, those with the largest mean squares. There the squared-loss problem separates
+    into scalar ones. For losses with bounded slopes the criterion is the loss of each coordinate,
+    made symmetric and without a tube, so that it is robust to outliers; else it is the squared
+    loss.
 
-    Where a curve was not observed, it is continued about the trend that all have in common: what
-    it has beside the trend is linear between its points, and constant beyond them. The trend is
-    the mean, or the median, of the curves continued about it, by ten passes from a local linear
-    regression on the pairs of all curves (Gaussian weights, a tenth of the range as their
-    deviation). The center is the mean or the median of these curves, and kernels and alpha are
-    learned from them, with the measure of what is observed on average.
+    An incomplete curve is extended around a common trend: its difference from the trend is linear
+    between its points and constant beyond them. The trend is the mean or median of the extended
+    curves, after ten iterations from a local linear regression on the pairs of all curves
+    (Gaussian weights, with a tenth of the range as standard deviation). Center, kernels and alpha
+    are computed from the extended curves; learning uses the mean measure of the observed points.
 
-    From what was learned so follow, in closed form, the squared errors of up to 350 curves that
-    are left out of the fit, for each of a dozen length scales of the output kernel, from the
-    length of the grid down to the distance of the points of a curve. A tenth of the grid stays
-    unless the best is better by more than the standard error of their difference; else kernel
-    and alpha are learned again with the best, from as many coordinates as hold 95 % of what it
-    explains, 8 to 32. For losses that bound the influence of outliers, curves three times as far
-    from what the others predict as the median do not count, and no length scale is larger.
+    The length scale of the output kernel is then chosen by leave-one-out squared errors, which
+    have a closed form, on up to 350 curves. A dozen candidates range from the length of the grid
+    down to the distance of the points of a curve. The default, a tenth of the grid, is kept unless
+    the best one is better by more than the standard error of the difference. Otherwise kernel and
+    alpha are learned again, from the coordinates with 95 % of what it explains, 8 to 32. Losses
+    that bound the influence of outliers ignore curves three times as far from their predictions as
+    the median, and do not use larger length scales than the default.
 
-    Where curves reach over less than nine tenths of the range on average, all this is judged by
-    curves that are left out, where these are observed: by the residuals of ridge regression of
-    about 500 pairs, at most 8 of a curve. Tried are the kernel as learned, those that learning
-    began with and a Gaussian one, at four scales, alphas over seven decades, and length scales of
-    the output kernel from a seventh of the range up. What was learned stays unless the best gains
-    more than the standard error; and, for losses that bound influence, beside outlying curves.
+    If curves cover less than nine tenths of the range on average, left-out curves are compared at
+    observed points only, by ridge regression on about 500 pairs, at most 8 for each curve. The
+    candidates are the learned kernel, the initial kernels and a Gaussian kernel, at four scales;
+    alphas over seven decades; and output length scales from a seventh of the range up. The learned
+    values are kept unless the best gains more than the standard error, and also if the loss bounds
+    the influence of outliers and some curves are outliers.
 
-    The function of ``dual_coef_`` and the fitted one may be different points of the same
+    The function of ``dual_coef_`` and the predicted function may be different points of the same
     certificate. Their distances from the optimum in the norm of the space are at most
-    :math:`\sqrt{2 g / \alpha}`, each with its part g of the gap, so their values differ by no more
-    than :math:`2 \sqrt{\mathrm{gap}\, k(x, x)\, k_\Theta(\theta, \theta) / \alpha}`.
+    :math:`\sqrt{2 g / \alpha}`, with g the part of the gap of each, so their values differ by at
+    most :math:`2 \sqrt{\mathrm{gap}\, k(x, x)\, k_\Theta(\theta, \theta) / \alpha}`.
 
-    Fits are equivariant: for y in units c times smaller, multiply ``kappa`` and ``epsilon`` by
-    c where they are given, and keep a given ``alpha``; with "absolute", "pinball" and
-    "epsilon_insensitive" divide it by c.
+    Fits are equivariant. If y is multiplied by c, multiply given ``kappa`` and ``epsilon`` by c
+    and keep a given ``alpha``; with "absolute", "pinball" and "epsilon_insensitive" divide it by
+    c.
 
     References
     ----------
@@ -264,19 +264,19 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     def fit(
         self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
-        """Fit curves.
+        """Fit the model.
 
         Parameters
         ----------
         X : array-like of shape (n, d), (n, m', channels) or FDataGrid
-            Rows: vectors, sampled curves, or curves of several channels, whose columns are
-            then those of the points one after the other.
+            Inputs: vectors, sampled curves, or curves of several channels, whose columns are then
+            ordered by point.
         y : array-like of shape (n, m) or (n,), list of pairs (θ, y), or FDataGrid
-            Curves, NaN where they were not observed.
+            Output curves, NaN at unobserved points.
         theta : array-like of shape (m,), optional
-            The grid; by default equidistant points of [0, 1].
+            The grid; equidistant points of [0, 1] by default.
         sample_weight : array-like of shape (n,), optional
-            Weights of the curves, >= 0.
+            Non-negative weights of the curves.
 
         Returns
         -------
@@ -285,7 +285,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         Raises
         ------
         ValueError, TypeError
-            For parameters or data that are not allowed; the message names which.
+            For invalid parameters or data; the message names them.
         """
         self.check_parameters()
         watch = self._callback()
@@ -302,7 +302,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         return self
 
     def make_problem(self, prepared: PreparedCurves) -> Problem:
-        """Return the problem with the present parameters."""
+        """Return the optimization problem for the current parameters."""
         choice = self._choice(prepared.spread)
         represented = self._represented(prepared, choice)
         return Problem(
@@ -328,10 +328,10 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     def fit_prepared(
         self, prepared: PreparedCurves, start: FloatArray | None = None
     ) -> FloatArray:
-        """Solve on prepared curves, set the fitted attributes, and return a point to start from.
+        """Solve on prepared curves, set the fitted attributes, and return a warm start.
 
-        That is (2, n, m), scaled curves of all rows: a point near the dual solution, and alpha
-        times the values of its function, NaN where they are not known.
+        The warm start is (2, n, m), for scaled curves of all rows: a point near the dual solution,
+        and alpha times the values of its function, NaN if unknown.
         """
         return self._fit_prepared(prepared, start, self._callback())
 
@@ -422,22 +422,22 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
         self.loss_ = problem.loss
 
     def predict(self, X: Any, theta: Any = None) -> Any:
-        """Predict curves.
+        """Predict curves at new samples.
 
         Parameters
         ----------
         X : as in ``fit``
-            Rows.
+            New samples.
         theta : float or array-like of shape (m',), optional
-            Points, in any order (increasing for an FDataGrid); None for the training grid.
-            Beyond it predictions return to the end values of ``center_`` within the width of a
-            local output kernel: a warning says so where points are further from it than its
-            own are from each other.
+            Points, in any order (increasing for an FDataGrid); None for the training grid. Beyond
+            the grid, predictions return to the end values of ``center_`` within the length scale
+            of a local output kernel. A warning is given for points further from the grid than its
+            points are from each other.
 
         Returns
         -------
         ndarray of shape (n, m') or (n,), or FDataGrid
-            In the form in which curves were given to :meth:`fit`; an array for pairs.
+            Predicted curves in the format of y in :meth:`fit`; an array for pairs.
         """
         check_is_fitted(self)
         functions = self._given == "fdatagrid"
@@ -468,14 +468,14 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     def score(
         self, X: Any, y: Any, theta: Any = None, sample_weight: npt.ArrayLike | None = None
     ) -> float:
-        """Coefficient of determination of functions, at most 1.
+        """Return the coefficient of determination R² of functions, at most 1.
 
-        One minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over what is
-        observed; with the loss itself and its best constant curve where that is not the same on
-        both sides, as "pinball". The arguments are those of :meth:`fit`; curves may be observed
-        elsewhere. The mean of curves with gaps or points of their own is found as the ``center``
-        of a fit. A ``quadrature`` given as an array belongs to the training grid: curves at other
-        points are judged by "monte-carlo".
+        It is one minus the mean of ∫(y - h(x))² over that of ∫(y - mean curve)², over observed
+        points. For asymmetric losses such as "pinball", the loss and its best constant curve are
+        used instead. The arguments are those of :meth:`fit`, and points may differ from the
+        training points. The mean of incomplete curves is computed as for ``center``. A
+        ``quadrature`` array belongs to the training grid; curves at other points use
+        "monte-carlo".
         """
         curves, predicted, weight = self.compared(X, y, theta, sample_weight)
         choice = self._fitted_choice()
@@ -486,7 +486,7 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     def compared(
         self, X: Any, y: Any, theta: Any = None, sample_weight: Any = None
     ) -> tuple[Curves, FloatArray, FloatArray]:
-        """Return curves to score, the predictions where they are observed, and their weights."""
+        """Return curves to score, predictions at their observed points, and weights."""
         check_is_fitted(self)
         X = rows_of(self, self._flattened(X), reset=False)
         given = self.grid_ if theta is None and is_array(y) else theta

@@ -1,4 +1,4 @@
-"""How much of a loss outliers make up, whatever the threshold."""
+"""Influence of outliers on a loss, minimized over its threshold."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def robustness_ratio(
     contaminated: npt.ArrayLike,
     kappas: npt.ArrayLike,
 ) -> float:
-    r"""Least mean ratio of the losses of contaminated and of clean residuals.
+    r"""Smallest mean ratio of the losses of contaminated and clean residuals over thresholds.
 
     .. math:: \inf_{\kappa} \frac1n \sum_{i=1}^n
               \frac{H_\kappa(\tilde e_i)}{H_\kappa(e_i)}
 
-    The best value is 1: the outliers do not change the loss at all.
+    The best value is 1: outliers do not change the loss.
 
     Parameters
     ----------
@@ -31,22 +31,22 @@ def robustness_ratio(
         ``loss(residuals, kappa)`` returns the losses of the rows, (n_curves,), such as
         :math:`H^p_\kappa` of residual curves.
     residuals : array-like of shape (n_curves, n_points)
-        Clean residuals e_i, of which none has the loss zero.
+        Clean residuals e_i, each with a nonzero loss.
     contaminated : array-like of shape (n_curves, n_points)
-        The same with outliers.
+        The same residuals with outliers.
     kappas : array-like of shape (n_kappas,)
-        Thresholds to choose from, positive. The paper takes quantiles of the dual norm of the
-        clean residuals, of the levels 0.5, 0.6, 0.7, 0.8, 0.9, 0.95 and 0.99.
+        Candidate thresholds, > 0. The paper uses quantiles of the dual norm of the clean
+        residuals, at the levels 0.5, 0.6, 0.7, 0.8, 0.9, 0.95 and 0.99.
 
     Returns
     -------
     float
-        The ratio.
+        The smallest ratio.
 
     Raises
     ------
     TypeError, ValueError
-        If the shapes differ, a threshold is not positive, or a clean residual has no loss.
+        If shapes differ, a threshold is not positive, or a clean residual has zero loss.
 
     References
     ----------
@@ -55,7 +55,7 @@ def robustness_ratio(
 
     Examples
     --------
-    Of Huber's loss of numbers, one of which is taken from 1 to 9:
+    For Huber's loss of numbers, one of which changes from 1 to 9:
 
     >>> import numpy as np
     >>> from fenchel.functional import robustness_ratio
