@@ -83,6 +83,7 @@ def as_curves(
         Values on a common grid, NaN at unobserved points; or for each curve a pair (θ, y) of
         arrays of equal length, with its own points; or an ``FDataGrid`` of scikit-fda with real
         values on an interval. The grid of pairs is the union of all their points.
+    theta : array-like of shape (n_points,), optional
         The grid, strictly increasing. The default is equidistant points of [0, 1], both ends
         included. Not used for pairs and ``FDataGrid``, which contain their points.
     quadrature : {"monte-carlo", "trapezoid"} or array-like of shape (n_points,)

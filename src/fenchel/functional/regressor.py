@@ -88,10 +88,10 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
               \, \mathrm{d}\mu(\theta')
 
     over functions of x whose values are functions of θ. The losses are losses of functions:
-    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2` ("squared"), its infimal convolution with :math:`\kappa
-    \|\cdot\|_{L^p(\mu)}` ("huber") or with the indicator of :math:`\|\cdot\|_{L^p(\mu)} \le
-    \varepsilon` ("squared_epsilon_insensitive"), and others of :func:`fenchel.losses.curve_loss`.
-    Discretized losses converge to them as the grid is refined.
+    :math:`\tfrac12\|\cdot\|_{L^2(\mu)}^2` ("squared"), its infimal convolution with
+    :math:`\kappa \|\cdot\|_{L^p(\mu)}` ("huber") or with the indicator of
+    :math:`\|\cdot\|_{L^p(\mu)} \le \varepsilon` ("squared_epsilon_insensitive"), and others of
+    :func:`fenchel.losses.curve_loss`. Discretized losses converge to them as the grid is refined.
 
     Parameters
     ----------
@@ -156,8 +156,9 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
 
     Attributes
     ----------
-    Dual curves u at the grid points, with exact zeros; zero for rows of weight zero. Predictions
-    use their function, or a better one within the duality gap.
+    dual_coef_ : ndarray of shape (n, m)
+        Dual curves u at the grid points, with exact zeros; zero for rows of weight zero.
+        Predictions use their function, or a better one within the duality gap.
     support_ : ndarray of int
         Indices of rows with a nonzero dual coefficient.
     sparsity_ : Sparsity
@@ -216,9 +217,8 @@ class FunctionalRegressor(RegressorMixin, CurvesFromRows):
     :math:`\sqrt{2 g / \alpha}`, with g the part of the gap of each, so their values differ by at
     most :math:`2 \sqrt{\mathrm{gap}\, k(x, x)\, k_\Theta(\theta, \theta) / \alpha}`.
 
-    Fits are equivariant. If y is multiplied by c, multiply given ``kappa`` and ``epsilon`` by c
-    and keep a given ``alpha``; with "absolute", "pinball" and "epsilon_insensitive" divide it by
-    c.
+    Fits are equivariant. If y is multiplied by c, multiply given ``kappa`` and ``epsilon`` by c.
+    Keep ``alpha``, or divide it by c with "absolute", "pinball" and "epsilon_insensitive".
 
     References
     ----------

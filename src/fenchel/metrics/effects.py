@@ -32,9 +32,10 @@ def total_effects(
 
     Parameters
     ----------
-    Function from rows (n, d) to predictions (n,) or (n, p).
-        From rows (n, d) to predictions (n,) or (n, p).
-    Rows in random order. Rows that follow serve as x'.
+    predict : callable
+        Function from rows (n, d) to predictions (n,) or (n, p).
+    X : ndarray of shape (n, d)
+        Rows in random order. The rows that follow a row serve as x'.
     groups : sequence of sequences of int, optional
         Groups of column indices that are taken from another row together, such as the indicators
         of one categorical variable. By default each column is its own group.

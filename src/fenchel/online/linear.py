@@ -206,8 +206,9 @@ class OnlineLasso(_Penalized):
     .. math:: w^\pm_{t+1} = \max\left(0,\; w^\pm_t - \eta_t s_t \left[\alpha \mp
               (y_t - (w^+_t - w^-_t) \cdot x_t)\, x_t\right]\right), \qquad w = w^+ - w^-
 
-    In expectation over rows the objective is :math:`\alpha \|w\|_1 + \tfrac12 \overline{(w \cdot x
-    - y)^2}`, which is that of :class:`fenchel.Lasso` and of scikit-learn's ``Lasso`` with the same
+    In expectation over rows the objective is
+    :math:`\alpha \|w\|_1 + \tfrac12 \overline{(w \cdot x - y)^2}`, which is that of
+    :class:`fenchel.Lasso` and of scikit-learn's ``Lasso`` with the same
     alpha. The intercept is not penalized.
 
     Parameters

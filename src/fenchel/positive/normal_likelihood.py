@@ -21,8 +21,8 @@ class NormalLikelihood(PredictionLoss):
     .. math:: \ell_i(\eta, z) = \tfrac12\Bigl(\theta y_i^2 - 2 \eta y_i + \frac{\eta^2}{\theta}
               - \log \theta\Bigr), \qquad \theta = z + t
 
-    It is jointly convex, and equals minus the log-likelihood less log √(2π). With :math:`a =
-    \beta_\eta + y_i` and :math:`s = \tfrac12 y_i^2 - \beta_z - \tfrac12 a^2 > 0`:
+    It is jointly convex, and equals minus the log-likelihood less log √(2π). With
+    :math:`a = \beta_\eta + y_i` and :math:`s = \tfrac12 y_i^2 - \beta_z - \tfrac12 a^2 > 0`:
 
     .. math:: \ell_i^*(\beta) = -\tfrac12 - \tfrac12 \log(2 s) - t \beta_z
 
